@@ -9,10 +9,12 @@ use windlass_hybrid::resample::{Scratch, lanczos};
 use windlass_vp9::Plane;
 use windlass_vp9::simd::Isa;
 
+/// Width of the low picture, in samples.
 const WIDTH: usize = 320;
+/// Height of the low picture, in samples.
 const HEIGHT: usize = 180;
 
-/// Waves, and some noise as a coded picture has it, moved by so many samples.
+/// A test plane of waves, with noise as an encoded picture has it, moved to the left by `moved` samples.
 fn plane(moved: f64, noise: usize) -> Plane {
     let at = |i: usize| {
         let (x, y) = ((i % WIDTH) as f64 + moved, (i / WIDTH) as f64 + moved / 3.0);

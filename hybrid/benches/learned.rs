@@ -9,11 +9,12 @@ use windlass_hybrid::reconstruct::learned::{Learned, Scratch};
 use windlass_vp9::simd::Isa;
 use windlass_vp9::{Decoder, Plane};
 
+/// An IVF file whose first frame is the low picture.
 const STREAM: &[u8] = include_bytes!("../vp9/tests/fixtures/realtime.ivf");
-/// Low rows of a strip.
+/// Number of low rows in a strip.
 const STRIP: usize = 16;
 
-/// A decoded picture, repeated to 640x360.
+/// A decoded picture, repeated to 640 × 360 samples.
 fn picture() -> Plane {
     let size = u32::from_le_bytes([STREAM[32], STREAM[33], STREAM[34], STREAM[35]]) as usize;
     let mut decoder = Decoder::new();

@@ -7,7 +7,7 @@ use windlass_hybrid::resample::{Scratch, add_saturating, bicubic, lanczos, narro
 use windlass_vp9::Plane;
 use windlass_vp9::simd::Isa;
 
-/// Low rows of a strip.
+/// Number of low rows in a strip.
 const STRIP: usize = 16;
 
 fn plane(width: usize, height: usize) -> Plane {

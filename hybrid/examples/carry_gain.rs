@@ -1,13 +1,16 @@
-//! What anchors give in the pictures that the decoder shows, in dB over those without anchors.
+//! Measures the gain of anchors in the pictures that the decoder shows, in dB over those without anchors.
 //!
 //! `cargo run --release -p windlass-hybrid --example carry_gain [CLIP,…] [SCALE]`
 //!
-//! Clips from `WINDLASS_CLIPS` are scaled by `ffmpeg`, halved (or made `SCALE` times smaller), and coded by libvpx in
-//! real time at 300 kbit/s with one key frame. Every thirtieth frame is an anchor of the publisher's own pixels,
-//! coded by HTJ2K beyond what the built-in filters say (5 kB, or 8 kB above 640×360), and comes in time. For each
-//! clip: mean gain over ages 1 to 29 and at some ages, the worst frame against the picture without anchors and
-//! against bicubic, the worst of thirty frames of another clip after a cut, without an anchor of their own, against
-//! the picture without anchors, and milliseconds of a frame beyond VP9's (the mean, and without anchors).
+//! Clips from `WINDLASS_CLIPS` are scaled by `ffmpeg`, halved (or made `SCALE` times smaller), and encoded by libvpx
+//! in real time at 300 kbit/s with one key frame. Every thirtieth frame is an anchor of the publisher's own pixels,
+//! which comes in time. HTJ2K encodes the detail that the built-in filters do not predict (5 kB, or 8 kB above
+//! 640×360). Printed for each clip:
+//!
+//! - the mean gain over ages 1 to 29, and at some ages;
+//! - the worst frame against the picture without anchors, and against bicubic;
+//! - the worst of thirty frames of another clip after a cut, against the picture without anchors;
+//! - milliseconds of a frame beyond VP9's: the mean, and without anchors.
 
 mod clips;
 
@@ -24,7 +27,9 @@ use windlass_types::{AnchorSource, Size};
 use windlass_vp9::simd::Isa;
 use windlass_vp9::{Decoder, Plane, Samples, psnr};
 
+/// Number of frames from one anchor to the next.
 const INTERVAL: usize = 30;
+/// Ages of a picture for which the gain is printed by itself, in frames since the anchor.
 const AGES: [usize; 6] = [1, 2, 4, 8, 15, 29];
 
 fn main() {

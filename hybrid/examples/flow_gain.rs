@@ -1,9 +1,9 @@
-//! What carrying an anchor's picture by dense flow gives, in dB over the picture without anchors.
+//! Measures the gain of carrying an anchor's picture by dense flow, in dB over the picture without anchors.
 //!
 //! `cargo run --release -p windlass-hybrid --example flow_gain [CLIP,…] [STRIDE,ITERATIONS…]`
 //!
-//! Clips from `WINDLASS_CLIPS` are scaled by `ffmpeg`, halved, and coded by libvpx in real time at
-//! 300 kbit/s with one key frame. Every thirtieth frame is an anchor, uncoded, and coded by HTJ2K beyond
+//! Clips from `WINDLASS_CLIPS` are scaled by `ffmpeg`, halved, and encoded by libvpx in real time at
+//! 300 kbit/s with one key frame. Every thirtieth frame is an anchor, uncoded, and encoded by HTJ2K beyond
 //! what the built-in filters say (5 kB, or 8 kB above 640×360); the others are
 //! `B + w (warp(anchor) − B)`, where `B` is what the built-in filters make of the low picture, and
 //! `w = s² / (s² + 2 e²)` of the local energy s² of the anchor's detail and the local misfit e² of
@@ -21,10 +21,12 @@ use windlass_hybrid::{Detail, HybridConfig, HybridDecoder};
 use windlass_vp9::simd::Isa;
 use windlass_vp9::{Plane, psnr};
 
+/// Number of frames from one anchor to the next.
 const INTERVAL: usize = 30;
+/// Ages of a picture for which the gain is printed by itself, in frames since the anchor.
 const AGES: [usize; 6] = [1, 2, 4, 8, 15, 29];
 
-/// Name, file, crop and HR size.
+/// Clips: name, file, crop and HR size in samples.
 const CLIPS: [(&str, &str, &str, (usize, usize)); 4] = [
     ("d13", "LivePortrait__d13.mp4", "crop=720:405:0:300,", (640, 360)),
     ("demo2", "LatentSync__assets_demo2_video.mp4", "crop=1080:608:0:100,", (640, 360)),
@@ -65,7 +67,7 @@ fn main() {
     }
 }
 
-/// A frame: the original, what is shown without anchors, and the low picture.
+/// One frame: the original, the picture that is shown without anchors, and the low picture.
 struct Frame {
     original: Plane,
     base: Plane,
@@ -95,7 +97,7 @@ fn gain(frames: &[Frame], settings: FlowSettings, budget: Option<usize>) -> (f64
     (total.0 / f64::from(total.1), ages, spent / f64::from(n))
 }
 
-/// An anchor's picture as a viewer has it.
+/// An anchor's picture as a viewer has it: encoded by HTJ2K in at most `budget` bytes, and decoded.
 fn coded(anchor: &Frame, budget: usize) -> Plane {
     let (w, h) = (anchor.base.width(), anchor.base.height());
     let pairs = anchor.original.samples().iter().zip(anchor.base.samples());
@@ -109,12 +111,12 @@ fn coded(anchor: &Frame, budget: usize) -> Plane {
     to_plane(&out)
 }
 
-/// The anchor's picture as it would look now.
+/// The anchor's picture, moved along the flow to the frame `now`.
 fn carry((high, low): (&Plane, &Plane), up: &Plane, now: &Frame, flow: &Flow) -> Plane {
     let (lw, lh) = (now.low.width(), now.low.height());
     let (w, h) = (2 * lw, 2 * lh);
     let (columns, rows) = (flow.columns(), flow.rows());
-    // In LR samples, at a place in LR samples.
+    // Both the result and the place are in LR samples.
     let vector = |x: f32, y: f32| -> (f32, f32) {
         let place = |v: f32, count: usize| {
             let v = ((v + 0.5) / CELL as f32 - 0.5).clamp(0.0, count as f32 - 1.0);
@@ -165,7 +167,7 @@ fn carry((high, low): (&Plane, &Plane), up: &Plane, now: &Frame, flow: &Flow) ->
     out
 }
 
-/// Catmull-Rom; edges repeat.
+/// The sample at a place between samples, by Catmull-Rom; edges repeat.
 fn cubic(plane: &Plane, x: f32, y: f32) -> f32 {
     let taps = |f: f32| {
         let (f2, f3) = (f * f, f * f * f);
@@ -188,7 +190,7 @@ fn cubic(plane: &Plane, x: f32, y: f32) -> f32 {
     sum
 }
 
-/// Means over squares of `2 * radius + 1`.
+/// A plane of means, each over a square with a side of `2 * radius + 1` samples.
 fn boxed(plane: &[f32], w: usize, h: usize, radius: usize) -> Vec<f32> {
     let mean = |count: usize, at: &dyn Fn(usize) -> f32, out: &mut dyn FnMut(usize, f32)| {
         let mut sum: f32 = (0..radius.min(count)).map(at).sum();

@@ -1,12 +1,16 @@
 //! Prints, as JSON, what the hybrid decoder makes of an IVF file with anchors in it.
 //!
 //! `cargo run -p windlass-hybrid --example twin FILE.ivf` decodes the file at scales 2 and 3, with anchors: early, on
-//! time, late, in parts of tiles, repeated, and of a former epoch. Every instruction set that the machine has must give
-//! the same pictures; this ends with an error at the first that differ. A case holds, by frame, the messages pushed
-//! after it (hex), what became of each (as `client-web/wasm` numbers outcomes), the network that runs on it, the MD5 of
-//! the low and the high picture then, and by cell whether no network makes it better (`kept`, 1 or 0); of some frames
-//! also that of the still that a publisher would make of them (`still`). `client-web/wasm/twin-check.mjs` replays it in
-//! WebAssembly and compares.
+//! time, late, in parts of tiles, repeated, and of a former epoch. Every instruction set that the machine has must
+//! give the same pictures; the program ends with an error at the first that differ. For each frame, a case holds:
+//!
+//! - the messages pushed after it (hex), and the outcome of each, as `client-web/wasm` numbers outcomes;
+//! - the network that runs on it;
+//! - the MD5 of the low and the high picture then;
+//! - for each cell, whether no network makes it better (`kept`, 1 or 0);
+//! - for some frames, the MD5 of the still that a publisher would make of them (`still`).
+//!
+//! `client-web/wasm/twin-check.mjs` replays the cases in WebAssembly and compares.
 //!
 //! `twin FILE.ivf --call SCALE` prints a single case for measurements: an anchor of the whole frame once in 30, as
 //! in a call with the default settings, four frames late and of about a call's size; no checksums.
@@ -24,15 +28,15 @@ use windlass_types::tiles::TileMap;
 use windlass_vp9::simd::Isa;
 use windlass_vp9::{FrameBuffer, Picture, Plane};
 
-/// Between two anchors of a call, and how much later than its frame one comes, in frames.
+/// The rhythm of a call, in frames: the interval of anchors, and how much later than its frame an anchor comes.
 const CALL: (u32, u32) = (30, 4);
 /// Samples of the HR picture for each byte of a call's anchor: 16 kB at 1280×720.
 const SAMPLES_PER_BYTE: usize = 58;
-/// How the anchors of a check are coded.
+/// The size of a check's anchors: HTJ2K at quality 60.
 const COARSE: Size = Size::Quality(60);
-/// Frames for which a network runs.
+/// Number of frames for which a network runs before the next one takes its place.
 const NETWORK_FRAMES: u32 = 6;
-/// Bytes of an anchor in a message.
+/// Payload of a message of an anchor, in bytes.
 const CHUNK: usize = 1100;
 
 fn main() {
@@ -50,7 +54,7 @@ fn main() {
     println!("[{}]", cases.join(",\n"));
 }
 
-/// A file's frames; every size is its low pictures'.
+/// The frames of an IVF file; `size` is that of all its low pictures.
 struct Ivf {
     bytes: Vec<u8>,
     width: usize,
@@ -75,18 +79,18 @@ impl Ivf {
     }
 }
 
-/// The timeline wraps around in the middle.
+/// The RTP timestamp of a frame. The timeline wraps around in the middle of the file.
 fn timestamp(frame: u32) -> u32 {
     frame.wrapping_mul(3000).wrapping_sub(60_000)
 }
 
-/// How the anchors of one case are made.
+/// The maker of one case's anchors.
 struct Maker<'a> {
     ivf: &'a Ivf,
     scale: usize,
 }
 
-/// Which anchor.
+/// What an anchor is of: its frame, epoch, source and part, and the seed of its texture.
 #[derive(Clone, Copy)]
 struct Of {
     frame: u32,
@@ -96,7 +100,7 @@ struct Of {
     part: u8,
 }
 
-/// How finely an anchor is coded.
+/// How an anchor's encoded size is given.
 #[derive(Clone, Copy)]
 enum Size {
     Quality(u8),
@@ -138,7 +142,7 @@ impl Maker<'_> {
         TileMap::full(self.ivf.width, self.ivf.height)
     }
 
-    /// Every second tile, those of even or of odd places.
+    /// A map of every second tile: those at even or at odd places.
     fn every_second(&self, odd: bool) -> TileMap {
         let mut tiles = TileMap::empty(self.ivf.width, self.ivf.height);
         for (column, row) in self.full().iter() {
@@ -149,7 +153,7 @@ impl Maker<'_> {
         tiles
     }
 
-    /// What comes after each frame, in the way that a network would disturb it.
+    /// The messages that come after each frame, disturbed as a network would disturb them.
     fn disturbed(&self, frame: u32) -> Vec<Vec<u8>> {
         let (round, place) = (frame / 7, frame % 7);
         let of = Of {
@@ -190,7 +194,7 @@ impl Maker<'_> {
     }
 }
 
-/// Edges, and noise in patches, on nothing much: about what super-resolution adds, in 1/16 grey levels.
+/// Detail about like what super-resolution adds, in 1/16 grey level: edges, and noise in patches.
 fn texture(x: usize, y: usize, seed: u32) -> i16 {
     let patch = (x / 48 * 7 + y / 40 * 13 + seed as usize * 5) % 6;
     let noise = (x * 7919 + y * 104_729 + x * y * 31 + seed as usize * 131) % 113;
@@ -208,9 +212,9 @@ fn texture(x: usize, y: usize, seed: u32) -> i16 {
     }
 }
 
-/// Between two frames of which stills are made.
+/// Number of frames from one frame of which a still is made to the next.
 const STILL_EVERY: u32 = 5;
-/// Bytes of a still.
+/// Maximum length of a still, in bytes.
 const STILL_BYTES: usize = 3000;
 
 /// The MD5 of the still of a frame, of every second tile or, every other time, of all: the camera is half as large
@@ -237,7 +241,7 @@ fn still(maker: &Maker<'_>, publisher: &mut StillMaker, frame: u32) -> String {
     format!("{:x}", md5::compute(still.payload))
 }
 
-/// Decodes with every instruction set, and tells what came of it.
+/// Decodes with every instruction set, and returns the results of the case as JSON.
 fn check(ivf: &Ivf, scale: usize) -> String {
     let maker = Maker { ivf, scale };
     let mut decoders: Vec<_> = Isa::available()
@@ -301,12 +305,12 @@ fn check(ivf: &Ivf, scale: usize) -> String {
     case(scale, &lines)
 }
 
-/// The network of a frame, by the module's number: at one scale each in turn, at the other none.
+/// The number of a frame's network in the WebAssembly module: at one scale each in turn, at the other 0 (none).
 fn network(scale: usize, frame: u32) -> usize {
     if scale == 2 { (frame / NETWORK_FRAMES) as usize % (1 + Tier::ALL.len()) } else { 0 }
 }
 
-/// A call's messages.
+/// The JSON of a case with the messages of a call.
 fn call(ivf: &Ivf, scale: usize) -> String {
     let maker = Maker { ivf, scale };
     let (every, late) = CALL;

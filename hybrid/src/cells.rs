@@ -1,4 +1,4 @@
-//! Which cells of a low picture filters work on.
+//! The cells of a low picture that filters work on.
 
 use windlass_types::tiles::{TILE, TileMap};
 use windlass_vp9::Samples;

@@ -1,4 +1,4 @@
-//! Whether a picture is of another scene than the one before it.
+//! Detects cuts: whether a picture is of another scene than the one before it.
 //!
 //! Filters that have learned from one person's pictures made those of another 0.1 dB worse than the built-in ones do. A
 //! cut is detected by the mean difference of the two low pictures: between frames of seven clips of people and screens
@@ -6,12 +6,12 @@
 
 use windlass_vp9::PlaneBuffer;
 
-/// Smallest mean difference of two scenes, in grey levels: between the 23 and 41 that were measured.
+/// Minimum mean difference of two scenes, in grey levels: between the 23 and 41 that were measured.
 const MIN_DIFFERENCE: u32 = 32;
-/// One sample in this many is compared, in each direction.
+/// Distance of the samples that are compared, in each direction: one of four.
 const EVERY: usize = 4;
 
-/// Whether two lumas of one size show different scenes.
+/// Whether two luma planes of one size show different scenes.
 pub(crate) fn is_cut(a: &PlaneBuffer, b: &PlaneBuffer) -> bool {
     let row = |y: usize| a.row(y).iter().zip(b.row(y)).step_by(EVERY);
     let (mut sum, mut count) = (0u32, 0u32);

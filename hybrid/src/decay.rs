@@ -1,4 +1,4 @@
-//! How much a rebuilt picture loses with each frame after an anchor: ARISE §4.3, *accuracy drop estimator*.
+//! Measures the loss of a rebuilt picture with each frame after an anchor: ARISE §4.3, *accuracy drop estimator*.
 //!
 //! When an anchor comes, there are two pictures of its frame: the one rebuilt from the anchors before it, and the
 //! anchor's own. Their mean square difference `d`, over the frames `L` since the last anchor's frame, is the slope
@@ -14,18 +14,18 @@ use windlass_vp9::{Plane, Samples};
 
 /// One anchor in this many is measured: to make the older picture takes as long as a frame.
 const EVERY: u32 = 4;
-/// Largest distance of two anchors that are compared, in frames. Beyond it their difference is no longer decay.
+/// Maximum distance of two anchors that are compared, in frames. Beyond it their difference is no longer decay.
 const MAX_INTERVAL: u64 = 300;
 
 /// Sums up the decay of rebuilt pictures, frame by frame.
 #[derive(Default)]
 pub(crate) struct DecayMeter {
-    /// The frame of the last anchor.
+    /// The number of the last anchor's frame.
     last: Option<u64>,
     anchors: u32,
     /// Sum of the mean square differences, in square grey levels.
     lost: f64,
-    /// Frames over which `lost` came about.
+    /// Number of frames over which `lost` came about.
     frames: u64,
 }
 
@@ -41,7 +41,7 @@ impl DecayMeter {
         (self.lost, self.frames)
     }
 
-    /// Notes an enhanced anchor of the frame `id`. Returns the frames since the last anchor, where this one is to be
+    /// Notes an enhanced anchor of the frame `id`. Returns the frames since the last anchor if this anchor is to be
     /// [compared](Self::compare) with the picture before it.
     pub(crate) fn interval(&mut self, id: u64) -> Option<u64> {
         let last = self.last.replace(id)?;
@@ -72,7 +72,8 @@ impl DecayMeter {
     }
 }
 
-/// Mean square difference over the whole picture, where nothing differs outside the tiles, in square grey levels.
+/// Mean square difference over the whole picture, in square grey levels. Outside the tiles the two are taken as
+/// equal.
 fn mean_square(a: &Detail, b: &Detail, tiles: &TileMap, scale: usize) -> f64 {
     let side = windlass_types::tiles::TILE * scale;
     let mut sum = 0.0;

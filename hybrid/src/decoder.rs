@@ -1,10 +1,10 @@
 //! The hybrid decoder of one subscribed track: low layer and anchors in, HR pictures out.
 //!
-//! Source: NeuroScaler §4 and §6 (hybrid decoding), design.md *Reconstruction*. Frames come in
-//! decoding order and anchors whenever they arrive: before their frame, with it, or late. An anchor
-//! makes its frame a reference, all of it or by tiles. Every frame after it takes what fits from its picture, by dense
-//! flow straight from the reference, so that a late anchor has the effect of a timely one. The next frame, or
-//! [`HybridDecoder::refresh`] where none comes soon, shows the effect.
+//! Source: NeuroScaler §4 and §6 (hybrid decoding), design.md *Reconstruction*. Frames come in decoding order and
+//! anchors whenever they arrive: before their frame, with it, or late. An anchor makes its frame a reference, all of
+//! it or by tiles. Every frame after it takes what fits from that picture, by dense flow straight from the reference.
+//! So a late anchor has the effect of a timely one. The next frame, or [`HybridDecoder::refresh`] where none comes
+//! soon, shows the effect.
 //!
 //! Without anchors pictures already have the detail that built-in filters predict: the first step of
 //! every enhanced track, which costs the server nothing.
@@ -42,26 +42,26 @@ use windlass_vp9::{
     DecodeError, DecodedFrame, Decoder, FrameBuffer, FrameKind, Picture, SizeLimit,
 };
 
-/// Largest number of frames that [`HybridConfig::history`] may ask for.
+/// Maximum number of frames that [`HybridConfig::history`] may ask for.
 pub const MAX_HISTORY: usize = 64;
-/// Pictures that are held outside of the history and VP9's own reference frames: the low pictures of references, of
-/// the picture on display, and one that is being decoded.
+/// Number of low pictures that are held outside of the history and VP9's own reference frames: those of the
+/// references, that on display, and one that is being decoded.
 const MAX_LENT: usize = MAX_REFERENCES + 4;
 
-/// How a [`HybridDecoder`] behaves.
+/// The settings of a [`HybridDecoder`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HybridConfig {
-    /// Linear size of HR over LR, one of [`SCALES`].
+    /// HR size over LR size, one of [`SCALES`].
     pub scale: usize,
-    /// Frames kept for late anchors, 1 to [`MAX_HISTORY`]; beyond 16 only as many as fit into 16 MB. A captured anchor
-    /// takes a second and more on a slow uplink.
+    /// Number of frames kept for late anchors, 1 to [`MAX_HISTORY`]; beyond 16 only as many as fit into 16 MB. A
+    /// captured anchor takes a second and more on a slow uplink.
     pub history: usize,
     /// Whether the built-in filters are used before anchors have taught any.
     pub prior: bool,
     /// Whether filters learn from captured anchors.
     pub learning: bool,
-    /// The built-in network to run on every picture, at the scales that it is made for. What else the decoder does,
-    /// does not depend on it.
+    /// The built-in network to run on every picture, at the scales that it is made for. No other result of the
+    /// decoder depends on it.
     pub network: Option<Tier>,
     /// The SIMD instruction set to use.
     pub isa: Isa,
@@ -110,7 +110,7 @@ impl Default for HybridConfig {
 /// ```
 pub struct HybridDecoder {
     config: HybridConfig,
-    /// The caller's limit of low pictures.
+    /// The caller's limit for the size of low pictures.
     limit: SizeLimit,
     decoder: Decoder,
     history: History,
@@ -180,8 +180,8 @@ impl HybridDecoder {
 
     /// Decodes one complete VP9 frame or superframe and rebuilds its HR picture.
     ///
-    /// Gaps are the caller's to detect: after one it must [`reset`](Self::reset) and wait for a
-    /// key frame. After an error the decoder waits for one by itself.
+    /// The caller must detect gaps: after one it must [`reset`](Self::reset) and wait for a key frame. After an error
+    /// the decoder waits for a key frame by itself.
     ///
     /// # Errors
     ///
@@ -234,8 +234,8 @@ impl HybridDecoder {
         self.hr()
     }
 
-    /// By tile of a remembered frame, the share of captured detail that no longer fits: 0 to 1, and 1 where there is
-    /// none. `None` for other frames.
+    /// For each tile of a remembered frame, row by row, the share of captured detail that no longer fits: 0 to 1, and
+    /// 1 where there is none. `None` for other frames.
     pub fn lost(&mut self, rtp_timestamp: u32) -> Option<Vec<f64>> {
         let entry = self.history.entry(self.history.find(rtp_timestamp)?)?;
         Some(self.reconstruction.lost(entry.id(), &entry.low))
@@ -252,7 +252,7 @@ impl HybridDecoder {
             self.reconstruction.forget_references();
             self.history.forget_other_sizes();
         } else if self.reconstruction.sources.is_taught() && self.history.is_cut() {
-            // The scene before may come back: its references are kept, and not used while they do not fit.
+            // The former scene may come back: its references are kept, and not used while they do not fit.
             self.reconstruction.forget_filters();
         }
         self.size = size.or(self.size);
@@ -305,9 +305,9 @@ impl HybridDecoder {
         }
     }
 
-    /// By cell of 8 × 8 low samples of the picture on display, row by row, whether no network makes it better: for a
-    /// network that the caller runs. `None` before the first picture, and where [`refresh`](Self::refresh) would make
-    /// another.
+    /// A flag for each cell of 8 × 8 low samples of the picture on display, row by row: whether no network makes the
+    /// cell better. A caller that runs a network of its own needs the flags. `None` before the first picture, and
+    /// where [`refresh`](Self::refresh) would make another.
     pub fn kept(&self) -> Option<Vec<bool>> {
         (self.displayed && !self.is_stale())
             .then(|| self.rebuilder.is_best(&self.reconstruction.sources))
@@ -360,7 +360,7 @@ impl HybridDecoder {
         }
     }
 
-    /// HR size over LR size.
+    /// HR size over LR size: 2, 3 or 4.
     pub fn scale(&self) -> usize {
         self.config.scale
     }
@@ -378,8 +378,8 @@ impl HybridDecoder {
         self.rebuild(None).is_some_and(|carried| carried || self.reconstruction.sources.is_taught())
     }
 
-    /// Makes the picture of a frame in the history, or of the current one, and returns whether references have a part
-    /// in it; `None` where there is no such frame.
+    /// Makes the picture of a frame in the history, or of the current one. Returns whether references have a part in
+    /// it; `None` where there is no such frame.
     fn rebuild(&mut self, at: Option<usize>) -> Option<bool> {
         let entry = match at {
             Some(at) => self.history.entry(at),
@@ -424,7 +424,7 @@ impl HybridDecoder {
     }
 }
 
-/// The limit of low pictures, so that no HR picture is larger than the largest anchor.
+/// The limit for low pictures with which no HR picture is larger than the largest anchor.
 fn within(limit: SizeLimit, scale: usize) -> SizeLimit {
     let area = u64::from(MAX_AREA) / (scale * scale) as u64;
     SizeLimit { area: limit.area.min(area), ..limit }

@@ -1,4 +1,4 @@
-//! The frames that anchors may still be for.
+//! The remembered frames, for which anchors may still come.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -8,10 +8,10 @@ use windlass_types::AnchorSource;
 use windlass_types::tiles::TileMap;
 use windlass_vp9::{DecodedFrame, FrameBuffer};
 
-/// A frame that was shown.
+/// A remembered frame that was shown.
 pub(crate) struct Entry {
     id: u64,
-    /// When it was shown; a frame may be shown again.
+    /// When the frame was shown; a frame may be shown again.
     shown_at: [Option<u32>; 2],
     pub low: Arc<FrameBuffer>,
     /// The tiles that anchors have given; `None` before the first anchor.
@@ -25,16 +25,16 @@ struct AnchoredTiles {
     captured: TileMap,
 }
 
-/// Smallest number of remembered frames, however large the frames are.
+/// Minimum number of remembered frames, however large the frames are.
 const MIN_FRAMES: usize = 16;
-/// Largest number of luma samples of all remembered frames, beyond [`MIN_FRAMES`]: 16 MB with chroma.
+/// Maximum number of luma samples of all remembered frames, beyond [`MIN_FRAMES`]: 16 MB with chroma.
 const MAX_SAMPLES: usize = 11_000_000;
 
 /// Remembers the last `max` frames, fewer where they are large.
 pub(crate) struct History {
     max: usize,
     entries: VecDeque<Entry>,
-    /// Frame ids begin at 1.
+    /// The id of the newest frame; ids begin at 1.
     last_id: u64,
     current: u64,
 }
@@ -63,7 +63,7 @@ impl History {
         self.entries.retain(|entry| entry.size() == size);
     }
 
-    /// Takes a decoded frame. One that is not shown has no place here until it is.
+    /// Takes a decoded frame. A frame that is not shown is not remembered until it is.
     pub(crate) fn push(&mut self, timestamp: u32, frame: &DecodedFrame) {
         if !frame.info.shown {
             return;
@@ -103,7 +103,7 @@ impl History {
             && is_cut(&before.low.planes()[0], &last.low.planes()[0])
     }
 
-    /// The place of a timestamp's frame.
+    /// The place of the frame with this timestamp, if it is remembered.
     pub(crate) fn find(&self, timestamp: u32) -> Option<usize> {
         self.entries.iter().rposition(|e| e.shown_at.contains(&Some(timestamp)))
     }
@@ -118,7 +118,7 @@ impl History {
         self.entries.get_mut(at)
     }
 
-    /// Frames after a place.
+    /// Number of frames that were shown after a place.
     pub(crate) fn shown_after(&self, at: usize) -> u32 {
         self.entries.len().saturating_sub(at + 1) as u32
     }
@@ -130,7 +130,7 @@ impl Entry {
         (self.low.width(), self.low.height())
     }
 
-    /// Counts frames in the order in which they were first shown.
+    /// The frame's id: frames are counted in the order in which they were first shown.
     pub(crate) fn id(&self) -> u64 {
         self.id
     }
@@ -144,7 +144,7 @@ impl Entry {
         }
     }
 
-    /// Notes the tiles that an anchor has given.
+    /// Notes the tiles that an anchor has given of this frame.
     pub(crate) fn add_tiles(&mut self, tiles: &TileMap, source: AnchorSource) {
         let none = || TileMap::empty(self.low.width(), self.low.height());
         let anchored =

@@ -1,9 +1,9 @@
 //! Rows of samples in memory.
 
-/// Samples that begin at a place in a picture, and what lies behind it.
+/// The rows of a picture from some sample on, up to the end of the memory.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Lines<'a> {
     pub data: &'a [u8],
-    /// Samples from row to row.
+    /// Distance from row to row, in samples.
     pub stride: usize,
 }

@@ -1,8 +1,8 @@
-//! A publisher's stills: what its camera shows beyond the prediction from its low layer, coded as an anchor.
+//! A publisher's stills: what its camera shows beyond the prediction from its low layer, encoded as an anchor.
 //!
-//! The publisher decodes its own low layer as it leaves, so it has, bit for bit, the picture that subscribers enlarge,
-//! and codes only what is missing there ([`prior`](crate::anchor::prior), [`colour`]), by
-//! [HTJ2K](crate::anchor::codec). The server hands it on as it is.
+//! The publisher decodes its own low layer as it leaves. So it has, bit for bit, the picture that subscribers
+//! enlarge. It encodes only what is missing there ([`prior`](crate::anchor::prior), [`colour`]), by
+//! [HTJ2K](crate::anchor::codec). The server passes the still on as it is.
 //!
 //! In: frames of the low layer in order, camera pictures, bytes that a still may take. Out: payloads of captured
 //! anchors. It refuses frames that it does not remember, and cameras smaller than the picture that is asked for.
@@ -28,18 +28,18 @@ pub struct StillRequest<'a> {
     pub rtp_timestamp: u32,
     /// HR size over LR size: 2, 3 or 4.
     pub scale: usize,
-    /// The bits of the map of the tiles to give.
+    /// The bits of the map of the tiles to give, as [`windlass_types::tiles`] has them.
     pub tiles: &'a [u8],
-    /// Largest length of the payload, in bytes.
+    /// Maximum length of the payload, in bytes.
     pub bytes: usize,
 }
 
 /// An anchor's payload, of detail beyond the prior.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Still {
-    /// The map, where there is one, and the code.
+    /// The tile map, where there is one, and the code.
     pub payload: Vec<u8>,
-    /// Whether it begins with a tile map.
+    /// Whether the payload begins with a tile map.
     pub tiled: bool,
     /// Width and height of the HR picture.
     pub size: (usize, usize),
@@ -49,15 +49,15 @@ pub struct Still {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum StillError {
     /// The low picture of the frame is not remembered: frames were missing before it, or it is too old.
-    #[error("the low picture is not known")]
+    #[error("the low picture of the still's frame is not known")]
     NoBase,
     /// The tile map is not one of the low picture.
-    #[error("the tiles are not those of the low picture")]
+    #[error("the still's tile map is not one of its low picture")]
     Tiles,
     /// The camera's picture is smaller than the one that is asked for.
-    #[error("the camera's picture is too small")]
+    #[error("the camera's picture is smaller than the still that is asked for")]
     Camera,
-    /// The still cannot be coded in so few bytes, or not at all.
+    /// The still cannot be encoded in so few bytes, or not at all.
     #[error("{0}")]
     Code(#[from] AnchorCodecError),
 }
@@ -77,13 +77,13 @@ impl Default for StillMaker {
 }
 
 impl StillMaker {
-    /// A maker that waits for a key frame, and takes no low picture beyond `limit`.
+    /// A maker of stills that waits for a key frame, and takes no low picture beyond `limit`.
     pub fn limited(limit: SizeLimit) -> Self {
         let decoder = Decoder::with_limit(limit).lending(REMEMBERED);
         Self { decoder, lows: VecDeque::with_capacity(REMEMBERED), prior: None }
     }
 
-    /// Takes the next frame of the low layer. After an error it waits for a key frame.
+    /// Takes the next frame of the low layer. After an error the maker waits for a key frame.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Ctrl-C: the first ends a measurement with what there is so far, the second ends the program at once.
+//! Ctrl-C: the first one ends a measurement with the results so far, the second one ends the program at once.
 
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
@@ -9,21 +9,22 @@ use anyhow::{Context, Error, Result};
 use rustix::process::{Pid, Signal, kill_process};
 use serde::Serialize;
 
-/// Exit status of a program that Ctrl-C ended, as shells have it.
+/// Exit status of a program that Ctrl-C ended, as shells have it (128 + SIGINT).
 pub(crate) const STATUS: u8 = 130;
 
+/// Whether Ctrl-C was pressed.
 static PRESSED: AtomicBool = AtomicBool::new(false);
-/// Processes that would outlive this one.
+/// Processes that would outlive this one; a second Ctrl-C ends them.
 static STARTED: Mutex<Vec<Pid>> = Mutex::new(Vec::new());
 
 /// How far a measurement came before Ctrl-C ended it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub(crate) struct Interrupted {
-    /// What was measured.
+    /// Number of units that were measured.
     pub after: u64,
-    /// What was to be measured.
+    /// Number of units that were to be measured.
     pub of: u64,
-    /// What both count.
+    /// The name of the units.
     pub unit: &'static str,
 }
 
@@ -34,18 +35,18 @@ impl std::fmt::Display for Interrupted {
     }
 }
 
-/// What work ends by that Ctrl-C keeps from its end.
+/// The error of work that Ctrl-C ends before its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("Ctrl-C was pressed before anything was measured")]
 pub(crate) struct Stopped;
 
-/// Takes Ctrl-C from now on, instead of ending by it.
+/// Handles Ctrl-C from now on, instead of ending by it.
 pub(crate) fn listen() -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .context("cannot wait for Ctrl-C")?;
-    // Whoever presses it before the thread runs must not lose what was measured.
+    // If Ctrl-C is pressed before the thread runs, the results so far must not be lost.
     let signals = runtime.block_on(async {
         tokio::signal::unix::signal(tokio::signal::unix::SignalKind::interrupt())
     });
@@ -69,12 +70,12 @@ pub(crate) fn pressed() -> bool {
     PRESSED.load(Ordering::Relaxed)
 }
 
-/// Fails once Ctrl-C was pressed: for work that need not come to its end.
+/// Fails if Ctrl-C was pressed: for work that need not come to its end.
 pub(crate) fn check() -> Result<(), Stopped> {
     if pressed() { Err(Stopped) } else { Ok(()) }
 }
 
-/// What work found; nothing where Ctrl-C ended it.
+/// The results of work; `None` where Ctrl-C ended it.
 pub(crate) fn kept<T>(found: Result<T>) -> Result<Option<T>> {
     match found {
         Ok(found) => Ok(Some(found)),
@@ -87,7 +88,7 @@ fn stopped(error: &Error) -> bool {
     error.chain().any(<dyn std::error::Error>::is::<Stopped>)
 }
 
-/// Keeps a program that is started from the terminal's Ctrl-C, which would end it in the middle of its work.
+/// Shields a program that is started from the terminal's Ctrl-C, which would end it in the middle of its work.
 pub(crate) fn shield(command: &mut Command) -> &mut Command {
     command.process_group(0)
 }

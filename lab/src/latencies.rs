@@ -3,39 +3,39 @@
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
-/// Significant digits.
+/// Number of significant digits of the histogram.
 const DIGITS: u8 = 4;
-/// What is longer is that long: ten minutes in microseconds.
+/// The longest latency that is told apart: ten minutes, in microseconds. Longer ones count as this.
 const LONGEST_US: u64 = 600_000_000;
-/// Into how many parts a bucket is cut whose latencies are only known to be in it.
+/// Number of parts of a bucket among which its latencies are spread, where only the bucket is known.
 const PARTS: u64 = 100;
 
-/// How often each latency was seen.
+/// A histogram of latencies.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(from = "Vec<(u64, u64)>", into = "Vec<(u64, u64)>")]
 pub(crate) struct Latencies(Histogram<u64>);
 
 impl Default for Latencies {
     fn default() -> Self {
-        // It takes memory for what was seen.
+        // The histogram takes memory only for latencies that were seen.
         Latencies(Histogram::new(DIGITS).expect("up to five digits are possible"))
     }
 }
 
 impl Latencies {
-    /// Counts one, in milliseconds; less than zero, and what is not a number, is zero.
+    /// Counts one latency in milliseconds. A negative number and NaN count as zero.
     pub(crate) fn record(&mut self, ms: f64) {
         self.count_us((ms * 1e3).round() as u64, 1);
     }
 
     fn count_us(&mut self, us: u64, times: u64) {
         if times > 0 {
-            // Nothing is out of bounds: they grow.
+            // No latency is out of bounds: the histogram grows.
             let _ = self.0.record_n(us.min(LONGEST_US), times);
         }
     }
 
-    /// Counts some that lie between two latencies, as Prometheus takes them to: evenly.
+    /// Counts latencies between two bounds, spread evenly as Prometheus assumes.
     pub(crate) fn record_between(&mut self, from_ms: f64, to_ms: f64, times: u64) {
         let parts = times.clamp(1, PARTS);
         for part in 0..parts {
@@ -45,18 +45,18 @@ impl Latencies {
         }
     }
 
-    /// How many there were.
+    /// The number of counted latencies.
     pub(crate) fn count(&self) -> u64 {
         self.0.len()
     }
 
-    /// Adds those of another part of the same run.
+    /// Adds the latencies of another part of the same run.
     pub(crate) fn add(&mut self, other: &Latencies) {
-        // They fit, as both grow.
+        // All latencies fit, as both histograms grow.
         let _ = self.0.add(&other.0);
     }
 
-    /// Those recorded after the copy `before` was made.
+    /// The latencies that were recorded after the copy `before` was made.
     #[must_use]
     pub(crate) fn since(&self, before: &Latencies) -> Latencies {
         let mut since = Latencies::default();
@@ -68,25 +68,25 @@ impl Latencies {
         since
     }
 
-    /// So many of a hundred were at most this long, in milliseconds; `None` where there were none.
+    /// The latency that `percent` of all do not exceed, in milliseconds; `None` where there are none.
     pub(crate) fn percentile(&self, percent: f64) -> Option<f64> {
         let us = self.0.value_at_quantile(percent / 100.0);
         (!self.0.is_empty()).then(|| self.0.lowest_equivalent(us) as f64 / 1e3)
     }
 
-    /// The same; of nothing: nothing.
+    /// The latency that [`percentile`](Self::percentile) returns, or 0 where there are none.
     pub(crate) fn percentile_or_zero(&self, percent: f64) -> f64 {
         self.percentile(percent).unwrap_or_default()
     }
 
-    /// All percentiles from the 0th to the 100th; of nothing: none.
+    /// All percentiles from the 0th to the 100th, in milliseconds; empty where there are no latencies.
     pub(crate) fn hundred(&self) -> Vec<f64> {
         (0..=100).filter_map(|n| self.percentile(f64::from(n))).collect()
     }
 }
 
 impl FromIterator<f64> for Latencies {
-    /// Those of a series in milliseconds.
+    /// Counts a series of latencies in milliseconds.
     fn from_iter<I: IntoIterator<Item = f64>>(series: I) -> Latencies {
         let mut all = Latencies::default();
         for ms in series {
@@ -102,7 +102,7 @@ impl<'a> FromIterator<&'a f64> for Latencies {
     }
 }
 
-/// Microseconds with how often they were seen, for the way between processes.
+/// Converts to microseconds with their counts, to be sent between processes.
 impl From<Latencies> for Vec<(u64, u64)> {
     fn from(all: Latencies) -> Self {
         let seen = all.0.iter_recorded();

@@ -1,4 +1,4 @@
-//! Where what a command found goes: a table or JSON on standard output, and a page.
+//! The output of a command: a table or JSON on standard output, and a page.
 
 use std::path::PathBuf;
 
@@ -31,7 +31,7 @@ struct Ended<'a, R> {
 }
 
 impl Output {
-    /// Prints the report, and writes its page: `table` is for people, `contents` what the page has besides.
+    /// Prints the report, and writes its page. `table` is for people; `contents` are what the page has besides.
     pub(crate) fn put<R: Serialize>(
         &self,
         report: &R,
@@ -64,7 +64,7 @@ impl Output {
     }
 }
 
-/// One line of JSON.
+/// The report as one line of JSON.
 pub(crate) fn json<R: Serialize>(
     report: &R,
     interrupted: Option<Interrupted>,

@@ -1,9 +1,11 @@
-//! Reports as one page that needs nothing else: how all of them look, and what a report without pictures has on it.
+//! Reports as one page that needs no other file: the style of all pages, and the contents of a report without
+//! pictures.
 
 use std::fmt::Write as _;
 
 use crate::plot::{Plot, escaped};
 
+/// The style sheet of all reports.
 const STYLE: &str = "\
 body{font:16px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:1320px;padding:0 1rem;color:#111;background:#fff}
 .pair{position:relative;overflow-x:auto}
@@ -20,7 +22,7 @@ pre{overflow-x:auto;font-size:13px;line-height:1.4}
 figcaption,small{color:#555}
 svg{max-width:100%;height:auto;display:block;margin:1rem 0}";
 
-/// A page of a title and of what stands in its body, which is HTML.
+/// A page with a title and a body, which is HTML.
 pub(crate) fn document(title: &str, body: &str) -> String {
     format!(
         "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\">\
@@ -30,24 +32,24 @@ pub(crate) fn document(title: &str, body: &str) -> String {
     )
 }
 
-/// That Ctrl-C ended a measurement; nothing where it did not.
+/// A paragraph that says that Ctrl-C ended the measurement; empty where it did not.
 pub(crate) fn interrupted(words: Option<&str>) -> String {
     words.map_or(String::new(), |words| format!("<p class=\"interrupted\">{words}</p>"))
 }
 
-/// What a report without pictures has.
+/// The contents of a report without pictures.
 #[derive(Debug, Default)]
 pub(crate) struct Contents {
-    /// What was asked for, as on the command line.
+    /// What was measured, as on the command line.
     pub about: String,
-    /// Figures by name.
+    /// The figures, by name.
     pub facts: Vec<(&'static str, String)>,
-    /// Curves.
+    /// The plots.
     pub plots: Vec<Plot>,
 }
 
 impl Contents {
-    /// The page; `printed` is what the terminal shows.
+    /// The page as HTML; `printed` is what the terminal shows.
     pub(crate) fn page(&self, title: &str, interrupted_by: Option<&str>, printed: &str) -> String {
         let mut body = interrupted(interrupted_by);
         // Writing to a String cannot fail.

@@ -6,12 +6,19 @@
 
 use std::fmt::Write as _;
 
+/// Width of a plot, in pixels.
 const WIDTH: f64 = 860.0;
+/// Height of a plot, in pixels.
 const HEIGHT: f64 = 520.0;
+/// Margin to the left of the axes, in pixels.
 const LEFT: f64 = 64.0;
+/// Margin to the right of the axes, in pixels, for the legend.
 const RIGHT: f64 = 190.0;
+/// Margin above the axes, in pixels.
 const TOP: f64 = 50.0;
+/// Margin below the axes, in pixels.
 const BOTTOM: f64 = 52.0;
+/// Colours of the curves, in order (Okabe and Ito).
 const COLOURS: [&str; 7] =
     ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000"];
 
@@ -51,7 +58,7 @@ pub(crate) struct Plot {
     pub curves: Vec<Curve>,
 }
 
-/// From figures to places on the page.
+/// Maps figures to places on the page.
 struct Frame {
     x: (f64, f64),
     x_log: bool,
@@ -95,7 +102,7 @@ impl Frame {
         HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * (y - low) / (high - low)
     }
 
-    /// The marks of the horizontal axis, with their decimals.
+    /// The marks of the horizontal axis, with the number of their decimals.
     fn x_ticks(&self) -> (Vec<f64>, usize) {
         if self.x_log {
             return (rate_ticks(self.x), 0);
@@ -107,7 +114,7 @@ impl Frame {
 
 // Writing to a String cannot fail.
 impl Plot {
-    /// Whether there is nothing to draw.
+    /// Whether the plot has nothing to draw.
     pub(crate) fn is_empty(&self) -> bool {
         self.curves.iter().all(Curve::is_empty)
     }
@@ -191,7 +198,7 @@ impl Plot {
     }
 }
 
-/// 1, 2, 3, 5 and 7 of every power of ten in the range.
+/// The numbers 1, 2, 3, 5 and 7 times every power of ten in a range.
 fn rate_ticks((low, high): (f64, f64)) -> Vec<f64> {
     (0..8)
         .flat_map(|power| [1.0, 2.0, 3.0, 5.0, 7.0].map(|digit| digit * 10f64.powi(power)))
@@ -199,7 +206,7 @@ fn rate_ticks((low, high): (f64, f64)) -> Vec<f64> {
         .collect()
 }
 
-/// A round step that divides a range into five to twelve, with the decimals that it needs.
+/// A round step that divides a range into five to twelve parts, with the number of its decimals.
 fn step_over(range: f64) -> (f64, usize) {
     let steps = [(0.05, 2), (0.1, 1), (0.2, 1), (0.5, 1)].into_iter();
     let whole = (0..12).flat_map(|power| [1.0, 2.0, 5.0].map(|n| (n * 10f64.powi(power), 0)));
@@ -211,7 +218,7 @@ fn linear_ticks((low, high): (f64, f64), step: f64) -> Vec<f64> {
     (first..=last).map(|n| n as f64 * step).collect()
 }
 
-/// Text that cannot become markup between tags.
+/// Text whose characters cannot become markup between tags.
 pub(crate) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }

@@ -19,12 +19,12 @@ const REDRAWN: Duration = Duration::from_millis(200);
 pub(crate) struct Progress {
     bar: ProgressBar,
     unit: &'static str,
-    /// Ends the thread that writes lines.
+    /// The sender whose drop ends the thread that writes lines.
     _over: Sender<()>,
 }
 
 impl Progress {
-    /// So many parts are to be done.
+    /// The progress of a command that has `of` parts to do.
     pub(crate) fn new(of: usize, unit: &'static str) -> Progress {
         let bar = ProgressBar::new(of as u64);
         let style = format!("{{wide_bar}} {{pos}}/{{len}} {unit}, {{eta}} left\n{{wide_msg}}");
@@ -50,13 +50,13 @@ impl Progress {
         self.bar.set_message(what.to_string());
     }
 
-    /// Says what is done next, unless Ctrl-C was pressed: then it is not to begin.
+    /// Shows what is done next. Fails if Ctrl-C was pressed, so that it does not begin.
     pub(crate) fn begin(&self, what: impl Display) -> Result<(), Stopped> {
         self.say(what);
         interrupt::check()
     }
 
-    /// So many parts are done.
+    /// Notes that `parts` more parts are done.
     pub(crate) fn reached(&self, parts: u64) {
         self.bar.set_position(parts.min(self.bar.length().unwrap_or(parts)));
     }
@@ -66,7 +66,7 @@ impl Progress {
         self.bar.inc(1);
     }
 
-    /// How far it came, if Ctrl-C ended it before all was done.
+    /// How far the command came, if Ctrl-C ended it before all was done.
     pub(crate) fn interrupted(&self) -> Option<Interrupted> {
         let (after, of) = (self.bar.position(), self.bar.length().unwrap_or_default());
         (interrupt::pressed() && after < of).then_some(Interrupted { after, of, unit: self.unit })
@@ -87,7 +87,7 @@ impl Drop for Progress {
 /// A line for a log.
 fn line(bar: &ProgressBar, unit: &str) -> String {
     let (done, of) = (bar.position(), bar.length().unwrap_or_default());
-    // Of nothing done nothing follows.
+    // Without a part that is done, no remaining time can be estimated.
     let left = match done {
         0 => "time left unknown".to_owned(),
         _ => format!("about {} left", HumanDuration(bar.eta())),

@@ -1,4 +1,4 @@
-//! What a participant says of itself to all others: a small map of texts.
+//! Attributes: a small map of texts by which a participant describes itself to all others.
 
 use std::collections::BTreeMap;
 
@@ -9,9 +9,9 @@ pub type Attributes = BTreeMap<String, String>;
 
 /// Maximum number of attributes.
 pub const MAX_ATTRIBUTES: usize = 16;
-/// Longest key, in bytes.
+/// Maximum length of a key, in bytes.
 pub const MAX_KEY: usize = 64;
-/// Longest value, in bytes of UTF-8.
+/// Maximum length of a value, in bytes of UTF-8.
 pub const MAX_VALUE: usize = 256;
 /// Maximum sum of all keys and values, in bytes.
 pub const MAX_BYTES: usize = 4096;

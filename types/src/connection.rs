@@ -1,4 +1,4 @@
-//! How well a participant's connection to its server works.
+//! The quality of a participant's connection to its server.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,18 +7,18 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ConnectionQuality {
-    /// It carries what is asked of it.
+    /// The connection carries all packets and pictures that are asked of it.
     Good,
-    /// Something is missing: single packets, or the largest pictures.
+    /// Single packets are lost, or the largest pictures are missing.
     Fair,
-    /// Speech or picture suffer.
+    /// Speech or picture suffer from the connection.
     Poor,
     /// Nothing has come from the participant for seconds.
     Lost,
 }
 
 impl ConnectionQuality {
-    /// All of them.
+    /// All qualities of a connection, the best first.
     pub const ALL: [ConnectionQuality; 4] = [
         ConnectionQuality::Good,
         ConnectionQuality::Fair,
@@ -26,7 +26,7 @@ impl ConnectionQuality {
         ConnectionQuality::Lost,
     ];
 
-    /// Its name in messages.
+    /// The quality's name in messages.
     pub fn name(self) -> &'static str {
         match self {
             ConnectionQuality::Good => "good",
@@ -36,7 +36,7 @@ impl ConnectionQuality {
         }
     }
 
-    /// The quality of that name; `None`: there is none.
+    /// The quality with that name in messages; `None` if no quality has it.
     pub fn from_name(name: &str) -> Option<ConnectionQuality> {
         ConnectionQuality::ALL.into_iter().find(|quality| quality.name() == name)
     }

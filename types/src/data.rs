@@ -2,9 +2,9 @@
 
 use bytes::Bytes;
 
-/// Longest topic, in bytes.
+/// Maximum length of a message's topic, in bytes.
 pub const MAX_TOPIC: usize = 64;
-/// Longest content, in bytes.
+/// Maximum length of a message's content, in bytes.
 pub const MAX_CONTENT: usize = 16 * 1024;
 /// Maximum number of participants that a message names.
 pub const MAX_RECEIVERS: usize = 100;
@@ -12,13 +12,13 @@ pub const MAX_RECEIVERS: usize = 100;
 /// A message of a participant to others in its room.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DataMessage {
-    /// What it is about, by which receivers tell messages apart: letters, digits, `-`, `_` and `.`.
+    /// What the message is about, by which receivers tell messages apart: letters, digits, `-`, `_` and `.`.
     pub topic: String,
     /// The message itself.
     pub content: DataContent,
-    /// Whether it may not be dropped.
+    /// Whether the message may not be dropped.
     pub reliable: bool,
-    /// The sender's own number for it, by which receivers know a message that was sent again.
+    /// The sender's own number for the message, by which receivers know a message that was sent again.
     pub number: Option<u32>,
 }
 
@@ -32,7 +32,7 @@ pub enum DataContent {
 }
 
 impl DataContent {
-    /// Its length, in bytes.
+    /// The content's length, in bytes.
     pub fn len(&self) -> usize {
         match self {
             DataContent::Text(text) => text.len(),
@@ -40,7 +40,7 @@ impl DataContent {
         }
     }
 
-    /// Its length as receivers get it, in bytes: in JSON a text with its escapes, bytes in Base64.
+    /// The content's length as receivers get it, in bytes: in JSON a text with its escapes, bytes in Base64.
     pub fn sent_len(&self) -> usize {
         match self {
             DataContent::Text(text) => json_len(text),
@@ -48,7 +48,7 @@ impl DataContent {
         }
     }
 
-    /// Whether it has no bytes.
+    /// Whether the content has no bytes.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -61,7 +61,7 @@ impl DataMessage {
     }
 }
 
-/// Length of a text in JSON, without its quotes.
+/// Length of a text in JSON without its quotes, in bytes.
 pub fn json_len(text: &str) -> usize {
     let escaped = |b: u8| match b {
         b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 0x08 | 0x0c => 2,

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 /// The text is not an id of the expected kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("not an identity of this kind")]
+#[error("the text is no id of this kind: an id is its letter and a number, such as `p7`")]
 pub struct ParseIdError;
 
 macro_rules! identity {

@@ -2,7 +2,8 @@
 
 use crate::Size;
 
-/// The size of a key frame, from the first bytes of its uncompressed header; profile 0 only. `None` of all else.
+/// The size of a VP9 key frame, from the first bytes of its uncompressed header; `None` if it is no key frame of
+/// profile 0.
 pub fn key_frame_size(frame: &[u8]) -> Option<Size> {
     let mut at = 0;
     // The next `n` ≤ 32 bits, most significant first.

@@ -1,17 +1,18 @@
-//! How often something took how long: what histograms of `/metrics` are made of.
+//! Durations counted in buckets, from which the histograms of `/metrics` are made.
 //!
 //! All histograms have the same bounds, so that they can be added over threads and servers, and compared over stages.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// The greatest durations of all buckets but the last, which has none, in microseconds: a forwarded packet takes tens
-/// of them, a queue on a busy processor seconds. They are closest around the budget of an anchor.
+/// The longest duration of each bucket, in microseconds; the last bucket has no bound and is not listed. A forwarded
+/// packet takes tens of microseconds, a queue on a busy CPU seconds. The bounds are closest around the budget of an
+/// anchor (200 ms).
 const BOUNDS_US: [u64; 19] = [
     20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000, 150_000, 200_000,
     300_000, 500_000, 1_000_000, 2_000_000, 5_000_000,
 ];
-/// One for each bound, and one for what is longer.
+/// Number of buckets: one for each bound, and one for longer durations.
 const BUCKETS: usize = BOUNDS_US.len() + 1;
 
 /// Durations counted in buckets, with their sum.
@@ -22,23 +23,23 @@ pub struct Latencies {
 }
 
 impl Latencies {
-    /// Counts one.
+    /// Counts one duration.
     pub fn record(&mut self, took: Duration) {
         self.counts[bucket(took)] += 1;
         self.sum = self.sum.saturating_add(took);
     }
 
-    /// How many there were.
+    /// The number of counted durations.
     pub fn count(&self) -> u64 {
         self.counts.iter().sum()
     }
 
-    /// All of them together.
+    /// The sum of all counted durations.
     pub fn sum(&self) -> Duration {
         self.sum
     }
 
-    /// Those of both.
+    /// The durations of both, counted together.
     #[must_use]
     pub fn plus(mut self, other: Latencies) -> Latencies {
         self.counts.iter_mut().zip(other.counts).for_each(|(to, from)| *to += from);
@@ -46,15 +47,15 @@ impl Latencies {
         self
     }
 
-    /// The greatest duration of each bucket in seconds, infinite for the last, with how many are in it and in none
-    /// before.
+    /// The buckets in order, each with its longest duration in seconds (infinite for the last) and the number of
+    /// durations in it. A duration is in one bucket only.
     pub fn buckets(&self) -> impl Iterator<Item = (f64, u64)> {
         let bounds = BOUNDS_US.into_iter().map(|us| us as f64 / 1e6);
         bounds.chain([f64::INFINITY]).zip(self.counts)
     }
 }
 
-/// The same for many threads, which do not wait for each other.
+/// Durations counted in buckets by many threads, which do not wait for each other.
 #[derive(Debug, Default)]
 pub struct SharedLatencies {
     counts: [AtomicU64; BUCKETS],
@@ -62,15 +63,15 @@ pub struct SharedLatencies {
 }
 
 impl SharedLatencies {
-    /// Counts one.
+    /// Counts one duration.
     pub fn record(&self, took: Duration) {
         let ns = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
         self.counts[bucket(took)].fetch_add(1, Ordering::Relaxed);
-        // It wraps around after five hundred years of them.
+        // The sum wraps around after five hundred years of durations.
         self.sum_ns.fetch_add(ns, Ordering::Relaxed);
     }
 
-    /// What there is by now.
+    /// A copy of the durations counted so far.
     pub fn read(&self) -> Latencies {
         Latencies {
             counts: self.counts.each_ref().map(|n| n.load(Ordering::Relaxed)),
@@ -79,7 +80,7 @@ impl SharedLatencies {
     }
 }
 
-/// The first bucket that is not too short.
+/// The first bucket whose longest duration is not shorter than `took`.
 fn bucket(took: Duration) -> usize {
     let ns = took.as_nanos();
     BOUNDS_US.partition_point(|us| u128::from(*us) * 1000 < ns)

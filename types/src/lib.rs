@@ -1,4 +1,4 @@
-//! What passes between the parts: frames, anchors and their messages, layers, rungs, reports.
+//! The types that pass between the parts: frames, anchors and their messages, layers, rungs, reports.
 //!
 //! Plain data only: no I/O, no clocks (an [`Instant`] is always an argument), no codecs.
 //! The SFU fills [`TapInput`]s from RTP; the enhancer answers with [`Anchor`]s. Both queues are
@@ -31,10 +31,10 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-/// Sizes of HR pictures over those of low ones that decoders can make.
+/// The scales that decoders can make: the size of an HR picture over the size of the low one.
 pub const SCALES: std::ops::RangeInclusive<usize> = 2..=4;
-/// How long after its frame a picture of the publisher's own is still worth sending, whatever the budget: it is carried
-/// to the frames of now by flow, and browsers keep the low pictures that it needs for so long.
+/// How long after its frame a picture of the publisher's own is still worth sending, whatever the budget. Flow
+/// carries it to the present frame, and browsers keep the low pictures that this needs for so long.
 pub const CAPTURED_WITHIN: Duration = Duration::from_secs(1);
 
 pub use attributes::Attributes;
@@ -50,25 +50,26 @@ pub use way::{FrameNetwork, NoNetwork, Way, WayReason};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StreamId(pub u32);
 
-/// Whose a stream is, by opaque numbers that are equal where room or publisher are: what is scarce is shared fairly
-/// among rooms, and in each among those who publish there.
+/// The room and the publisher that a stream belongs to, as opaque numbers that are equal where room or publisher are.
+/// Enhancement is shared fairly among rooms, and in each room among its publishers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Owner {
-    /// Its room; rooms of one's own (loopback) of one publisher have the same number.
+    /// The stream's room; loopback rooms of one publisher have the same number.
     pub room: u64,
-    /// Who publishes it: of one identity, or, where there are none, of one address, the same number.
+    /// The stream's publisher. Streams of one identity have the same number; without identities, streams of one
+    /// address.
     pub publisher: u64,
 }
 
 impl Owner {
-    /// The owner of a stream of which nothing is known but its number: alone in its room.
+    /// The owner of a stream of which only the number is known: alone in its room.
     pub fn alone(StreamId(stream): StreamId) -> Owner {
         let number = u64::MAX - u64::from(stream);
         Owner { room: number, publisher: number }
     }
 }
 
-/// A span of a tapped stream with one layer and one resolution. A switch begins a new one.
+/// A span of a tapped stream with one layer and one resolution. A switch of either begins a new epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Epoch(pub u16);
 
@@ -98,7 +99,7 @@ impl Layer {
         }
     }
 
-    /// By how much its pictures may be enlarged before they are larger than the camera's.
+    /// By how much the layer's pictures may be enlarged before they are larger than the camera's.
     pub fn max_scale(self) -> u16 {
         match self {
             Layer::Q => 4,
@@ -188,13 +189,13 @@ pub struct TapFrame {
     pub epoch: Epoch,
     /// The publisher's own RTP timestamp (90 kHz).
     pub rtp_timestamp: u32,
-    /// When its last packet reached the SFU.
+    /// When the frame's last packet reached the SFU.
     pub arrival: Instant,
-    /// Whether it is a key frame.
+    /// Whether the frame is a key frame.
     pub key: bool,
-    /// By how much its pictures may be enlarged: to no more than the camera's size.
+    /// By how much the frame's pictures may be enlarged: to no more than the camera's size.
     pub max_scale: u16,
-    /// How its stream's anchors are chosen.
+    /// The policy by which the stream's anchors are chosen.
     pub policy: AnchorPolicy,
     /// The VP9 frame (or superframe), as the encoder made it.
     pub data: Bytes,
@@ -205,12 +206,12 @@ pub struct TapFrame {
 pub struct CapturedFrame {
     /// The tapped stream that the frame belongs to.
     pub stream: StreamId,
-    /// The tapped layer's RTP timestamp of the same camera frame (the publisher's timeline, 90 kHz); `None` where
-    /// that layer has no such frame, or it is not known which it is.
+    /// The tapped layer's RTP timestamp of the same camera frame (the publisher's timeline, 90 kHz). `None` where
+    /// that layer has no such frame, or it is not known which frame it is.
     pub low_timestamp: Option<u32>,
-    /// When its last packet reached the SFU.
+    /// When the frame's last packet reached the SFU.
     pub arrival: Instant,
-    /// Whether it is a key frame.
+    /// Whether the frame is a key frame.
     pub key: bool,
     /// The VP9 frame (or superframe), as the encoder made it.
     pub data: Bytes,
@@ -233,12 +234,12 @@ pub enum TapInput {
         /// The stream with missing frames.
         stream: StreamId,
     },
-    /// There are no pictures at HR size any more.
+    /// No more pictures at HR size come.
     CaptureStop {
-        /// The stream that goes on without.
+        /// The stream that goes on without pictures at HR size.
         stream: StreamId,
     },
-    /// No subscriber holds an enhanced rung of this stream any more; forget it.
+    /// No subscriber holds an enhanced rung of this stream any more; the enhancer forgets it.
     Stop {
         /// The stream to forget.
         stream: StreamId,
@@ -246,7 +247,7 @@ pub enum TapInput {
 }
 
 impl TapInput {
-    /// The stream of this input.
+    /// The stream that the input belongs to.
     pub fn stream(&self) -> StreamId {
         match *self {
             TapInput::Frame(TapFrame { stream, .. })
@@ -264,30 +265,31 @@ impl TapInput {
 /// not overtake an input that came before it: a [`TapInput::Stop`] would take the stream's requests with it.
 #[derive(Debug, Clone)]
 pub enum EnhancerRequest {
-    /// A subscriber has none of the anchors so far: the next anchor is to be a key anchor. One for all subscribers, and
-    /// throttled.
+    /// A subscriber has none of the anchors so far: the next anchor is to be a key anchor. One request stands for all
+    /// subscribers, and requests are throttled.
     KeyAnchor,
     /// Whether the publisher can be asked for regions.
     Regions(bool),
-    /// What the publisher can send: from now on its knobs are adapted.
+    /// What the publisher can send. From now on the server adapts what it asks of the publisher (the knobs).
     Uplink(PublisherUplink),
     /// A viewer's report of how its picture gets worse from frame to frame after an anchor (ARISE §4.3).
     Decay {
-        /// The viewer: an opaque number, the same each time.
+        /// The viewer, as an opaque number that stays the same.
         viewer: u64,
-        /// What it measured.
+        /// The decay that the viewer measured.
         decay: Decay,
     },
     /// Subscribers were given this still by the publisher, at the low frame's RTP timestamp (the publisher's timeline).
     Given(Anchor),
 }
 
-/// How a viewer's rebuilt picture gets worse from frame to frame after an anchor, as it measures it (ARISE §4.3).
+/// How a viewer's rebuilt picture gets worse from frame to frame after an anchor, as the viewer measures it (ARISE
+/// §4.3).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Decay {
-    /// Loss with each frame (`d ÷ L`), in squared grey levels of luma, in the mean of the picture's samples.
+    /// Loss with each frame (`d ÷ L`), in squared grey levels of luma: the mean over the picture's samples.
     pub per_frame: f64,
-    /// Over how many frames after an anchor it was seen (`L`), in the mean of the anchors.
+    /// Number of frames after an anchor in which the loss was seen (`L`): the mean over the anchors.
     pub frames: f64,
 }
 
@@ -295,7 +297,7 @@ pub struct Decay {
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct UplinkReport {
-    /// What the uplink carries, in kbit/s, by the browser's congestion control.
+    /// What the uplink carries, by the browser's congestion control. In messages it is in kbit/s.
     #[serde(rename = "kbps")]
     #[cfg_attr(feature = "typescript", ts(as = "f64"))]
     pub bitrate: Bitrate,
@@ -311,7 +313,7 @@ pub struct UplinkReport {
 pub struct PublisherUplink {
     /// The tapped layer.
     pub layer: Layer,
-    /// Its publisher's report; the bitrate is the layer's share.
+    /// The publisher's report; its bitrate is this layer's share.
     pub report: UplinkReport,
 }
 
@@ -324,56 +326,56 @@ pub enum AnchorSource {
     Captured,
 }
 
-/// How long each stage took, from the frame's arrival at the SFU.
+/// How long each stage of an anchor took. The first begins with the frame's arrival at the SFU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct StageTimes {
-    /// Arrival to decoded.
+    /// Time from the frame's arrival until it was decoded.
     pub decode: Duration,
-    /// Decoded to chosen by the scheduler.
+    /// Time from decoded until the scheduler chose the frame.
     pub schedule: Duration,
-    /// Chosen to super-resolved, queueing included.
+    /// Time from chosen until super-resolution was done, with the time in the queue.
     pub infer: Duration,
-    /// Super-resolved to coded.
+    /// Time from super-resolution until the anchor was encoded.
     pub encode: Duration,
 }
 
-/// A coded anchor on its way from the enhancer to every subscriber of an enhanced rung.
+/// An encoded anchor on its way from the enhancer to every subscriber of an enhanced rung.
 #[derive(Debug, Clone)]
 pub struct Anchor {
     /// The tapped stream that the anchor's frame belongs to.
     pub stream: StreamId,
-    /// The span its frame belongs to.
+    /// The epoch of the anchor's frame: a span of one layer and one resolution.
     pub epoch: Epoch,
-    /// The publisher's own RTP timestamp of its frame; the SFU maps it for each subscriber.
+    /// The publisher's own RTP timestamp of the anchor's frame (90 kHz); the SFU maps it for each subscriber.
     pub rtp_timestamp: u32,
-    /// When its frame reached the SFU: what the budget counts from.
+    /// When the anchor's frame reached the SFU: the latency budget counts from here.
     pub arrival: Instant,
-    /// Where its detail comes from.
+    /// Where the anchor's detail comes from.
     pub source: AnchorSource,
-    /// Codec id of the payload, see [`message`].
+    /// Codec id of the payload: see [`message`].
     pub codec: u8,
-    /// Whether the payload begins with a map of the tiles that it gives.
+    /// Whether the payload begins with a map of the tiles that the anchor gives.
     pub tiled: bool,
     /// Width of the HR picture in pixels.
     pub width: u16,
     /// Height of the HR picture in pixels.
     pub height: u16,
-    /// Whether the payload holds only what the hybrid decoder's built-in filters do not expect.
+    /// Whether the payload holds only the detail that the hybrid decoder's built-in filters do not predict.
     pub beyond_prior: bool,
-    /// The code of its detail, or of its picture.
+    /// The encoded detail, behind the map of tiles if there is one.
     pub payload: Bytes,
-    /// How long each stage took.
+    /// How long each stage of the anchor took.
     pub times: StageTimes,
 }
 
 /// What a publisher is asked to send of a track.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PublisherKnobs {
-    /// The low layer that the rest is about.
+    /// The low layer that bitrate and frame rate are for.
     pub layer: Layer,
-    /// Its bitrate.
+    /// The bitrate that the layer is to have.
     pub bitrate: Bitrate,
-    /// Its frames per second.
+    /// The frames per second that the layer is to have.
     pub fps: f64,
 }
 
@@ -381,16 +383,16 @@ pub struct PublisherKnobs {
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct LayerKnobs {
-    /// Whether it is sent at all.
+    /// Whether the layer is sent at all.
     #[serde(default = "active")]
     pub active: bool,
-    /// Bitrate in kbit/s.
+    /// Bitrate of the layer. In messages it is in kbit/s.
     #[serde(rename = "kbps")]
     #[cfg_attr(feature = "typescript", ts(as = "f64"))]
     pub bitrate: Bitrate,
     /// Frames per second.
     pub fps: f64,
-    /// Whether somebody takes no larger layer, so that it comes before those.
+    /// Whether a subscriber takes no larger layer, so that this one comes before the larger ones.
     #[serde(default)]
     pub needed: bool,
 }
@@ -402,49 +404,49 @@ fn active() -> bool {
 /// What the enhancer tells the SFU.
 #[derive(Debug, Clone)]
 pub enum EnhancerOutput {
-    /// Send this to the subscribers.
+    /// An anchor to be sent to the subscribers.
     Anchor(Anchor),
-    /// The stream cannot be decoded before its next key frame; ask for one (throttled by the SFU).
+    /// The stream cannot be decoded before its next key frame: the SFU asks for one, throttled.
     NeedKeyFrame {
         /// The stream that waits.
         stream: StreamId,
     },
     /// Pictures of an epoch are enlarged by another factor from now on.
     Scale {
-        /// The stream whose pictures are enlarged otherwise.
+        /// The stream whose pictures are enlarged by another factor.
         stream: StreamId,
-        /// The span of one layer and one resolution that it holds for.
+        /// The span of one layer and one resolution that the new factor holds for.
         epoch: Epoch,
-        /// Width of HR pictures over that of the low layer's.
+        /// Width of HR pictures over the width of the low layer's.
         scale: u16,
     },
-    /// A stream is not enhanced, or is again.
+    /// A stream is not enhanced, or is enhanced again.
     Refused {
         /// The stream that is refused, or is enhanced again.
         stream: StreamId,
         /// Why it is not enhanced; `None`: it is enhanced.
         reason: Option<Refusal>,
     },
-    /// Tell the publisher what to send.
+    /// The publisher is to be told what to send.
     Knobs {
         /// The stream whose publisher is told.
         stream: StreamId,
         /// What the publisher is to send from now on.
         knobs: PublisherKnobs,
     },
-    /// Ask the publisher for tiles of its next camera frame.
+    /// The publisher is to be asked for tiles of its next camera frame.
     WantRegions {
         /// The stream whose publisher is asked.
         stream: StreamId,
-        /// Size of the low layer's pictures, which the tiles are of.
+        /// Size of the low layer's pictures, which the tiles divide.
         size: Size,
         /// The bits of the tile map.
         tiles: Bytes,
-        /// Maximum bytes of the answer.
+        /// Maximum size of the answer, in bytes.
         bytes: usize,
     },
-    /// The stream's pictures at HR size cannot be decoded before their next key frame; ask for one (throttled by the
-    /// SFU).
+    /// The stream's pictures at HR size cannot be decoded before their next key frame: the SFU asks for one,
+    /// throttled.
     NeedCapturedKeyFrame {
         /// The stream that waits.
         stream: StreamId,
@@ -452,7 +454,7 @@ pub enum EnhancerOutput {
 }
 
 impl EnhancerOutput {
-    /// The stream that it is about.
+    /// The stream that the output is about.
     pub fn stream(&self) -> StreamId {
         match *self {
             EnhancerOutput::Anchor(Anchor { stream, .. })

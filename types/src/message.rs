@@ -1,4 +1,4 @@
-//! Anchor messages: how a coded anchor travels on the data channel `windlass-anchors`.
+//! Anchor messages: how an encoded anchor travels on the data channel `windlass-anchors`.
 //!
 //! An anchor is cut into chunks, each behind the same 24-byte header, big endian:
 //!
@@ -28,25 +28,25 @@ use std::collections::VecDeque;
 
 use crate::{AnchorSource, SCALES, Size};
 
-/// The version this code speaks.
+/// The version of the message format that this code reads and writes.
 pub const VERSION: u8 = 1;
 /// The codec of all anchors: High-throughput JPEG 2000 (`windlass_hybrid::anchor::codec`).
 pub const HTJ2K: u8 = 2;
-/// Bytes before the payload of a message.
+/// Length of the header before the payload of a message, in bytes.
 pub const HEADER_BYTES: usize = 24;
-/// Flag: the payload begins with a tile map.
+/// Flag in the header: the payload begins with a tile map.
 const TILED: u8 = 1;
-/// Flag: the image is of what the built-in filters do not expect.
+/// Flag in the header: the image is of detail that the built-in filters do not predict.
 const BEYOND_PRIOR: u8 = 2;
-/// Maximum chunks of one anchor.
+/// Maximum number of chunks of one anchor.
 pub const MAX_CHUNKS: u16 = 256;
-/// Maximum payload bytes in one message.
+/// Maximum payload of one message, in bytes.
 pub const MAX_CHUNK: usize = 16 * 1024;
-/// Maximum payload bytes of one anchor.
+/// Maximum payload of one anchor, in bytes.
 pub const MAX_ANCHOR: usize = 1024 * 1024;
-/// Maximum anchors a [`Reassembler`] holds unfinished.
+/// Maximum number of unfinished anchors that a [`Reassembler`] holds.
 pub const MAX_IN_FLIGHT: usize = 8;
-/// Maximum payload bytes a [`Reassembler`] holds.
+/// Maximum payload that a [`Reassembler`] holds, in bytes.
 pub const MAX_BYTES_IN_FLIGHT: usize = 2 * 1024 * 1024;
 
 /// The header of every message of one anchor.
@@ -54,40 +54,40 @@ pub const MAX_BYTES_IN_FLIGHT: usize = 2 * 1024 * 1024;
 pub struct AnchorHeader {
     /// Codec id of the payload.
     pub codec: u8,
-    /// Where the detail comes from.
+    /// Where the anchor's detail comes from.
     pub source: AnchorSource,
-    /// Whether the payload begins with a map of the tiles that it gives.
+    /// Whether the payload begins with a map of the tiles that the anchor gives.
     pub tiled: bool,
-    /// Whether the image is of detail beyond what the built-in filters expect.
+    /// Whether the image is of detail that the built-in filters do not predict.
     pub beyond_prior: bool,
-    /// Which part of the frame's tiles this is, 0 to 15; 0 where it is not tiled.
+    /// Which part of the frame's tiles the anchor gives, 0 to 15; 0 where the anchor is not tiled.
     pub part: u8,
-    /// Whose frame it is: the SFU's stream id, as signalling tells it.
+    /// The stream of the anchor's frame: the SFU's stream id, as signalling tells it.
     pub stream: u32,
     /// The span of one layer and one resolution that the frame belongs to.
     pub epoch: u16,
-    /// Which chunk this is. Ignored by [`encode_chunks`].
+    /// The chunk's index, from 0. Ignored by [`encode_chunks`].
     pub chunk_index: u16,
-    /// How many chunks there are. Ignored by [`encode_chunks`].
+    /// The anchor's number of chunks. Ignored by [`encode_chunks`].
     pub chunk_count: u16,
     /// Milliseconds from the frame's arrival at the SFU to sending.
     pub age_ms: u16,
     /// The frame's RTP timestamp in the subscriber's timeline (90 kHz).
     pub rtp_timestamp: u32,
-    /// Width of the HR picture.
+    /// Width of the HR picture, in samples.
     pub width: u16,
-    /// Height of the HR picture.
+    /// Height of the HR picture, in samples.
     pub height: u16,
 }
 
 impl AnchorHeader {
-    /// Size of its picture over that of a low one, where it is one of [`SCALES`].
+    /// Size of the anchor's picture over that of a low one, where it is one of [`SCALES`].
     pub fn scale_over(&self, (width, height): (usize, usize)) -> Option<usize> {
         let size = (self.width.into(), self.height.into());
         SCALES.into_iter().find(|scale| (scale * width, scale * height) == size)
     }
 
-    /// The header of a key anchor in one piece; what is not named here is 0 or not so.
+    /// The header of a key anchor in one chunk, whole and without flags. Fields that are not arguments are 0.
     pub fn new(codec: u8, source: AnchorSource, rtp_timestamp: u32, size: Size) -> Self {
         Self {
             codec,
@@ -112,39 +112,39 @@ impl AnchorHeader {
     }
 }
 
-/// Why a message or an anchor is not one.
+/// Why bytes are no anchor message, or a payload cannot be sent as one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AnchorMessageError {
-    /// Shorter than the header.
-    #[error("the message is shorter than its header")]
+    /// The message is shorter than the header.
+    #[error("the anchor message is shorter than its header")]
     Short,
-    /// Another version than [`VERSION`].
-    #[error("version {0} is not known")]
+    /// The message has another version than [`VERSION`].
+    #[error("the anchor message has version {0}, which is not known")]
     Version(u8),
-    /// A source other than 0 or 1.
-    #[error("source {0} is not known")]
+    /// The source is neither 0 nor 1.
+    #[error("the anchor message has source {0}, which is not known")]
     Source(u8),
-    /// A flag that this version does not define.
-    #[error("flags {0:#04x} are not known")]
+    /// The header has a flag that this version does not define.
+    #[error("the anchor message has flags {0:#04x}, which are not known")]
     Flags(u8),
-    /// A chunk count of 0 or too large, or an index beyond it.
-    #[error("chunk {index} of {count} is impossible")]
+    /// The chunk count is 0 or too large, or the index is beyond it.
+    #[error("the anchor message is chunk {index} of {count}, which is impossible")]
     Chunk {
         /// The index in the header.
         index: u16,
         /// The count in the header.
         count: u16,
     },
-    /// A width or height of 0.
-    #[error("a picture of {width}x{height} is impossible")]
+    /// A width or height is 0.
+    #[error("the anchor message is of a picture of {width}x{height}, which is impossible")]
     Size {
         /// The width in the header.
         width: u16,
         /// The height in the header.
         height: u16,
     },
-    /// A payload that is empty or beyond the bound.
-    #[error("a payload of {0} bytes is refused")]
+    /// The payload is empty or beyond the bound.
+    #[error("a payload of {0} bytes is refused: it is empty or too long")]
     Payload(usize),
 }
 
@@ -221,7 +221,7 @@ impl AnchorHeader {
         out
     }
 
-    /// Whether two messages belong to one anchor.
+    /// Whether two messages belong to the same anchor.
     fn same_anchor(&self, other: &Self) -> bool {
         (self.stream, self.epoch, self.rtp_timestamp, self.source, self.part)
             == (other.stream, other.epoch, other.rtp_timestamp, other.source, other.part)
@@ -266,25 +266,25 @@ pub fn encode_chunks(
         .collect())
 }
 
-/// A complete anchor, still coded.
+/// A complete anchor, still encoded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReassembledAnchor {
-    /// The header of its first message to arrive.
+    /// The header of the anchor's first message to arrive.
     pub header: AnchorHeader,
     /// The whole payload.
     pub payload: Vec<u8>,
 }
 
-/// What a [`Reassembler`] has counted.
+/// The counters of a [`Reassembler`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ReassemblyStats {
-    /// Anchors completed.
+    /// Anchors that were completed.
     pub completed: u64,
-    /// Unfinished anchors dropped to make room.
+    /// Unfinished anchors that were dropped to make room.
     pub dropped: u64,
     /// Messages that could not be parsed or that contradict others of their anchor.
     pub malformed: u64,
-    /// Messages that repeat one already held.
+    /// Messages that repeat one that is already held.
     pub duplicates: u64,
 }
 
@@ -330,18 +330,18 @@ impl Reassembler {
         Self::default()
     }
 
-    /// What has been counted so far.
+    /// The counters since the reassembler was made.
     pub fn stats(&self) -> ReassemblyStats {
         self.stats
     }
 
-    /// Drops everything unfinished, keeping the counters.
+    /// Drops all unfinished anchors and keeps the counters.
     pub fn clear(&mut self) {
         self.in_flight.clear();
         self.finished.clear();
     }
 
-    /// Takes one message; the anchor when this was its last one.
+    /// Takes one message, and returns the anchor if this message completes it.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! How a room's anchors are chosen, by name. What each policy does is the scheduler's (`windlass_scheduler::policy`).
+//! How a room's anchors are chosen, by name. The scheduler implements the policies (`windlass_scheduler::policy`).
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,17 +12,18 @@ use serde::{Deserialize, Serialize};
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum AnchorPolicy {
-    /// For calls: every 66 ms, within the latency budget.
+    /// For calls: anchors are chosen every 66 ms, within the latency budget.
     #[default]
     LatencySensitive,
-    /// For streams that nobody answers: the best of 666 ms, at most 7.5 % of all frames, later by as much.
+    /// For streams that nobody answers: the best frames of each 666 ms, at most 7.5 % of all. Anchors come later by
+    /// as much.
     CostEffective,
-    /// A quality promised to each stream, and to no more streams than it can be kept to.
+    /// Each stream is promised a quality. No more streams are enhanced than the promise can be kept to.
     QualitySla,
 }
 
 /// Maximum pixels of a layer that is enhanced, in either orientation: 960×540, the half layer of a 1080p camera.
-/// Servers tap no larger one, and browsers rebuild none.
+/// Servers tap no larger layer, and browsers rebuild none.
 pub const MAX_LR_PIXELS: u32 = 960 * 540;
 
 /// Why a stream is not enhanced though somebody wants it to be.
@@ -30,22 +31,22 @@ pub const MAX_LR_PIXELS: u32 = 960 * 540;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Refusal {
-    /// Its anchors would break the quality that others are promised.
+    /// Anchors of this stream would break the quality that other streams are promised.
     Promise,
-    /// The processor cannot decode it in time beside the others, and those have the fairer claim.
+    /// The CPU cannot decode the stream in time beside the others, which by fair shares come first.
     Processor,
-    /// It does not fit into the memory that enhancement may take, beside others that have the fairer claim.
+    /// The stream does not fit into the memory for enhancement beside the others, which by fair shares come first.
     Memory,
-    /// As many are enhanced as may be, and those have the fairer claim.
+    /// The maximum number of streams is enhanced already, and by fair shares those come first.
     Full,
-    /// Its pictures are larger than those that are enhanced.
+    /// The stream's pictures are larger than those that are enhanced.
     Size,
-    /// No network of this server makes an anchor of such a picture in time.
+    /// No network of this server makes an anchor of a picture of this size in time.
     Slow,
 }
 
 impl Refusal {
-    /// All reasons.
+    /// All reasons for which a stream is not enhanced.
     pub const ALL: [Refusal; 6] = [
         Refusal::Promise,
         Refusal::Processor,
@@ -55,7 +56,7 @@ impl Refusal {
         Refusal::Slow,
     ];
 
-    /// The reason's name in messages.
+    /// The reason's name in messages and metrics.
     pub fn name(self) -> &'static str {
         match self {
             Refusal::Promise => "promise",
@@ -68,7 +69,7 @@ impl Refusal {
     }
 }
 
-/// There is no policy of that name.
+/// The error that no policy has that name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnknownPolicy(String);
 
@@ -86,7 +87,7 @@ impl AnchorPolicy {
     pub const ALL: [AnchorPolicy; 3] =
         [AnchorPolicy::LatencySensitive, AnchorPolicy::CostEffective, AnchorPolicy::QualitySla];
 
-    /// What configuration calls it.
+    /// The policy's name in the configuration.
     pub fn name(self) -> &'static str {
         match self {
             AnchorPolicy::LatencySensitive => "latency-sensitive",
@@ -95,8 +96,8 @@ impl AnchorPolicy {
         }
     }
 
-    /// For how long it holds frames, beyond the operator's interval: its anchors come later than the latency budget by
-    /// as much.
+    /// How long the policy holds frames, beyond the operator's interval. Its anchors come later than the latency
+    /// budget by as much.
     pub fn holds(self) -> Duration {
         match self {
             AnchorPolicy::CostEffective => Duration::from_millis(666),

@@ -1,4 +1,4 @@
-//! What an SFU gives a recorder: the tracks of recorded rooms, and their media as publishers sent it.
+//! The input of a recorder from an SFU: the tracks of recorded rooms, and their media as publishers sent it.
 
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 use crate::{Kind, Layer, ParticipantId, Size, TrackId};
 
-/// A step of a recorded track. Tracks' numbers are unique for the life of the process.
+/// A step of a recorded track. The numbers of tracks are unique for the life of the process.
 #[derive(Debug, Clone)]
 pub enum RecordInput {
     /// A track is recorded from now on.
@@ -24,7 +24,7 @@ pub enum RecordInput {
 }
 
 impl RecordInput {
-    /// The track that it is about.
+    /// The track that the step is about.
     pub fn track(&self) -> TrackId {
         match self {
             RecordInput::Begin(begin) => begin.track,
@@ -34,8 +34,8 @@ impl RecordInput {
         }
     }
 
-    /// Bytes of media in it. What has none must not be lost: there are as many such steps as tracks begin, end and have
-    /// gaps.
+    /// Bytes of media in the step. A step with 0 bytes must not be lost: it says that a track begins or ends, or has
+    /// a gap.
     pub fn media_bytes(&self) -> usize {
         match self {
             RecordInput::Video(frame) => frame.data.len(),
@@ -50,40 +50,40 @@ impl RecordInput {
 pub struct RecordedTrack {
     /// The track.
     pub track: TrackId,
-    /// Its room.
+    /// The name of the track's room.
     pub room: Arc<str>,
-    /// Its publisher.
+    /// The track's publisher.
     pub participant: ParticipantId,
-    /// Whether it is audio or video.
+    /// Whether the track is audio or video.
     pub kind: Kind,
-    /// The publisher's name for it.
+    /// The publisher's name for the track.
     pub name: String,
 }
 
-/// When a packet was made, by its sender's and by the server's clock.
+/// When a frame or packet was made, by its sender's and by the server's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RecordedTime {
     /// The publisher's RTP timestamp.
     pub rtp: u32,
-    /// When it reached the SFU.
+    /// When the frame or packet reached the SFU.
     pub arrival: Instant,
-    /// The newest sender report of its stream: time by the sender's clock, which all tracks of a participant share, and
-    /// the RTP timestamp of that time.
+    /// The newest sender report of the stream: a time by the sender's clock, and the RTP timestamp of that time. All
+    /// tracks of a participant share that clock.
     pub report: Option<(SystemTime, u32)>,
 }
 
 /// A complete VP9 frame.
 #[derive(Debug, Clone)]
 pub struct RecordedFrame {
-    /// Its track.
+    /// The track that the frame belongs to.
     pub track: TrackId,
-    /// Its layer: each has RTP timestamps of its own.
+    /// The layer that the frame belongs to. Each layer has RTP timestamps of its own.
     pub layer: Layer,
-    /// Its time, at a clock rate of 90 kHz.
+    /// The frame's time, at a clock rate of 90 kHz.
     pub time: RecordedTime,
-    /// Whether it is a key frame.
+    /// Whether the frame is a key frame.
     pub key: bool,
-    /// Size of the last key frame.
+    /// Size of the track's last key frame.
     pub size: Size,
     /// The VP9 frame (or superframe), as the encoder made it.
     pub data: Bytes,
@@ -92,10 +92,10 @@ pub struct RecordedFrame {
 /// An Opus packet.
 #[derive(Debug, Clone)]
 pub struct RecordedPacket {
-    /// Its track.
+    /// The track that the packet belongs to.
     pub track: TrackId,
-    /// Its time, at a clock rate of 48 kHz.
+    /// The packet's time, at a clock rate of 48 kHz.
     pub time: RecordedTime,
-    /// The packet.
+    /// The Opus packet, without its RTP header.
     pub data: Bytes,
 }

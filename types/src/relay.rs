@@ -1,4 +1,4 @@
-//! What SFUs that share a room send each other.
+//! The messages that SFUs send each other when they share a room.
 //!
 //! Each SFU sends what its own participants publish, once, to every other SFU that has asked for the room
 //! ([`Relayed::Begin`]). It never forwards what it received from another SFU: so a track has one path to each SFU, and
@@ -33,7 +33,7 @@ pub enum Relayed {
     Quality {
         /// The participant.
         participant: ParticipantId,
-        /// Its quality now.
+        /// The quality of the connection now.
         quality: ConnectionQuality,
     },
     /// A participant at the sender has a message for participants at the receiver.
@@ -54,7 +54,7 @@ pub enum Relayed {
     TrackMuted {
         /// The track that is muted or unmuted.
         track: TrackId,
-        /// Its new state.
+        /// Whether the track is muted now.
         muted: bool,
     },
     /// A packet of a track.
@@ -86,7 +86,7 @@ pub enum Relayed {
     Enhance {
         /// The track.
         track: TrackId,
-        /// The layer to enhance; `None`: no longer any.
+        /// The layer to enhance; `None`: none any more.
         layer: Option<Layer>,
     },
     /// A subscriber needs a key anchor.
@@ -112,9 +112,9 @@ impl Relayed {
 pub struct RelayedData {
     /// The participant who sent the message, by the number that its own SFU gave.
     pub from: ParticipantId,
-    /// Its number among the sender's messages.
+    /// The message's number among the sender's messages.
     pub seq: u32,
-    /// Who gets it; `None`: all of the room at the receiver.
+    /// The receivers; `None`: all of the room at the receiving SFU.
     pub to: Option<Vec<ParticipantId>>,
     /// The message.
     pub message: Arc<DataMessage>,
@@ -123,15 +123,15 @@ pub struct RelayedData {
 /// A track that is published at the sender.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RelayedTrack {
-    /// Its number.
+    /// The number that the sender gave the track.
     pub track: TrackId,
-    /// Its publisher.
+    /// The track's publisher.
     pub participant: ParticipantId,
     /// Whether the track is audio or video.
     pub kind: Kind,
-    /// The publisher's name for it.
+    /// The publisher's name for the track.
     pub name: String,
-    /// Whether it is muted.
+    /// Whether the track is muted.
     pub muted: bool,
 }
 
@@ -142,11 +142,11 @@ pub struct RelayedPacket {
     pub track: TrackId,
     /// The layer; `None` for audio.
     pub layer: Option<Layer>,
-    /// Its extended sequence number.
+    /// The packet's extended sequence number.
     pub seq: u64,
-    /// Its RTP timestamp.
+    /// The packet's RTP timestamp.
     pub timestamp: u32,
-    /// Its marker bit.
+    /// The packet's RTP marker bit.
     pub marker: bool,
     /// Audio level in dBov (RFC 6464), where the publisher sends it.
     pub level: Option<i8>,

@@ -1,12 +1,12 @@
 //! Tiles: the parts of a picture that an anchor gives, each a superblock of the low layer.
 //!
-//! Source: DDS sends regions, NeuroScaler whole frames; here an anchor is a set of tiles, so
-//! that a still background is not sent again. A tile is [`TILE`] × [`TILE`] low samples, those at the
-//! right and lower edges less. For coding, the chosen tiles are packed row by row into a *mosaic*
-//! of whole tiles, as wide as there are tiles to fill a row of the picture.
+//! Source: DDS sends regions, NeuroScaler whole frames. Here an anchor is a set of tiles, so that a still background
+//! is not sent again. A tile is [`TILE`] × [`TILE`] low samples, at the right and lower edges less. For encoding, the
+//! chosen tiles are packed row by row into a *mosaic* of whole tiles. It is as wide as the chosen tiles allow, up to
+//! a row of the picture.
 //!
-//! On the wire a map is its bits alone, row by row, the lowest bit of a byte first; the picture's
-//! size tells how many there are.
+//! On the wire a map is its bits alone, row by row, the lowest bit of a byte first. The picture's size tells how many
+//! bits there are.
 
 /// Side of a tile in low luma samples: a VP9 superblock.
 pub const TILE: usize = 64;
@@ -54,35 +54,35 @@ impl TileMap {
         self.rows
     }
 
-    /// Adds a tile; one outside the picture is ignored.
+    /// Adds a tile to the map; a tile outside the picture is ignored.
     pub fn set(&mut self, column: usize, row: usize) {
         if column < self.columns && row < self.rows {
             self.chosen[row * self.columns + column] = true;
         }
     }
 
-    /// Whether a tile is chosen.
+    /// Whether the map has this tile.
     pub fn contains(&self, column: usize, row: usize) -> bool {
         column < self.columns && row < self.rows && self.chosen[row * self.columns + column]
     }
 
-    /// Number of chosen tiles.
+    /// Number of tiles in the map.
     pub fn count(&self) -> usize {
         self.chosen.iter().filter(|&&c| c).count()
     }
 
-    /// Whether all are chosen.
+    /// Whether the map has all tiles of the picture.
     pub fn is_full(&self) -> bool {
         self.chosen.iter().all(|&c| c)
     }
 
-    /// The tiles of this map that are not in another of the same picture.
+    /// The tiles of this map that another map of the same picture does not have.
     #[must_use]
     pub fn without(&self, other: &Self) -> Self {
         self.merged(other, |a, b| a && !b)
     }
 
-    /// The tiles of both maps, which are of the same picture.
+    /// The tiles of this map and of another map of the same picture.
     #[must_use]
     pub fn with(&self, other: &Self) -> Self {
         self.merged(other, |a, b| a || b)
@@ -103,12 +103,12 @@ impl TileMap {
             .map(move |(i, _)| (i % columns, i / columns))
     }
 
-    /// Bytes of a map on the wire.
+    /// Length of a map on the wire, in bytes, for a low picture of this size.
     pub fn wire_bytes(lr_width: usize, lr_height: usize) -> usize {
         (lr_width.div_ceil(TILE) * lr_height.div_ceil(TILE)).div_ceil(8)
     }
 
-    /// The bits, row by row.
+    /// The map on the wire: a bit for each tile, row by row, the lowest bit of a byte first.
     pub fn to_bytes(&self) -> Vec<u8> {
         self.chosen
             .chunks(8)
@@ -135,8 +135,8 @@ impl TileMap {
         (columns * TILE * scale, self.count().div_ceil(columns.max(1)) * TILE * scale)
     }
 
-    /// The chosen tiles with their upper left corners in the coded picture, in HR samples: in the mosaic, or where they
-    /// are if all are chosen.
+    /// The chosen tiles with their upper left corners in the encoded picture, in HR samples. If all tiles are chosen,
+    /// the corners are those in the whole picture, else those in the mosaic.
     pub fn places(
         &self,
         scale: usize,

@@ -6,15 +6,15 @@ use std::ops::{Add, AddAssign};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Bits in a kbit, as links and encoders count them.
+/// Bits in a kbit, as links and encoders count them: not 1024.
 const BITS_PER_KBIT: f64 = 1000.0;
 
-/// A bitrate, in whole bits a second. In messages it is a number of kbit/s, and the field's name says so.
+/// A bitrate, in whole bits a second. In messages it is a number in kbit/s, and the field's name says so.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Bitrate(u64);
 
 impl Bitrate {
-    /// No bits.
+    /// The bitrate of nothing: 0 bits a second.
     pub const ZERO: Bitrate = Bitrate(0);
 
     /// A bitrate of `bps` bits a second.
@@ -22,7 +22,7 @@ impl Bitrate {
         Bitrate(bps)
     }
 
-    /// From kbit/s, to the nearest bit a second. What is negative or not a number is [`Bitrate::ZERO`].
+    /// A bitrate from kbit/s, to the nearest bit a second. A negative number or NaN gives [`Bitrate::ZERO`].
     pub const fn kbps(kbps: f64) -> Bitrate {
         // The cast saturates, and makes 0 of NaN.
         Bitrate((kbps * BITS_PER_KBIT + 0.5) as u64)
@@ -38,13 +38,13 @@ impl Bitrate {
         self.0 as f64 / BITS_PER_KBIT
     }
 
-    /// The difference, or [`Bitrate::ZERO`] where `less` is the greater one.
+    /// This bitrate less another, or [`Bitrate::ZERO`] if the other is greater.
     #[must_use]
     pub const fn saturating_sub(self, less: Bitrate) -> Bitrate {
         Bitrate(self.0.saturating_sub(less.0))
     }
 
-    /// A multiple or a share of it, to the lower bit a second.
+    /// The bitrate multiplied by a factor, rounded down to whole bits a second.
     #[must_use]
     pub const fn mul_f64(self, by: f64) -> Bitrate {
         Bitrate((self.0 as f64 * by) as u64)
@@ -101,18 +101,18 @@ pub struct Size {
     pub height: u16,
 }
 
-/// Reads a side. A longer one than pictures can have becomes the longest.
+/// Reads a side, in pixels. A side beyond 65535 becomes 65535.
 fn side<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u16, D::Error> {
     u32::deserialize(deserializer).map(|pixels| u16::try_from(pixels).unwrap_or(u16::MAX))
 }
 
 impl Size {
-    /// A size of `width` × `height` samples.
+    /// A size of `width` × `height` pixels.
     pub const fn new(width: u16, height: u16) -> Size {
         Size { width, height }
     }
 
-    /// All pixels.
+    /// The number of pixels: width × height.
     pub const fn pixels(self) -> u32 {
         self.width as u32 * self.height as u32
     }

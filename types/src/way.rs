@@ -8,14 +8,14 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FrameNetwork {
-    /// None: the browser shows what it has rebuilt, or the native picture.
+    /// No network: the browser shows what it has rebuilt, or the native picture.
     #[default]
     None,
-    /// The cheapest one.
+    /// The network `xxs`, the cheapest one.
     Xxs,
-    /// The next one.
+    /// The network `xs`: the next more expensive one after `xxs`.
     Xs,
-    /// One that this server does not know.
+    /// A network that this server does not know.
     #[serde(other)]
     Other,
 }
@@ -25,16 +25,16 @@ pub enum FrameNetwork {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum NoNetwork {
-    /// It may not: by the application, on battery, or in a page that nobody sees.
+    /// The browser may not run one: by the application, on battery, or in a page that nobody sees.
     Off,
-    /// Its machine has no time for one.
+    /// The viewer's machine has no time for a network.
     Slow,
-    /// It may run one soon.
+    /// The browser runs no network yet, but may run one soon.
     #[default]
     Trying,
-    /// There is none for the size of its pictures, or they fill their place as they are.
+    /// There is no network for the size of the pictures, or they fill their place as they are.
     Size,
-    /// For a reason that this server does not know.
+    /// A reason that this server does not know.
     #[serde(other)]
     Other,
 }
@@ -44,7 +44,7 @@ pub enum NoNetwork {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Way {
-    /// The layer as it is.
+    /// The layer as it is, not enlarged.
     Layer,
     /// The layer, enlarged by built-in filters.
     Filters,
@@ -86,10 +86,10 @@ pub enum WayReason {
 }
 
 impl Way {
-    /// All ways.
+    /// All ways, the simplest first.
     pub const ALL: [Way; 5] = [Way::Layer, Way::Filters, Way::Flow, Way::Network, Way::Both];
 
-    /// The name in messages and metrics.
+    /// The way's name in messages and metrics.
     pub fn name(self) -> &'static str {
         match self {
             Way::Layer => "layer",
@@ -102,7 +102,7 @@ impl Way {
 }
 
 impl WayReason {
-    /// All reasons.
+    /// All reasons for which a picture is made in its way.
     pub const ALL: [WayReason; 11] = [
         WayReason::Fills,
         WayReason::Unavailable,
@@ -117,7 +117,7 @@ impl WayReason {
         WayReason::Gain,
     ];
 
-    /// The name in messages and metrics.
+    /// The reason's name in messages and metrics.
     pub fn name(self) -> &'static str {
         match self {
             WayReason::Fills => "fills",

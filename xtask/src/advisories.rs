@@ -1,7 +1,8 @@
-//! What is known against the dependencies: crates by RustSec's database, packages of npm by its registry.
+//! Asks for known vulnerabilities of the dependencies: of crates in RustSec's database, of npm packages in their
+//! registry.
 //!
-//! Where one cannot be asked, `xtask/advisories.toml` is the answer: somebody's dated note of what was asked last. It
-//! holds for [`DAYS`]; after that the check fails, so that nobody goes without for ever.
+//! Where one cannot be asked, `xtask/advisories.toml` is the answer: a dated note of the last answer. It holds for
+//! [`DAYS`]. After that the check fails, so that nobody goes without for ever.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -16,8 +17,9 @@ use toml::value::{Date, Datetime};
 use crate::process::{Cmd, step};
 use crate::{root, target_dir};
 
-/// Where crates of ours are locked, the workspaces of their own included.
+/// The workspaces whose `Cargo.lock` is checked.
 pub(crate) const WORKSPACES: [&str; 3] = [".", "tests/fuzz", "lab/engines"];
+/// The folders whose npm packages are checked.
 const PACKAGES: [&str; 6] = [
     "client-web",
     "client-web/react",
@@ -26,12 +28,14 @@ const PACKAGES: [&str; 6] = [
     "tests/e2e/bundlers",
     "tests/chart",
 ];
+/// The repository of RustSec's database.
 const DATABASE: &str = "https://github.com/rustsec/advisory-db";
+/// The file with the notes of the last answers.
 const NOTES: &str = "xtask/advisories.toml";
-/// For so long a note stands for an answer.
+/// Number of days for which a note stands for an answer.
 const DAYS: i64 = 60;
 
-/// Asks what can be asked, and goes by the notes for the rest. `database` is a folder with RustSec's.
+/// Asks what can be asked, and takes the notes for the rest. `database` is a folder with RustSec's database.
 pub(crate) fn run(database: Option<PathBuf>) -> Result<()> {
     step("Asking what is known against the dependencies");
     match database.or_else(fetched) {
@@ -44,7 +48,7 @@ pub(crate) fn run(database: Option<PathBuf>) -> Result<()> {
     Ok(())
 }
 
-/// A fresh copy of the database; none where it cannot be had.
+/// A fresh copy of the database; `None` where it cannot be fetched.
 fn fetched() -> Option<PathBuf> {
     let folder = target_dir().join("advisory-db");
     let git = || {
@@ -77,7 +81,7 @@ fn crates(folder: &Path) -> Result<()> {
                 )
             })
         };
-        // What is no longer maintained, say, is for people to weigh.
+        // Warnings, such as of a crate that is no longer maintained, are for people to weigh.
         told(true).for_each(|line| eprintln!("note: {line}"));
         found.extend(told(false));
     }
@@ -92,7 +96,7 @@ fn crates(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Whether the registry of npm was asked, all of whose answers were good.
+/// Asks the registry of npm. Returns whether it could be asked; a vulnerability is an error.
 fn packages() -> Result<bool> {
     for folder in PACKAGES {
         let asked = Command::new("npm")
@@ -114,7 +118,7 @@ fn packages() -> Result<bool> {
     Ok(true)
 }
 
-/// What `xtask/advisories.toml` says.
+/// The contents of `xtask/advisories.toml`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Notes {
@@ -153,9 +157,9 @@ impl Notes {
     }
 }
 
-/// Days since 1970 (of the proleptic Gregorian calendar).
+/// The number of days since 1970, in the proleptic Gregorian calendar.
 fn days(day: Date) -> i64 {
-    // Years begin in March, so that the day that some lack is their last.
+    // Years begin in March here, so that the leap day is the last one.
     let (year, month) = (i64::from(day.year), i64::from(day.month));
     let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
     let leaps = year / 4 - year / 100 + year / 400;

@@ -4,10 +4,10 @@ use anyhow::{Result, bail};
 
 use crate::process::{Cmd, step, which};
 
-/// What building the server needs: a C compiler, for cryptography and the allocator.
+/// Packages to build the server: a C compiler, for cryptography and the allocator.
 pub(crate) const BUILD: &[&str] = &["build-essential"];
-/// What the tests and the laboratory need besides: libvpx, a browser, ffmpeg to read clips, what clusters learn of each
-/// other by, a reader of small print, and issuers of certificates and addresses.
+/// Additional packages for the tests and the laboratory: libvpx, a browser, ffmpeg to read clips, the store by which
+/// clusters learn of each other, a reader of small print, and issuers of certificates and addresses.
 pub(crate) const TEST: &[&str] = &[
     "pkg-config",
     "libvpx-dev",
@@ -19,8 +19,8 @@ pub(crate) const TEST: &[&str] = &[
     "pebble",
     "coturn",
 ];
-/// What the long tests need besides: shaped links, another browser, an encoder that is none, certificates, and Go for
-/// its server SDK.
+/// Additional packages for the long tests: shaped links, another browser, an encoder that is none of ours,
+/// certificates, and Go for its server SDK.
 pub(crate) const SOAK: &[&str] = &[
     "iproute2",
     "firefox-esr",
@@ -33,9 +33,9 @@ pub(crate) const SOAK: &[&str] = &[
     "openssl",
     "golang-go",
 ];
-/// A Rust whose standard library can be built for WebAssembly where rustup has no target to give.
+/// Packages of a Rust whose standard library can be built for WebAssembly, where rustup has no target to give.
 pub(crate) const WASM_FALLBACK: &[&str] = &["cargo-web", "rust-web-src", "lld", "binaryen"];
-/// Building and running programs for aarch64 on other machines.
+/// Packages to build and run programs for aarch64 on other machines.
 pub(crate) const NEON: &[&str] = &["qemu-user", "gcc-aarch64-linux-gnu", "libc6-dev-arm64-cross"];
 
 /// Installs those of `packages` that are missing.

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use crate::clips::for_tests;
 use crate::process::{Cmd, step};
 
-/// A test's binary, and where it is run.
+/// A test's binary, and the folder in which it runs.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Binary {
     pub package: String,
@@ -20,7 +20,7 @@ pub(crate) struct Binary {
 /// Builds the tests of the whole workspace.
 pub(crate) fn build() -> Result<Vec<Binary>> {
     step("Building the Rust tests");
-    // Once to show what does not compile, once to know the files.
+    // The first run shows what does not compile, the second one lists the files.
     let build = || Cmd::cargo(["test", "--workspace", "--quiet", "--no-run"]);
     build().run()?;
     let built = build().arg("--message-format=json").output();
@@ -30,7 +30,8 @@ pub(crate) fn build() -> Result<Vec<Binary>> {
 }
 
 impl Binary {
-    /// Runs it and says how it ended; gives the command to run again where it failed. `kind` is said before its name.
+    /// Runs the tests and prints how they ended. Returns the command to run again if they failed. `kind` is printed
+    /// before the name.
     pub(crate) fn test(&self, kind: &str, change: impl FnOnce(Cmd) -> Cmd) -> Option<String> {
         let Binary { package, name, folder, file } = self;
         let cmd = for_tests(Cmd::new(file))
@@ -67,7 +68,7 @@ struct Profile {
     test: bool,
 }
 
-/// The binaries of what cargo says that it built.
+/// The binaries in cargo's messages about what it built.
 fn listed(messages: &str) -> Vec<Binary> {
     let of = |line: &str| {
         let message: Message = serde_json::from_str(line).ok()?;

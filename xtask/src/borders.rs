@@ -1,5 +1,5 @@
-//! Which crate may rest on which, which libraries it may not use, and what none of a pure crate's files may name: the
-//! map of `docs/design.md`, held against the code.
+//! Checks the map of `docs/design.md` against the code: which crate may depend on which, which libraries it may not
+//! use, and what no file of a pure crate may name.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,8 @@ use crate::process::{Cmd, step};
 use crate::root;
 use crate::source::{code, files};
 
-/// Crates of ours, and those of ours that they are built of. What tests alone need is not asked for.
+/// The project's crates, and those of its crates that each may depend on. Dependencies of tests alone are not
+/// checked.
 const ARROWS: [(&str, &[&str]); 27] = [
     ("types", &[]),
     ("netem", &[]),
@@ -78,7 +79,7 @@ const ARROWS: [(&str, &[&str]); 27] = [
     ("xtask", &["skips"]),
 ];
 
-/// Libraries of HTTP, its WebSockets and what is made of it.
+/// Libraries of HTTP, of its WebSockets, and those built on them.
 const HTTP: [&str; 16] = [
     "actix-web",
     "async-tungstenite",
@@ -97,7 +98,7 @@ const HTTP: [&str; 16] = [
     "tungstenite",
     "ureq",
 ];
-/// WebRTC stacks, and parts of one.
+/// WebRTC stacks, and libraries that are part of one.
 const WEBRTC: [&str; 12] = [
     "datachannel",
     "is",
@@ -112,7 +113,7 @@ const WEBRTC: [&str; 12] = [
     "webrtc",
     "webrtc-sys",
 ];
-/// Coders of video, which are not ours.
+/// Video encoders and decoders that are not ours.
 const VIDEO: [&str; 11] = [
     "av-decoders",
     "dav1d",
@@ -126,7 +127,7 @@ const VIDEO: [&str; 11] = [
     "rav1e",
     "vpx-encode",
 ];
-/// Sockets, and what runs tasks that wait for them.
+/// Libraries of sockets, and those that run tasks which wait for sockets.
 const SOCKETS: [&str; 10] = [
     "async-nats",
     "async-std",
@@ -140,7 +141,7 @@ const SOCKETS: [&str; 10] = [
     "tokio-stream",
 ];
 
-/// What else crates may not be built of: the map's last column, as far as libraries stand for it.
+/// Libraries that crates may not use: the map's last column, as far as libraries stand for it.
 const NEVER: [(&str, &[&[&str]]); 15] = [
     ("types", &[&HTTP, &WEBRTC, &VIDEO, &SOCKETS]),
     ("netem", &[&HTTP, &WEBRTC, &VIDEO, &SOCKETS]),
@@ -159,7 +160,7 @@ const NEVER: [(&str, &[&[&str]]); 15] = [
     ("testkit", &[&HTTP, &VIDEO, &SOCKETS]),
 ];
 
-/// Folders and files whose code is given time and bytes as arguments, and what it therefore never names.
+/// Folders and files of pure code, which gets time and bytes as arguments.
 const PURE: [&str; 21] = [
     "types/src",
     "lab/netem/src",
@@ -172,7 +173,7 @@ const PURE: [&str; 21] = [
     "sfu/src/core",
     "signaling/protocol/src",
     "client-web/wasm/src",
-    // What the table in `cluster/src/lib.rs` calls pure, and what it rests on.
+    // The files that the table in `cluster/src/lib.rs` calls pure, and those that they use.
     "cluster/src/choice.rs",
     "cluster/src/clock.rs",
     "cluster/src/key_frame_request.rs",
@@ -184,11 +185,12 @@ const PURE: [&str; 21] = [
     "cluster/src/ticket.rs",
     "cluster/src/wire.rs",
 ];
-/// What may all the same: it plants faults in development builds, or asks once for the largest instruction set to use,
-/// whose results are the same.
+/// Files in pure folders that are exempt. They plant faults in development builds, or ask once for the largest
+/// instruction set to use, whose results are the same.
 const EXEMPT: [&str; 3] =
     ["sfu/src/core/fault_injection.rs", "hybrid/vp9/src/simd/cap.rs", "hybrid/htj2k/src/wide.rs"];
-/// Clocks, threads, sockets, files, processes and the environment, by their whole paths.
+/// Items that pure code may not name, by their whole paths: clocks, threads, sockets, files, processes and the
+/// environment.
 const IMPURE: [&str; 13] = [
     "std::env",
     "std::fs",
@@ -205,7 +207,7 @@ const IMPURE: [&str; 13] = [
     "tokio",
 ];
 
-/// Holds the map against the code.
+/// Checks the map against the code.
 pub(crate) fn check() -> Result<()> {
     step("Holding the crates against docs/design.md");
     let metadata =
@@ -251,18 +253,18 @@ struct Dependency {
 }
 
 impl Package {
-    /// Its name in the map.
+    /// The package's name in the map.
     fn short(&self) -> &str {
         self.name.strip_prefix("windlass-").unwrap_or(&self.name)
     }
 
-    /// What it is built of. What tests alone need is left out.
+    /// The package's dependencies, without those of tests alone.
     fn built_of(&self) -> impl Iterator<Item = &Dependency> {
         self.dependencies.iter().filter(|d| d.kind.is_none())
     }
 }
 
-/// Libraries that crates use and may not.
+/// Libraries that crates use though they may not.
 fn libraries(metadata: &Metadata) -> Vec<String> {
     let never: BTreeMap<&str, &[&[&str]]> = NEVER.into_iter().collect();
     let mut wrong = Vec::new();
@@ -275,7 +277,7 @@ fn libraries(metadata: &Metadata) -> Vec<String> {
     wrong
 }
 
-/// The arrows that may not be; an error where the map lacks a crate.
+/// Dependencies that may not be; an error where the map lacks a crate.
 fn arrows(metadata: &Metadata) -> Result<Vec<String>> {
     let allowed: BTreeMap<&str, &[&str]> = ARROWS.into_iter().collect();
     let ours = |name: &str| -> Option<String> {
@@ -297,11 +299,11 @@ fn arrows(metadata: &Metadata) -> Result<Vec<String>> {
     Ok(wrong)
 }
 
-/// What of a file's code is not pure.
+/// The impure items that a file's code names.
 fn impure(text: &str) -> Vec<&'static str> {
     let code = code(text);
     let imports = imports(&code);
-    // By its last two names, whatever comes before them; a crate by what is in it.
+    // An item is matched by its last two names, whatever comes before them; a crate by any item in it.
     let named = |what: &str| match what.rmatch_indices("::").nth(1) {
         Some((at, _)) => has_path(&code, &what[at + 2..]),
         None if what.contains("::") => has_path(&code, what),

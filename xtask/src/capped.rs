@@ -1,5 +1,5 @@
-//! The tests of what has kernels, as on processors with less than this one: by the binaries of the tests of all, with a
-//! cap on the instruction set (`WINDLASS_MAX_ISA`).
+//! Runs the tests of crates with kernels as on CPUs with smaller instruction sets than this one. It uses the binaries
+//! of all tests, with a cap on the instruction set (`WINDLASS_MAX_ISA`).
 
 use anyhow::{Result, ensure};
 
@@ -7,14 +7,15 @@ use crate::binaries::Binary;
 use crate::checks::Check;
 use crate::skipped;
 
-/// SSE4.2 has no forms of kernels: plain code is taken.
+/// The caps. Kernels have no forms for SSE4.2, so it runs plain code.
 const CAPS: [&str; 2] = ["avx2", "sse4.2"];
-/// Crates with kernels, or whose results come of them.
+/// Crates with kernels, or whose results depend on them.
 const CRATES: [&str; 5] =
     ["windlass-vp9", "windlass-hybrid", "windlass-htj2k", "windlass-sr", "windlass-enhancer"];
 
-/// Tests of these that are left out: in real time, for which plain code is too slow; on an emulated GPU; without
-/// kernels; of allocations, half a minute of a processor for the same answer.
+/// Test binaries of these crates that are left out: tests in real time, for which plain code is too slow; tests on an
+/// emulated GPU; tests without kernels; and tests of allocations, which take half a minute of CPU time for the same
+/// answer.
 const LEFT_OUT: [&str; 11] = [
     "gpu_anchors",
     "learn",
@@ -29,13 +30,13 @@ const LEFT_OUT: [&str; 11] = [
     "hybrid_allocations",
 ];
 
-/// A module of the enhancer's unit tests, in real time too.
+/// A module of the enhancer's unit tests that is left out too, as it is in real time.
 const LEFT_OUT_OF_UNITS: &str = "pipeline::";
 
-/// One check for each of those tests and each cap.
+/// A check for each of those tests and each cap.
 pub(crate) fn checks(binaries: &[Binary]) -> Result<Vec<Check<'_>>> {
     if !cfg!(target_arch = "x86_64") {
-        skipped::note("kernels with a cap", "this processor has no sets to cap");
+        skipped::note("kernels with a cap", "this CPU has no sets to cap");
         return Ok(Vec::new());
     }
     let of_kernels: Vec<_> = binaries.iter().filter(|b| is_of_kernels(b)).collect();
@@ -56,7 +57,7 @@ fn is_of_kernels(binary: &Binary) -> bool {
     CRATES.contains(&binary.package.as_str()) && !LEFT_OUT.contains(&binary.name.as_str())
 }
 
-/// What to run again where it fails.
+/// Runs a test with a cap. Returns the command to run again if it fails.
 fn test(cap: &str, binary: &Binary) -> Option<String> {
     let units = binary.package == "windlass-enhancer";
     let again = binary.test(&format!("{cap}: "), |cmd| {

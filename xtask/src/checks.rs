@@ -1,5 +1,5 @@
-//! Checks that bear others beside them: they wait for a server most of the time, or have one thread. They run together,
-//! one more at once than there are processors, the longest first.
+//! Checks that can run beside others: they wait for a server most of the time, or have one thread. They run together,
+//! the longest first: one more at once than the machine has CPUs.
 
 use std::thread;
 
@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 
 use crate::workers;
 
-/// The longest, in the order in which they begin: whichever came last would run alone.
+/// The longest checks, in the order in which they begin: one that began last would run alone at the end.
 const LONGEST: [&str; 8] = [
     "attack",
     "windlass-lab",
@@ -19,14 +19,15 @@ const LONGEST: [&str; 8] = [
     "learn",
 ];
 
-/// A check that bears others beside it.
+/// A check that can run beside others.
 pub(crate) struct Check<'a> {
     name: String,
     run: Box<dyn Fn() -> Option<String> + Sync + 'a>,
 }
 
 impl<'a> Check<'a> {
-    /// What runs says how it ended, and gives the command that runs it again where it failed.
+    /// A check from a function that runs it and prints how it ended. The function returns the command to run again if
+    /// it failed.
     pub(crate) fn new(
         name: impl Into<String>,
         run: impl Fn() -> Option<String> + Sync + 'a,
@@ -35,7 +36,7 @@ impl<'a> Check<'a> {
     }
 }
 
-/// Runs all; an error names those that failed.
+/// Runs all checks. The error names those that failed.
 pub(crate) fn run(mut checks: Vec<Check>) -> Result<()> {
     checks.sort_by_key(|check| place(&LONGEST, &check.name));
     let lanes = thread::available_parallelism().map_or(1, usize::from) + 1;
@@ -47,7 +48,7 @@ pub(crate) fn run(mut checks: Vec<Check>) -> Result<()> {
     bail!("these checks failed, their output is above; to run them again: {}", failed.join("; "))
 }
 
-/// Where a name stands in an order whose first are named: all others come after them.
+/// The place of a name in an order whose first names are given; all others come after them.
 pub(crate) fn place(first: &[&str], name: &str) -> usize {
     first.iter().position(|one| *one == name).unwrap_or(first.len())
 }

@@ -12,7 +12,7 @@ use anyhow::{Result, bail};
 use crate::root;
 use crate::source::{code, files};
 
-/// Circles that stay: one of its files, the most files that it may have, and why.
+/// Circles that stay: one of the circle's files, the maximum number of its files, and why it stays.
 const ALLOWED: [(&str, usize, &str); 21] = [
     ("cluster::nats", 3, TWO),
     ("cluster::node", 3, CORE),
@@ -45,14 +45,14 @@ const ALLOWED: [(&str, usize, &str); 21] = [
     ("xtask::process", 2, "a process runs in the root folder"),
 ];
 
-/// A reason: the struct is the border.
+/// A reason why a circle stays: the struct is the border.
 const CORE: &str = "one struct whose `impl` is cut by subject: each file uses the struct, which holds a part of each";
-/// A reason: small, and read together.
+/// A reason why a circle stays: it is small, and its files are read together.
 const TWO: &str = "a type and what is made of it, in a file each";
-/// A reason: one command line.
+/// A reason why a circle stays: its files are one command line.
 const ARGS: &str = "a command's arguments name those of its parts, which take the whole";
 
-/// What each file of a crate uses, by module path.
+/// The files that each file of a crate uses, by module path.
 type Uses = BTreeMap<String, BTreeSet<String>>;
 
 /// Fails where files of a crate use each other in a circle that is not allowed.
@@ -126,7 +126,7 @@ fn modules(src: &Path) -> Result<BTreeMap<String, String>> {
     files(src)?.iter().map(read).collect()
 }
 
-/// What each file uses of the others.
+/// The other files that each file uses.
 fn uses(files: &BTreeMap<String, String>) -> Uses {
     let target = |from: &str, path: &str| {
         let mut base: Vec<&str> = from.split("::").filter(|part| !part.is_empty()).collect();
@@ -154,7 +154,7 @@ fn uses(files: &BTreeMap<String, String>) -> Uses {
     files.iter().map(of).collect()
 }
 
-/// The paths in a file that begin with `crate`, `super` or `self`, groups in braces told apart; without comments.
+/// The paths in a file that begin with `crate`, `super` or `self`. Groups in braces are expanded, comments left out.
 fn paths(text: &str) -> Vec<String> {
     let code: Vec<&str> = text.lines().map(|l| l.split("//").next().unwrap_or_default()).collect();
     let code = code.join("\n");
@@ -170,7 +170,7 @@ fn paths(text: &str) -> Vec<String> {
     found
 }
 
-/// Reads one path, or each of a group; gives what follows it.
+/// Reads one path, or each of a group, and returns the text behind it.
 fn path_at<'a>(text: &'a str, prefix: &str, found: &mut Vec<String>) -> &'a str {
     let text = text.trim_start();
     let end =
@@ -188,7 +188,7 @@ fn path_at<'a>(text: &'a str, prefix: &str, found: &mut Vec<String>) -> &'a str 
             return after;
         }
         let after = path_at(inner, &whole, found);
-        // `as name`, or what is no path.
+        // The text is `as name`, or no path.
         let next = after.find([',', '}']).unwrap_or(after.len());
         if after.len() == inner.len() && next == 0 && !inner.starts_with([',', '}'])
             || inner.is_empty()

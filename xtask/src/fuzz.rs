@@ -10,10 +10,10 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::process::{Cmd, step, which};
 use crate::{root, target_dir, workers};
 
-/// The workspace of all targets.
+/// The workspace with all fuzz targets.
 const WORKSPACE: &str = "tests/fuzz";
 
-/// A folder of fuzz targets, and what makes their first inputs: an example and its arguments.
+/// A folder of fuzz targets, and the example with arguments that makes their first inputs.
 struct Suite {
     folder: &'static str,
     targets: &'static [&'static str],
@@ -21,11 +21,12 @@ struct Suite {
     max_bytes: u32,
 }
 
+/// The folders of fuzz targets.
 const SUITES: [Suite; 4] = [
     Suite {
         folder: "hybrid/vp9/fuzz",
         targets: &["decode"],
-        // Streams that seeds are cut from.
+        // The streams from which seeds are cut.
         seeds: Some(&["vp9_seeds", "../tests/fixtures", "../../../tests/fixtures/vp9"]),
         max_bytes: 12_300,
     },
@@ -44,23 +45,23 @@ const SUITES: [Suite; 4] = [
     Suite { folder: "signaling/fuzz", targets: &["session"], seeds: None, max_bytes: 4_096 },
 ];
 
-/// Tells libFuzzer what an input reaches, as cargo-fuzz builds it. Traced comparisons are left out: they cost more than
-/// they find.
+/// The compiler flags with which libFuzzer learns what code an input reaches, as cargo-fuzz builds it. Traced
+/// comparisons are left out: they cost more than they find.
 const COVERAGE: &str = "--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
      -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
      -Ccodegen-units=1";
 
-/// What the targets are built by.
+/// The tool chain that builds the targets.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Build {
-    /// The tool chain in use: finds panics, wrong results, endless work.
+    /// The tool chain in use: the targets find panics, wrong results and endless work.
     Stable,
-    /// The nightly one, with AddressSanitizer: finds wrong accesses to memory too.
+    /// The nightly tool chain, with AddressSanitizer: the targets find wrong accesses to memory too.
     Sanitized,
 }
 
 impl Build {
-    /// With AddressSanitizer where there is a nightly tool chain.
+    /// The nightly tool chain with AddressSanitizer where there is one, else the one in use.
     pub(crate) fn best() -> Build {
         let nightly = ["run", "nightly", "cargo", "--version"];
         if which("rustup").is_some() && Cmd::new("rustup").args(nightly).succeeds() {
@@ -73,7 +74,7 @@ impl Build {
         Build::Stable
     }
 
-    /// Builds all targets and what makes their first inputs; the folder where they are.
+    /// Builds all targets and the examples that make their first inputs. Returns the folder with the programs.
     fn all(self) -> Result<PathBuf> {
         let Some(host) = Cmd::new("rustc").args(["--print", "host-tuple"]).output() else {
             bail!("`rustc --print host-tuple` says nothing; Rust 1.84 or newer is needed");
@@ -87,7 +88,7 @@ impl Build {
             }
         };
         step("Building the fuzz targets (the first time takes some minutes)");
-        // With a target of its own, programs that run while building are left alone.
+        // With an explicit `--target`, programs that run during the build are built without these flags.
         cmd.args(["--target", &host])
             .dir(WORKSPACE)
             .env("RUSTFLAGS", flags)
@@ -102,12 +103,12 @@ impl Build {
             Build::Stable => "fuzz",
             Build::Sanitized => "fuzz-sanitized",
         });
-        // Targets run in folders of their own.
+        // Targets run in folders of their own, so paths must be absolute.
         std::path::absolute(&folder).unwrap_or(folder)
     }
 }
 
-/// A target, and where it is run.
+/// A target, and the folder in which it runs.
 struct Target {
     name: &'static str,
     folder: &'static str,
@@ -115,7 +116,7 @@ struct Target {
     max_bytes: u32,
 }
 
-/// Runs every target for `seconds`, as many at once as there are processors.
+/// Runs every target for `seconds`, as many at once as there are CPUs.
 pub(crate) fn run(seconds: u32, build: Build) -> Result<()> {
     let built = build.all()?;
     let mut targets = Vec::new();
@@ -141,7 +142,7 @@ pub(crate) fn run(seconds: u32, build: Build) -> Result<()> {
 }
 
 impl Target {
-    /// What was found, and how to see it again.
+    /// Fuzzes the target. Returns what was found, and how to see it again.
     fn fuzz(&self, seconds: u32) -> Result<Option<String>> {
         let Target { name, folder, binary, max_bytes } = self;
         let (corpus, artifacts) = (format!("corpus/{name}"), format!("artifacts/{name}/"));
@@ -150,7 +151,7 @@ impl Target {
         }
         let (passed, said) = Cmd::new(binary)
             .dir(folder)
-            // What once failed is tried again.
+            // Inputs that failed once are tried again.
             .args([&corpus, &artifacts])
             // The longest inputs take 40 ms; the rest is for machines with much else to do.
             .args(["-timeout=60", "-rss_limit_mb=2048", "-print_final_stats=1"])
@@ -177,7 +178,7 @@ impl Target {
     }
 }
 
-/// The number of inputs that were tried, by libFuzzer's last words.
+/// The number of inputs that were tried, from libFuzzer's last words.
 fn executed(said: &str) -> Option<&str> {
     let line =
         said.lines().rev().find(|line| line.starts_with("stat::number_of_executed_units:"))?;

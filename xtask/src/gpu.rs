@@ -1,5 +1,5 @@
-//! What can be checked of the GPU's engine without a GPU, by NVIDIA's own compiler: the kernels of all networks, by
-//! NVRTC, which comes from PyPI.
+//! Checks the GPU's engine without a GPU, by NVIDIA's own compiler: it compiles the kernels of all networks by NVRTC,
+//! which comes from PyPI.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ use anyhow::{Result, bail};
 use crate::process::{Cmd, Missing, step, which};
 use crate::target_dir;
 
-/// The library: package and version, the file, and the folder in the wheel that has it.
+/// The library NVRTC: package and version, the file, and the folder in the wheel that has it.
 const NVRTC: [&str; 3] =
     ["nvidia-cuda-nvrtc-cu12==12.9.86", "libnvrtc.so.12", "nvidia/cuda_nvrtc/lib"];
 
@@ -24,7 +24,7 @@ pub(crate) fn run() -> Result<()> {
         .run()
 }
 
-/// The library, unpacked once below the target folder.
+/// The library's folder. The library is unpacked once below the target folder.
 fn library([package, file, folder]: [&str; 3]) -> Result<PathBuf> {
     let missing = |what: &str| Missing(format!("{what} for {package} (`{file}`)"));
     let wheels = target_dir().join("wheels");

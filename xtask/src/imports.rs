@@ -1,17 +1,17 @@
-//! What a file's `use` declarations bring into it, as whole paths.
+//! The whole paths that a file's `use` declarations bring into it.
 
-/// A path that is brought in.
+/// A path that a `use` declaration brings in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Import {
-    /// The whole path; of a glob that of its module.
+    /// The whole path; for a glob, that of its module.
     pub path: String,
     /// The name that the code uses; `None` for a glob.
     pub name: Option<String>,
 }
 
 impl Import {
-    /// Whether code with this import reaches an item, by the item's whole path: the import is of it or of a part of it,
-    /// or the code goes on from the import to it.
+    /// Whether code with this import reaches an item, given by its whole path. Either the import is of the item or of
+    /// a part of it, or the code goes on from the import to it.
     pub(crate) fn reaches(&self, code: &str, item: &str) -> bool {
         if is_at_or_below(&self.path, item) {
             return true;
@@ -27,19 +27,19 @@ impl Import {
     }
 }
 
-/// Whether a path is an item's, or of something in it.
+/// Whether a path is that of an item, or of something in it.
 fn is_at_or_below(path: &str, item: &str) -> bool {
     path.strip_prefix(item).is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
 }
 
-/// Whether code names a path, which is no part of a longer name. What comes before it with `::` does not count: it may
-/// be the crate's name.
+/// Whether code names a path that is no part of a longer name. A path before it with `::` does not count: it may be
+/// the crate's name.
 pub(crate) fn has_path(code: &str, path: &str) -> bool {
     let part_of_name = |c: char| c.is_alphanumeric() || c == '_';
     code.match_indices(path).any(|(at, _)| {
         let before = code[..at].chars().next_back();
         let after = code[at + path.len()..].chars().next();
-        // With `!` it is a macro of that name.
+        // A name with `!` behind it is a macro of that name.
         !before.is_some_and(part_of_name) && !after.is_some_and(|c| part_of_name(c) || c == '!')
     })
 }
@@ -48,7 +48,7 @@ pub(crate) fn has_path(code: &str, path: &str) -> bool {
 pub(crate) fn imports(code: &str) -> Vec<Import> {
     let mut found = Vec::new();
     for (at, word) in code.match_indices("use ") {
-        // It begins a line, maybe after `pub` or `pub(crate)`.
+        // A declaration begins a line, maybe after `pub` or `pub(crate)`.
         let line = code[..at].rsplit('\n').next().unwrap_or_default().trim();
         if !(line.is_empty() || line.starts_with("pub")) {
             continue;
@@ -91,7 +91,7 @@ fn expand(prefix: &str, tree: &str, found: &mut Vec<Import>) {
     found.push(Import { path, name: Some(name) });
 }
 
-/// The parts between the commas of a list, in which lists may be.
+/// The parts between the commas of a list, which may contain lists.
 fn parts(list: &str) -> Vec<&str> {
     let (mut depth, mut start, mut parts) = (0_usize, 0, Vec::new());
     for (at, c) in list.char_indices() {

@@ -107,15 +107,15 @@ enum Task {
     },
 }
 
-/// The project's root folder: of the checkout that cargo runs this for, which need not be the one that it was built
-/// in where several share a build folder.
+/// The project's root folder: that of the checkout that cargo runs this for. It need not be the one in which this
+/// program was built, where several share a build folder.
 fn root() -> PathBuf {
     let package = std::env::var_os("CARGO_MANIFEST_DIR");
     let package = package.map_or_else(|| env!("CARGO_MANIFEST_DIR").into(), PathBuf::from);
     package.parent().map_or_else(|| PathBuf::from("."), Path::to_path_buf)
 }
 
-/// Where cargo builds; honours `CARGO_TARGET_DIR`.
+/// The folder in which cargo builds; honours `CARGO_TARGET_DIR`.
 fn target_dir() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }

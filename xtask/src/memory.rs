@@ -28,7 +28,7 @@ fn address_sanitizer() -> Result<()> {
         bail!("`rustc --print host-tuple` says nothing; Rust 1.84 or newer is needed");
     };
     step("Running the codec's tests with AddressSanitizer");
-    // With a target of its own, programs that run while building are left alone.
+    // With an explicit `--target`, programs that run during the build are built without these flags.
     nightly(["cargo", "test", "--quiet", "-p", "windlass-vp9", "-p", "windlass-hybrid"])
         .args(["--target", &host, "--lib", "--test", "streams", "--test", "allocations"])
         .env("CARGO_TARGET_DIR", target_dir().join("sanitized"))
@@ -46,7 +46,7 @@ fn miri() -> Result<()> {
             .run()
     };
     step("Running the VP9 decoder's unit tests in Miri");
-    // What compares kernels takes hours there; decoding runs them all.
+    // Comparing kernels takes hours in Miri; decoding runs them all.
     test(&["--lib", "--", "--skip", "kernels::", "--skip", "loop_filter::", "--skip", "simd::"])?;
     step("Decoding a tiny stream in Miri");
     test(&["--test", "streams", "a_tiny_stream"])

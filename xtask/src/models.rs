@@ -12,7 +12,8 @@ use serde::Deserialize;
 use crate::process::{Cmd, step};
 use crate::{apt, clips, root, target_dir};
 
-/// The networks in other libraries: a workspace of its own, so that nobody else builds those libraries.
+/// The manifest of the program that runs the networks in other libraries. It is a workspace of its own, so that
+/// nobody else builds those libraries.
 const LIBRARIES: &str = "lab/engines/Cargo.toml";
 
 /// What is measured.
@@ -41,7 +42,7 @@ struct List {
     clip: Vec<Clip>,
 }
 
-/// A clip of `models/data.toml`, as far as it matters here.
+/// A clip of `models/data.toml`, with the fields that are used here.
 #[derive(Deserialize)]
 struct Clip {
     name: String,
@@ -58,7 +59,7 @@ struct Size {
     hr: String,
 }
 
-/// Builds, measures, prints.
+/// Builds the programs, measures the networks and prints the figures.
 pub(crate) fn run(args: &Args) -> Result<()> {
     let list = root().join("models/data.toml");
     let text =
@@ -104,7 +105,7 @@ fn bench() -> Cmd {
     Cmd::new(target_dir().join("release/windlass-lab")).args(["bench", "engine"])
 }
 
-/// The same networks in other libraries.
+/// Runs the networks in other libraries, and prints the figures.
 fn libraries(left_out: bool) -> Result<()> {
     if left_out {
         println!("Not measured: left out by --no-libraries.");
@@ -134,7 +135,7 @@ fn wanted(list: List, names: &[String]) -> Result<Vec<Clip>> {
     Ok(list.clip.into_iter().filter(chosen).collect())
 }
 
-/// The clips that are there, as `windlass` takes them, and what is to be said of the others.
+/// The clips that exist, as `windlass-lab` takes them, and a remark on each of the others.
 fn found(clips: &[Clip], folder: &Path) -> (Vec<String>, Vec<String>) {
     let (mut there, mut missing) = (Vec::new(), Vec::new());
     for clip in clips {

@@ -5,8 +5,11 @@ use anyhow::{Result, bail};
 use crate::process::{Cmd, Missing, step, which};
 use crate::{apt, rustup};
 
+/// Rust's target for aarch64.
 const TARGET: &str = "aarch64-unknown-linux-gnu";
+/// The linker for aarch64.
 const LINKER: &str = "aarch64-linux-gnu-gcc";
+/// The emulator that runs programs for aarch64.
 const EMULATOR: &str = "qemu-aarch64";
 
 /// Runs the tests; [`Missing`] where the tools cannot be had.

@@ -10,7 +10,7 @@ use crate::advisories::WORKSPACES;
 use crate::process::{Cmd, step, which};
 use crate::{root, skipped, target_dir};
 
-/// Holds all workspaces against what they promise.
+/// Checks all workspaces against the compilers that they promise.
 pub(crate) fn check() -> Result<()> {
     step("Checking for the oldest compiler");
     let mut promised = None;
@@ -55,7 +55,7 @@ fn compile(version: Version) -> Result<()> {
         return Ok(());
     };
     step(&format!("Compiling with Rust {version}"));
-    // What `cargo +<tool chain>` does; the program that runs this one is the newer compiler's own cargo.
+    // This is what `cargo +<tool chain>` does; the `cargo` that runs this program is the newer compiler's own.
     Cmd::new("rustup")
         .args(["run", toolchain, "cargo", "check", "--quiet", "--locked", "--workspace"])
         .arg("--target-dir")
@@ -64,7 +64,7 @@ fn compile(version: Version) -> Result<()> {
         .run()
 }
 
-/// The installed tool chain of that version, by what rustup lists.
+/// The installed tool chain of that version, from rustup's list.
 fn toolchain(listed: &str, version: Version) -> Option<&str> {
     let names = listed.lines().filter_map(|line| line.split_whitespace().next());
     let mut named = names.filter(|name| {
@@ -83,7 +83,7 @@ struct Version {
 }
 
 impl Version {
-    /// Reads `1.89` or `1.89.0`.
+    /// Reads a version as `1.89` or `1.89.0`.
     fn parse(text: &str) -> Option<Version> {
         let mut numbers = text.split('.').map(str::parse);
         let (major, minor) = (numbers.next()?.ok()?, numbers.next()?.ok()?);

@@ -13,7 +13,8 @@ use crate::root;
 /// When the first step began.
 static BEGUN: OnceLock<Instant> = OnceLock::new();
 
-/// Says what happens next and how long all steps before it took, on standard error, so that output can be piped.
+/// Prints what happens next and how long all steps before it took. It goes to standard error, so that output can be
+/// piped.
 pub(crate) fn step(sentence: &str) {
     let seconds = BEGUN.get_or_init(Instant::now).elapsed().as_secs();
     eprintln!("\n==> {:02}:{:02} {sentence}.", seconds / 60, seconds % 60);
@@ -68,7 +69,7 @@ impl Cmd {
         self
     }
 
-    /// Runs it; anything but success is an error.
+    /// Runs the program; anything but success is an error.
     pub(crate) fn run(mut self) -> Result<()> {
         let name = Path::new(&self.program).display().to_string();
         let status = self.command.status().with_context(|| {
@@ -80,12 +81,12 @@ impl Cmd {
         Ok(())
     }
 
-    /// Runs it and tells whether it succeeded; its output is thrown away.
+    /// Runs the program and returns whether it succeeded; its output is thrown away.
     pub(crate) fn succeeds(mut self) -> bool {
         self.command.stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|s| s.success())
     }
 
-    /// Runs it and tells whether it succeeded, with all that it printed.
+    /// Runs the program and returns whether it succeeded, with all that it printed.
     pub(crate) fn captured(mut self) -> Result<(bool, String)> {
         let name = Path::new(&self.program).display().to_string();
         let out =
@@ -94,8 +95,8 @@ impl Cmd {
         Ok((out.status.success(), String::from_utf8_lossy(&said).into_owned()))
     }
 
-    /// Runs it as a check: says how it ended, and shows its output where it failed. Gives `again`, which runs it once
-    /// more, in that case.
+    /// Runs the program as a check: prints how it ended, and shows its output if it failed. Then it returns `again`,
+    /// the command to run once more.
     pub(crate) fn check(self, name: &str, again: String) -> Option<String> {
         let begun = Instant::now();
         let (passed, said) = self.captured().unwrap_or_else(|error| (false, format!("{error:#}")));
@@ -108,13 +109,13 @@ impl Cmd {
         Some(again)
     }
 
-    /// Runs it and returns its standard output, or `None` where it failed.
+    /// Runs the program and returns its standard output, or `None` if it failed.
     pub(crate) fn output(mut self) -> Option<String> {
         let out = self.command.stderr(Stdio::null()).output().ok()?;
         out.status.success().then(|| String::from_utf8_lossy(&out.stdout).trim().to_owned())
     }
 
-    /// Becomes the program (so that it gets this terminal and its signals); returns only on failure.
+    /// Replaces this process by the program, so that it gets this terminal and its signals. Returns only on failure.
     pub(crate) fn exec(mut self) -> Result<()> {
         use std::os::unix::process::CommandExt;
         self.command.stdin(Stdio::inherit());
@@ -124,7 +125,7 @@ impl Cmd {
     }
 }
 
-/// What a check needs and this machine does not have, and how to get it.
+/// The error that this machine lacks what a check needs, with how to get it.
 #[derive(Debug)]
 pub(crate) struct Missing(pub String);
 
@@ -136,7 +137,7 @@ impl std::fmt::Display for Missing {
 
 impl std::error::Error for Missing {}
 
-/// A program on PATH.
+/// The path of a program on PATH, if it is there.
 pub(crate) fn which(name: &str) -> Option<PathBuf> {
     std::env::split_paths(&std::env::var_os("PATH")?).map(|d| d.join(name)).find(|p| p.is_file())
 }

@@ -1,4 +1,4 @@
-//! What is written from the server's types: the messages of the browser's client, and the server SDKs.
+//! Writes what is generated from the server's types: the messages of the browser's client, and the server SDKs.
 
 mod api;
 mod go;
@@ -31,7 +31,7 @@ pub(crate) fn write() -> Result<()> {
     Ok(())
 }
 
-/// What an example prints.
+/// The output of an example.
 fn printed(package: &str, example: &[&str]) -> Result<String> {
     let run = Cmd::cargo(["run", "--quiet", "--package", package]).args(example);
     let made = run.output().with_context(|| {
@@ -44,7 +44,7 @@ fn write_file(path: &PathBuf, text: &str) -> Result<()> {
     std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// The generated files of the SDKs, as they are to be.
+/// The generated files of the SDKs, as they should be.
 fn sdks() -> Result<Vec<(PathBuf, String)>> {
     let description = root().join(DESCRIPTION);
     let text = std::fs::read_to_string(&description)

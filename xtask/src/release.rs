@@ -1,4 +1,4 @@
-//! `cargo xtask release`: all that is published of a version, made on this machine into one folder.
+//! `cargo xtask release`: everything that is published of a version, made on this machine into one folder.
 
 mod base;
 mod binary;
@@ -19,7 +19,7 @@ use clap::ValueEnum;
 use crate::process::{Cmd, step};
 use crate::{apt, page, root, target_dir};
 
-/// The version of all that is in the repository.
+/// The version of everything in the repository.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Make what is published: for x86-64 and aarch64 an archive with the binary, a Debian package, and a container image;
@@ -65,32 +65,33 @@ enum Part {
     Python,
 }
 
-/// A kind of machine.
+/// A kind of machine that is released for.
 pub(super) struct Machine {
-    /// Rust's name of it.
+    /// Rust's target for the machine.
     target: &'static str,
-    /// Debian's name and that of container images.
+    /// The machine's name in Debian and in container images.
     debian: &'static str,
 }
 
+/// The machines that are released for.
 const MACHINES: [Machine; 2] = [
     Machine { target: "x86_64-unknown-linux-gnu", debian: "amd64" },
     Machine { target: "aarch64-unknown-linux-gnu", debian: "arm64" },
 ];
 
-/// What all parts need to know.
+/// The settings that all parts need.
 pub(super) struct Release {
-    /// Where the results go.
+    /// The folder for the results.
     out: PathBuf,
-    /// Where files wait that go into them; emptied at the start.
+    /// The folder for intermediate files; emptied at the start.
     work: PathBuf,
-    /// The profile of cargo.
+    /// The profile that cargo builds with.
     profile: String,
     /// The time of all files, in seconds since 1970.
     time: String,
 }
 
-/// Makes what `args` ask for.
+/// Makes the parts that `args` ask for.
 pub(crate) fn run(args: &Args) -> Result<()> {
     if args.update_base {
         return base::update();
@@ -98,7 +99,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let wants = |part| args.parts.is_empty() || args.parts.contains(&part);
     let release = Release::begin(args.out.clone(), args.profile.clone())?;
     apt::install(apt::BUILD)?;
-    // What may be lacking comes before what takes long.
+    // Checks that may fail come before steps that take long.
     let chart = wants(Part::Chart).then(|| chart::prepare(&release)).transpose()?;
     let base = wants(Part::Image).then(base::fetch).transpose()?;
     let programs = [Part::Binary, Part::Deb, Part::Image].into_iter().any(wants);
@@ -140,7 +141,7 @@ impl Release {
         let work = target_dir().join("release-work");
         for folder in [&out, &work] {
             if folder.exists() {
-                // Anything else than an earlier result is not ours to remove.
+                // Only an earlier result may be removed.
                 ensure!(
                     folder == &work || folder.join("SHA256SUMS").exists() || is_empty(folder)?,
                     "{} has files that no release put there: name another folder with --out",
@@ -152,7 +153,7 @@ impl Release {
         }
         let out = out.canonicalize()?;
         let work = work.canonicalize()?;
-        // Until all of it is there, the folder is known for ours by an empty list.
+        // Until everything is there, an empty list of checksums marks the folder as ours.
         fs::write(out.join("SHA256SUMS"), "")?;
         let committed = || Cmd::new("git").args(["log", "-1", "--format=%ct"]).output();
         let time = std::env::var("SOURCE_DATE_EPOCH").ok().or_else(committed);
@@ -160,12 +161,12 @@ impl Release {
         Ok(Release { out, work, profile, time })
     }
 
-    /// Where the files of one machine wait.
+    /// The folder for the files of one machine.
     fn work(&self, machine: &Machine) -> PathBuf {
         self.work.join(machine.debian)
     }
 
-    /// Writes an archive of `folder`, or of one entry in it: the same bytes each time that the files are the same.
+    /// Writes an archive of `folder`, or of one entry in it. The same files always give the same bytes.
     fn tar(&self, folder: &Path, entry: &str, to: &Path, options: &[&str]) -> Result<()> {
         Cmd::new("tar")
             .args(["--create", "--sort=name", "--owner=0", "--group=0", "--numeric-owner"])
@@ -184,13 +185,13 @@ fn is_empty(folder: &Path) -> Result<bool> {
     Ok(fs::read_dir(folder)?.next().is_none())
 }
 
-/// Copies a file, with this mode and the folders above it.
+/// Copies a file with this mode, and makes the folders above it.
 fn install(from: &Path, to: &Path, mode: u32) -> Result<()> {
     let bytes = fs::read(from).with_context(|| format!("reading {}", from.display()))?;
     write(to, &bytes, mode)
 }
 
-/// Writes a file, with this mode and the folders above it.
+/// Writes a file with this mode, and makes the folders above it.
 fn write(to: &Path, bytes: &[u8], mode: u32) -> Result<()> {
     use std::os::unix::fs::PermissionsExt;
     let parent = to.parent().context("a file is in a folder")?;
@@ -199,7 +200,7 @@ fn write(to: &Path, bytes: &[u8], mode: u32) -> Result<()> {
     Ok(fs::set_permissions(to, fs::Permissions::from_mode(mode))?)
 }
 
-/// A folder that all may read, whatever this user's mask.
+/// Makes a folder that all may read, whatever this user's mask.
 fn make_folder(folder: &Path) -> Result<()> {
     use std::os::unix::fs::PermissionsExt;
     if folder.is_dir() {
@@ -210,7 +211,7 @@ fn make_folder(folder: &Path) -> Result<()> {
     Ok(fs::set_permissions(folder, fs::Permissions::from_mode(0o755))?)
 }
 
-/// The licences of the project and of what its program contains: files, and what they are called beside the program.
+/// The licences of the project and of the libraries in its program: their names beside the program, and their files.
 fn licences(release: &Release) -> [(&'static str, PathBuf); 3] {
     let own = |name| (name, root().join(name));
     [
@@ -222,7 +223,7 @@ fn licences(release: &Release) -> [(&'static str, PathBuf); 3] {
 
 fn npm(release: &Release) -> Result<()> {
     step("Packing the npm packages");
-    // Those of the others are there since the page was built.
+    // The other folders' npm packages are installed since the page was built.
     page::npm_ci("client-web/react")?;
     for folder in ["client-web", "client-web/react", "signaling/sdk/node"] {
         Cmd::new("npm")
@@ -234,7 +235,7 @@ fn npm(release: &Release) -> Result<()> {
     Ok(())
 }
 
-/// The wheel, built in a copy, as pip leaves files beside what it builds.
+/// Builds the Python wheel in a copy, as pip leaves files beside what it builds.
 fn wheel(release: &Release) -> Result<()> {
     step("Packing the wheel");
     let copy = release.work.join("python");

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crate::process::{Cmd, step, which};
 
-/// Whether there is one after rustup has tried to fetch it.
+/// Whether the compiler has a target, after rustup has tried to add it.
 pub(crate) fn has_or_adds(target: &str) -> bool {
     if !has(target) && which("rustup").is_some() {
         step(&format!("Adding Rust's target {target}"));
@@ -13,7 +13,7 @@ pub(crate) fn has_or_adds(target: &str) -> bool {
     has(target)
 }
 
-/// Whether there is a standard library for `target`.
+/// Whether the compiler in use has a standard library for `target`.
 pub(crate) fn has(target: &str) -> bool {
     Cmd::new("rustc")
         .args(["--print", "target-libdir", "--target", target])

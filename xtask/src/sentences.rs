@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 use crate::process::step;
 use crate::root;
 
-/// Words that a sentence may have.
+/// Maximum number of words of a sentence.
 const MAX_WORDS: usize = 25;
 
 /// The page whose tables are read as prose: it is written from the declarations in `windlass/src/config`.
@@ -96,7 +96,7 @@ fn blocks(page: &str, with_tables: bool) -> Vec<Block> {
     found
 }
 
-/// What follows the mark of an item of a list, where the line begins with one.
+/// The text behind a list item's mark, if the line begins with one.
 fn item(text: &str) -> Option<&str> {
     let digits = text.trim_start_matches(|c: char| c.is_ascii_digit());
     let numbered = digits.strip_prefix(". ").filter(|_| digits.len() < text.len());
@@ -142,7 +142,7 @@ fn without_targets(text: &str) -> String {
     kept
 }
 
-/// The words of a sentence: what has a letter or digit, between spaces.
+/// Number of words of a sentence: the parts between spaces that have a letter or digit.
 fn words(sentence: &str) -> usize {
     sentence.split_whitespace().filter(|word| word.contains(char::is_alphanumeric)).count()
 }
@@ -151,7 +151,7 @@ fn words(sentence: &str) -> usize {
 mod tests {
     use super::*;
 
-    /// So many words without a mark at the end.
+    /// A text of `words` words without a mark at the end.
     fn run_of(words: usize) -> String {
         vec!["Word"; words].join(" ")
     }

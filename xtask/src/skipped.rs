@@ -1,4 +1,4 @@
-//! What could not run on this machine: tests and steps add lines to a file, which are said at the end.
+//! Tests and steps that could not run on this machine. They add lines to a file, which are printed at the end.
 
 use std::path::PathBuf;
 
@@ -9,18 +9,18 @@ use crate::process::Cmd;
 use crate::target_dir;
 
 fn file() -> PathBuf {
-    // Tests run in folders of their own.
+    // Tests run in folders of their own, so the path must be absolute.
     let file = target_dir().join("skipped");
     std::path::absolute(&file).unwrap_or(file)
 }
 
-/// Forgets what an earlier run has left.
+/// Deletes the lines of an earlier run.
 pub(crate) fn begin() -> Result<()> {
     std::fs::create_dir_all(target_dir())?;
     std::fs::write(file(), "").with_context(|| format!("{} cannot be written", file().display()))
 }
 
-/// Tells tests where to say that they cannot run.
+/// Sets the environment that tells tests where to note that they cannot run.
 pub(crate) fn told(cmd: Cmd) -> Cmd {
     cmd.env(FILE, file())
 }
@@ -33,7 +33,7 @@ pub(crate) fn note(name: &str, why: &str) {
     }
 }
 
-/// Says all, at the end of a run.
+/// Prints all lines, at the end of a run.
 pub(crate) fn say() {
     match read(&file()) {
         Ok(lines) => eprintln!("\n{}", summary(&lines)),

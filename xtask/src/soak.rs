@@ -11,7 +11,7 @@ use crate::process::{Cmd, Missing, step};
 use crate::test::{build_programs, e2e};
 use crate::{apt, fuzz, gpu, memory, neon, page, skipped, target_dir};
 
-/// Browser tests that take long or need other browsers, and two of every change's, which last longer here.
+/// Browser tests that take long or need other browsers. Two of them run for every change too, and last longer here.
 const SUITES: [&str; 3] = ["ci/call.test.mjs", "ci/impaired.test.mjs", "soak"];
 
 /// A part of the long tests, in the order in which they run.
@@ -42,7 +42,7 @@ pub(crate) enum Part {
 }
 
 impl Part {
-    /// Runs it; what can last longer lasts `times` as long.
+    /// Runs the part. Whatever can last longer lasts `times` as long.
     fn run(self, times: u32) -> Result<()> {
         match self {
             Part::Properties => properties(2000 * times),
@@ -64,7 +64,7 @@ impl Part {
     }
 }
 
-/// Runs `parts`, or all of them where none is named, each whatever becomes of those before it.
+/// Runs `parts`, or all of them where none is named. A failed part does not stop those after it.
 pub(crate) fn run(parts: &[Part], times: u32) -> Result<()> {
     apt::install(apt::BUILD)?;
     apt::install(apt::TEST)?;
@@ -117,7 +117,7 @@ fn browsers(times: u32) -> Result<()> {
     e2e(&SUITES, &[calls, ("WINDLASS_FAULTS_SECONDS", (150 * times).to_string())])
 }
 
-/// So many malformed datagrams, beside a call.
+/// Sends a number of malformed datagrams beside a call.
 fn attack(datagrams: u32) -> Result<()> {
     step(&format!("Attacking a server with {datagrams} datagrams"));
     build_programs()?;
@@ -126,7 +126,8 @@ fn attack(datagrams: u32) -> Result<()> {
         .run()
 }
 
-/// Viewers behind narrow links, on real sockets: an emulated one, and one of the kernel's where it has what that needs.
+/// Tests viewers behind narrow links, on real sockets: an emulated link, and one of the kernel's where the kernel
+/// can.
 fn links() -> Result<()> {
     step("Calling over narrow links for seven minutes");
     build_programs()?;
@@ -135,8 +136,8 @@ fn links() -> Result<()> {
         .run()
 }
 
-/// Twenty participants who come and go over bad links: nothing may be left of them, and what the server counts must add
-/// up.
+/// Lets twenty participants come and go over bad links. Nothing may be left of them, and the server's counters must
+/// add up.
 fn visits(seconds: u32) -> Result<()> {
     step(&format!("Having twenty participants come and go for {seconds} seconds"));
     let programs = ["--package", "windlass", "--package", "windlass-lab"];
@@ -150,7 +151,7 @@ fn visits(seconds: u32) -> Result<()> {
         .run()
 }
 
-/// Streams of Chromium's own encoder, fresh ones each time: `minutes` for each plan and scalability mode.
+/// Records streams of Chromium's own encoder, new ones each time: `minutes` for each plan and scalability mode.
 fn record_vp9(minutes: u32) -> Result<Vec<PathBuf>> {
     let out = target_dir().join("chromium-vp9");
     if out.exists() {
@@ -169,7 +170,7 @@ fn record_vp9(minutes: u32) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// Every picture of `files` must be the one that the oracles decode.
+/// Checks that every picture of `files` is the one that the reference decoders make.
 fn vp9_conformance(files: &[PathBuf]) -> Result<()> {
     step("Comparing our VP9 decoder's pictures with those of other decoders");
     let run = ["run", "--release", "--quiet", "--package", "windlass-tests", "--example"];

@@ -36,12 +36,12 @@ pub(crate) enum Part {
     E2e,
 }
 
-/// Where the React components are.
+/// The folder of the React components.
 const REACT: &str = "client-web/react";
-/// Where the server SDK for Node is. It has no packages: what checks it is that of `client-web`.
+/// The folder of the server SDK for Node. It has no packages of its own: those of `client-web` check it.
 const SERVER_SDK: &str = "signaling/sdk/node";
 
-/// How long each fuzz target runs.
+/// How long each fuzz target runs, in seconds.
 const FUZZ_SECONDS: u32 = 30;
 
 /// Runs `parts`, or all of them where none is named, and says at the end what was skipped.
@@ -68,7 +68,7 @@ fn perform(parts: &[Part]) -> Result<()> {
             skipped::note("formatting", "no rustfmt (`rustup component add rustfmt`)");
         }
         if Cmd::cargo(["clippy", "--version"]).succeeds() {
-            // The second is what `cargo xtask run` builds.
+            // The second build is what `cargo xtask run` builds.
             let builds: [&[&str]; 2] = [
                 &["--workspace", "--all-targets"],
                 &["--package", "windlass", "--no-default-features"],
@@ -107,7 +107,7 @@ fn perform(parts: &[Part]) -> Result<()> {
     if !wants(Part::E2e) {
         return if wants(Part::Fuzz) { fuzzing() } else { Ok(()) };
     }
-    // Calls between browsers leave half of the processors' time: fuzzing, and building for it, takes no more than that.
+    // Calls between browsers leave half of the CPUs' time: fuzzing, and building for it, takes no more than that.
     thread::scope(|scope| {
         let fuzzed = wants(Part::Fuzz).then(|| {
             scope.spawn(|| {
@@ -131,7 +131,7 @@ fn calls() -> Result<()> {
     browsers(&["soak"], &["--test-only"], &[])
 }
 
-/// Each workspace's lock file must know all crates: a workspace that is built later would fail late.
+/// Checks that each workspace's lock file knows all crates: a workspace that is built later would fail late.
 fn lock_files() -> Result<()> {
     for workspace in advisories::WORKSPACES {
         let update = ["update", "--quiet", "--workspace", "--locked", "--manifest-path"];
@@ -145,7 +145,7 @@ fn lock_files() -> Result<()> {
     Ok(())
 }
 
-/// Licences and sources of all workspaces' crates.
+/// Checks the licences and sources of all workspaces' crates.
 pub(crate) fn deny() -> Result<()> {
     if which("cargo-deny").is_none() {
         step("Installing cargo-deny");
@@ -162,7 +162,8 @@ pub(crate) fn deny() -> Result<()> {
     Ok(())
 }
 
-/// What bears other checks beside it: the tests in Rust, of the SDK, of the WebAssembly module and of the chart.
+/// Runs the checks that can run beside each other: the tests in Rust, of the SDK, of the WebAssembly module and of
+/// the chart.
 fn beside_each_other(wants: &impl Fn(Part) -> bool) -> Result<()> {
     let binaries = if wants(Part::Rust) { binaries::build()? } else { Vec::new() };
     let mut checks = Vec::new();
@@ -207,7 +208,7 @@ fn beside_each_other(wants: &impl Fn(Part) -> bool) -> Result<()> {
     Ok(())
 }
 
-/// The WebAssembly module must give the native decoder's pictures, bit for bit.
+/// Checks that the WebAssembly module makes the native decoder's pictures, bit for bit.
 fn wasm_twin(name: &str, stream: &str) -> Option<String> {
     let again = || "cargo xtask test wasm".to_owned();
     let ivf = root().join(format!("hybrid/vp9/tests/fixtures/{stream}.ivf"));
@@ -224,7 +225,7 @@ fn wasm_twin(name: &str, stream: &str) -> Option<String> {
     check.arg(&ivf).arg(&twin).check(name, again())
 }
 
-/// The chart: rendered by Helm, and held against Kubernetes' schemas.
+/// Tests the chart: rendered by Helm, and checked against Kubernetes' schemas.
 fn chart() -> Option<String> {
     skipped::told(Cmd::new("node"))
         .args(["--test", "chart.test.mjs"])
@@ -233,8 +234,8 @@ fn chart() -> Option<String> {
         .check("the Helm chart", "cargo xtask test chart".to_owned())
 }
 
-/// Types, lints, packages and the API reference of the SDK and its React components; types and lints of the server SDK
-/// for Node.
+/// Checks types, lints, packages and the API reference of the SDK and its React components; types and lints of the
+/// server SDK for Node.
 fn web_lints() -> Result<()> {
     npm("client-web", "typecheck")?;
     npm("client-web", "lint")?;
@@ -262,18 +263,18 @@ pub(crate) fn e2e(tests: &[&str], env: &[(&str, String)]) -> Result<()> {
     browsers(tests, &[], env)
 }
 
-/// How a file of browser tests bears others.
+/// How a file of browser tests can run beside others.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Company {
-    /// It waits for a server or a page most of the time, and asks for no picture in time.
+    /// Beside any other file: it waits for a server or a page most of the time, and needs no picture in time.
     Any,
-    /// It asks how good pictures are and how soon they come, and takes little of a processor.
+    /// Beside light files: it tests how good pictures are and how soon they come, and takes little CPU time.
     Light,
-    /// It asks for that with a browser that encodes, decodes and rebuilds, or of a server that others load.
+    /// Alone: it tests pictures with a browser that encodes, decodes and rebuilds, or with a server that others load.
     None,
 }
 
-/// Files that bear any other beside them and last longest, which begin first.
+/// Files that can run beside any other and last longest, so they begin first.
 const LONGEST: [&str; 3] = ["twin", "people", "bundlers"];
 
 /// Files of [`Company::Light`].
@@ -297,8 +298,8 @@ const ALONE: [&str; 14] = [
     "whip-whep",
 ];
 
-/// Runs test files as above, with these options of Node's test runner; what they need is built. Those that bear others
-/// run two at a time.
+/// Runs test files as [`e2e`] does, with these options of Node's test runner; what they need is built already. Files
+/// that can run beside others run two at a time.
 fn browsers(tests: &[&str], options: &[&str], env: &[(&str, String)]) -> Result<()> {
     let mut files = Vec::new();
     for test in tests {
@@ -333,7 +334,7 @@ fn browsers(tests: &[&str], options: &[&str], env: &[(&str, String)]) -> Result<
     Ok(())
 }
 
-/// The name of a file of browser tests, if it is one of every change's.
+/// The name of a file of browser tests, if it is one that runs for every change.
 fn name(file: &Path) -> Option<&str> {
     let folder = file.parent().and_then(Path::file_name).and_then(OsStr::to_str);
     let name = file.file_name().and_then(OsStr::to_str).and_then(|name| name.split('.').next());
@@ -348,12 +349,12 @@ fn company(file: &Path) -> Company {
     }
 }
 
-/// Where a file stands in the order.
+/// The place of a file in the order.
 fn place(file: &Path) -> usize {
     checks::place(&LONGEST, name(file).unwrap_or_default())
 }
 
-/// Builds all programs and examples: with the features of `cargo test --workspace`, so that nothing is compiled again
+/// Builds all programs and examples, with the features of `cargo test --workspace`, so that nothing is compiled again
 /// after it.
 pub(crate) fn build_programs() -> Result<()> {
     Cmd::cargo(["build", "--quiet", "--workspace", "--bins", "--examples"]).run()

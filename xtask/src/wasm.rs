@@ -1,5 +1,5 @@
-//! The WebAssembly module: with rustup's target where it can be had, else with Debian's Rust,
-//! which ships the source of the standard library and builds it.
+//! Builds the WebAssembly module: with rustup's target where it can be had, else with Debian's Rust, which ships the
+//! source of the standard library and builds it.
 
 use std::path::PathBuf;
 
@@ -8,6 +8,7 @@ use anyhow::{Context, Result, bail};
 use crate::process::{Cmd, step, which};
 use crate::{apt, root, rustup, target_dir};
 
+/// Rust's target for WebAssembly.
 const TARGET: &str = "wasm32-unknown-unknown";
 
 /// A tool chain that can build for WebAssembly.
@@ -16,7 +17,7 @@ pub(crate) enum Toolchain {
     Rustup,
     /// Debian's `cargo-web` builds the standard library itself; the folder holds `rust-lld`.
     Debian {
-        /// Where a linker by the name `rust-lld` is.
+        /// The folder with a linker by the name `rust-lld`.
         linker_dir: PathBuf,
     },
 }
@@ -51,8 +52,8 @@ fn debian() -> Option<PathBuf> {
     {
         return None;
     }
-    // The linker is called by the name `rust-lld`: rustup's tool chain has it, as new as its Rust;
-    // else Debian's generic `lld` stands in under that name.
+    // The linker is called by the name `rust-lld`. rustup's tool chain has it, as new as its Rust; else Debian's
+    // generic `lld` stands in under that name.
     let sysroot = PathBuf::from(Cmd::new("rustc").args(["--print", "sysroot"]).output()?);
     let host = "lib/rustlib/x86_64-unknown-linux-gnu/bin";
     if sysroot.join(host).join("rust-lld").exists() {
@@ -98,7 +99,7 @@ pub(crate) fn build() -> Result<()> {
                 .args(["-Z", "build-std=std,panic_abort"])
                 .env("PATH", path)
                 .env("RUSTC", "/usr/bin/rustc")
-                // Lets a stable compiler build its own standard library; nothing else unstable is used.
+                // The variable lets a stable compiler build its own standard library; nothing else unstable is used.
                 .env("RUSTC_BOOTSTRAP", "1")
                 .env("RUSTFLAGS", flags)
                 .env_remove("RUSTUP_TOOLCHAIN")

@@ -1,14 +1,14 @@
-//! Work of several pieces, as many at once as the machine has processors.
+//! Does work of several pieces, as many at once as the machine has CPUs.
 
 use std::sync::Mutex;
 use std::thread;
 
-/// Does `work` for each piece; its results are in the order of the pieces.
+/// Does `work` for each piece. The results are in the order of the pieces.
 pub(crate) fn each<T: Sync, R: Send>(pieces: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     by(thread::available_parallelism().map_or(1, usize::from), pieces, work)
 }
 
-/// The same, so many at once.
+/// Does `work` for each piece, `count` pieces at a time.
 pub(crate) fn by<T: Sync, R: Send>(
     count: usize,
     pieces: &[T],

@@ -174,7 +174,7 @@ export type Report = {
 export type Uplink = {
   /** The participant's own track. */
   track: string;
-  /** What the uplink carries, in kbit/s, by the browser's congestion control. */
+  /** What the uplink carries, by the browser's congestion control. In messages it is in kbit/s. */
   kbps: number;
   /** The camera's frames per second. */
   fps: number;
@@ -710,13 +710,13 @@ export type Refusal = "promise"
 
 /** What a publisher is asked to send as one of its layers. */
 export type LayerKnobs = {
-  /** Whether it is sent at all. */
+  /** Whether the layer is sent at all. */
   active: boolean;
-  /** Bitrate in kbit/s. */
+  /** Bitrate of the layer. In messages it is in kbit/s. */
   kbps: number;
   /** Frames per second. */
   fps: number;
-  /** Whether somebody takes no larger layer, so that it comes before those. */
+  /** Whether a subscriber takes no larger layer, so that this one comes before the larger ones. */
   needed: boolean;
 };
 

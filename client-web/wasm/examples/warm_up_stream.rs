@@ -12,9 +12,9 @@ use windlass_types::message::HTJ2K;
 use windlass_types::message::{MAX_CHUNK, encode_chunks};
 use windlass_types::{AnchorSource, Size};
 
-/// The anchor's frame in the second file; the one behind it is decoded before the anchor comes.
+/// Index in the second file of the frame that gets an anchor. The frame behind it is decoded before the anchor comes.
 const ANCHORED: usize = 4;
-/// RTP ticks from piece to piece.
+/// RTP ticks from piece to piece, at 90 kHz: as in `src/warm_up.rs`.
 const TICKS: u32 = 3000;
 
 fn main() {
@@ -34,7 +34,7 @@ fn main() {
     }
 }
 
-/// One message with a soft texture, as detail is.
+/// One anchor message for a frame of this HR size, with a soft texture like that of real detail.
 fn anchor(width: u16, height: u16, rtp_timestamp: u32) -> Vec<u8> {
     let (w, h) = (usize::from(width), usize::from(height));
     let wave = |i: usize| (i as f32 / 5.0).sin() * 90.0;

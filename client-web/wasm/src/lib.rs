@@ -27,7 +27,7 @@
 //! | `stills_follow(handle, rtp_ts, ptr, len) -> i32` | takes the next frame of the publisher's low layer: 0 or an [error](#errors) |
 //! | `stills_reset(handle)` | frames of it are missing; a key frame must come next |
 //! | `stills_camera(handle, width, height) -> ptr` | where to put the luma of a camera frame, and behind it U and V, half as wide and high, rounded up, row by row without gaps; 0 where it is empty or too large |
-//! | `stills_make(handle, rtp_ts, scale, tiles, tiles_len, bytes) -> i32` | makes the still of that frame, of the tiles whose map lies at `tiles`, in at most `bytes`: the length of its payload, or below zero -1 no such decoder or scale, -2 its low picture is not known, -3 the map is not one of it, -4 the camera's picture is too small, -5 it cannot be coded in so few bytes |
+//! | `stills_make(handle, rtp_ts, scale, tiles, tiles_len, bytes) -> i32` | makes the still of that frame, of the tiles whose map lies at `tiles`, in at most `bytes`: the length of its payload, or below zero -1 no such decoder or scale, -2 its low picture is not known, -3 the map is not one of it, -4 the camera's picture is too small, -5 it cannot be encoded in so few bytes |
 //! | `stills_payload(handle) -> ptr` | the payload made last |
 //! | `vp9_new() -> handle`, `vp9_push(handle, ptr, len) -> i32`, `vp9_free(handle)` | the VP9 decoder alone, for measurements: pictures in the chunk or an [error](#errors) |
 //!
@@ -68,7 +68,7 @@ use windlass_vp9::{DecodeError, Decoder, FrameBuffer, Picture, Samples, SizeLimi
 
 use crate::warm_up::Piece;
 
-/// Largest block that [`alloc`] gives, in bytes.
+/// Maximum length of a block that [`alloc`] gives, in bytes.
 const MAX_ALLOC: usize = 4 * 1024 * 1024;
 
 /// The decoder of one subscribed track, behind a handle.
@@ -76,11 +76,11 @@ pub struct Track {
     decoder: HybridDecoder,
     reassembler: Reassembler,
     size: (usize, usize),
-    /// What [`kept_ptr`] gave last.
+    /// The flags that [`kept_ptr`] gave last: the memory must live while the caller reads it.
     kept: Vec<bool>,
 }
 
-/// Memory for the caller to fill.
+/// Memory for the caller to fill; null when `len` is 0 or beyond 4 MiB.
 #[unsafe(no_mangle)]
 pub extern "C" fn alloc(len: usize) -> *mut u8 {
     if len == 0 || len > MAX_ALLOC {
@@ -102,8 +102,8 @@ pub unsafe extern "C" fn dealloc(ptr: *mut u8, len: usize) {
     }
 }
 
-/// Largest area of a low picture, in pixels: no server enhances a larger one. A stream may change its size between key
-/// frames, and the client checks the size of key frames alone.
+/// Maximum area of a low picture, in pixels: no server enhances a larger one. A stream may change its size between
+/// key frames, and the client checks the size of key frames alone.
 const MAX_PIXELS: u64 = 1920 * 1080;
 
 /// Makes a decoder whose pictures are `scale` times as large as the low layer; null where there is none.
@@ -337,7 +337,7 @@ pub unsafe extern "C" fn stride(handle: *const Track, which: u32, plane: u32) ->
     .unwrap_or(0)
 }
 
-/// By cell of the picture on display, whether no network makes it better.
+/// A flag for each cell of the picture on display, row by row: whether no network makes the cell better.
 ///
 /// # Safety
 /// `handle` must be live or null.
@@ -354,7 +354,7 @@ pub unsafe extern "C" fn kept_ptr(handle: *mut Track) -> *const bool {
     )
 }
 
-/// A counter by its index.
+/// A counter by its index, as listed in the head of the module.
 ///
 /// # Safety
 /// `handle` must be live or null.
@@ -430,7 +430,7 @@ pub unsafe extern "C" fn warm_up(handle: *mut Track, step: u32) -> i32 {
     i32::from(code >= 0 && warm_up::piece(step.saturating_add(1)).is_some())
 }
 
-/// Largest number of samples of a camera's luma.
+/// Maximum number of samples of a camera's luma: a side of 4096 samples where the picture is square.
 const MAX_CAMERA: usize = 4096 * 4096;
 
 /// The maker of one publisher's stills, behind a handle.
@@ -441,7 +441,7 @@ pub struct Stills {
     payload: Vec<u8>,
 }
 
-/// Makes stills; waits for a key frame.
+/// A new maker of stills, which waits for a key frame.
 #[unsafe(no_mangle)]
 pub extern "C" fn stills_new() -> *mut Stills {
     Box::into_raw(Box::new(Stills {
@@ -548,7 +548,7 @@ pub unsafe extern "C" fn stills_make(
     }
 }
 
-/// The payload made last.
+/// The payload of the still that was made last.
 ///
 /// # Safety
 /// `handle` must come from [`stills_new`] or be null.

@@ -1,11 +1,11 @@
 //! A short stream that makes the engine compile the decoder before the first real frame comes.
 //!
-//! Browsers compile a module's functions when they are first called, and optimise those that were
-//! called often: a track's first frame would wait for the one, and its first seconds for the other.
-//! Their code belongs to the module, not to the instance, so decoding anything warms it up for all
-//! tracks. The stream is synthetic (`warm-up/make.sh`): flat and small frames, which part the work of
-//! the first steps, then some as in a call with an anchor among them, then some of slower coding
-//! (more block sizes, transforms and modes).
+//! Browsers compile a module's functions when they are first called, and optimise those that were called often. A
+//! track's first frame would wait for the one, and its first seconds for the other. The compiled code belongs to the
+//! module, not to the instance, so decoding any stream warms it up for all tracks. The stream is synthetic
+//! (`warm-up/make.sh`). It begins with flat and small frames, over which the work of the first steps spreads. Then
+//! come frames as in a call, with an anchor among them. The last ones are encoded more slowly, with more block sizes,
+//! transforms and modes.
 //!
 //! Format of `stream.bin`: pieces, each behind its length (u32, little-endian). A VP9 frame begins
 //! with the bits 10, an anchor message with its version.
@@ -13,7 +13,7 @@
 use windlass_network::Tier;
 use windlass_types::message::VERSION;
 
-/// The pieces, each behind its length.
+/// The embedded stream: pieces, each behind its length (u32, little-endian).
 const STREAM: &[u8] = include_bytes!("../warm-up/stream.bin");
 /// Number of times that the stream is decoded: engines optimise functions that are called often.
 const PASSES: u32 = 3;
@@ -34,18 +34,18 @@ pub enum Piece {
     Message(&'static [u8]),
 }
 
-/// Whether the stream begins anew with this step: its decoder must forget the pass before.
+/// Whether the stream begins anew with this step: the decoder must forget the pass before.
 pub fn begins_pass(step: u32) -> bool {
     step.is_multiple_of(pieces().count() as u32)
 }
 
-/// The network of the pass that a step belongs to: none, then each in turn.
+/// The network of the pass that a step belongs to: none in the first pass, then each in turn.
 pub fn network(step: u32) -> Option<Tier> {
     let pass = step / pieces().count() as u32;
     pass.checked_sub(1).and_then(|n| Tier::ALL.get(n as usize % Tier::ALL.len()).copied())
 }
 
-/// The piece of a step, counted from 0; `None` after the last.
+/// The piece of a step, counted from 0 over all passes; `None` after the last.
 pub fn piece(step: u32) -> Option<Piece> {
     let count = pieces().count() as u32;
     if step >= count * PASSES {

@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::process::Command;
 
-/// Name, file, crop and HR size.
+/// A clip: name, file, crop and HR size in samples.
 pub(crate) type Clip = (&'static str, &'static str, &'static str, (usize, usize));
 
-/// Those with people, cropped as the probe of flow and the training of the built-in filters had them.
+/// Clips with people, cropped as the probe of flow and the training of the built-in filters had them.
 pub(crate) const CLIPS: [Clip; 5] = [
     ("d13", "LivePortrait__d13.mp4", "crop=720:405:0:300,", (640, 360)),
     ("demo2", "LatentSync__assets_demo2_video.mp4", "crop=1080:608:0:100,", (640, 360)),

@@ -87,8 +87,8 @@ fn make() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Frames, and behind each a few messages of anchors, whole and in tiles, in time and late; `None` where
-/// the pictures are larger than the target looks at.
+/// A seed: frames, and behind each a few anchor messages, whole and in tiles, in time and late. `None` where the
+/// pictures are larger than the target looks at.
 fn with_anchors(frames: &[&[u8]], options: u8) -> Result<Option<Vec<Vec<u8>>>, Box<dyn Error>> {
     let mut decoder = Decoder::with_limit(LIMIT);
     let mut chunks: Vec<Vec<u8>> = Vec::new();

@@ -1,4 +1,4 @@
-//! Payloads of anchors: four bytes of width and height (u16, big endian), then the coded picture.
+//! Decodes payloads of anchors: four bytes of width and height (u16, big endian), then the encoded picture.
 
 #![no_main]
 #![allow(missing_docs)]
@@ -6,7 +6,7 @@
 use libfuzzer_sys::fuzz_target;
 use windlass_hybrid::anchor::codec::Htj2k;
 
-/// Largest side, so that runs are fast.
+/// Maximum side of a picture in samples, so that runs are fast.
 const SIDE: u16 = 512;
 
 fuzz_target!(|data: &[u8]| {

@@ -12,13 +12,13 @@ use windlass_types::message::{HEADER_BYTES, Reassembler};
 use windlass_vp9::simd::Isa;
 use windlass_vp9_fuzz::{LIMIT, container, mutate};
 
-/// Largest number of frames and messages of one input.
+/// Maximum number of frames and messages of one input.
 const MAX_CHUNKS: usize = 40;
-/// Luma samples of all HR pictures after which the rest of an input is left out.
+/// Number of luma samples of all HR pictures after which the rest of an input is left out.
 const MAX_SAMPLES: u64 = 48 * LIMIT.area;
-/// Luma samples that an anchor counts for: filters are fitted to it.
+/// Number of luma samples that an anchor counts for: filters are fitted to it.
 const ANCHOR: u64 = 4 * LIMIT.area;
-/// What a sample counts for that a network runs on.
+/// Number of samples that a sample counts for if a network runs on it.
 const NETWORK: u64 = 8;
 
 fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {

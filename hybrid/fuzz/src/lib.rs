@@ -6,7 +6,7 @@ use windlass_types::message::VERSION;
 /// The chunk that stands for a gap: the decoder is reset.
 pub const RESET: &[u8] = b"R";
 
-/// Whether a chunk is a message of an anchor: frames of VP9 begin with other bits.
+/// Whether a chunk is an anchor message: VP9 frames begin with other bits.
 pub fn is_message(chunk: &[u8]) -> bool {
     chunk.first() == Some(&VERSION)
 }

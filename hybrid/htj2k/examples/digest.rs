@@ -10,7 +10,7 @@ fn main() {
     println!("{:016x}", digest());
 }
 
-/// FNV-1a over streams at three steps and over what they decode to.
+/// The FNV-1a hash of the codestreams at three steps and of the samples that they decode to.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn digest() -> u64 {
     let format = Format { width: 321, height: 199, bits: 13, signed: true };

@@ -3,7 +3,7 @@
 
 use crate::wavelet::{Rows, low_length};
 
-/// A rectangle of coefficients: columns of the plane, rows of a band.
+/// A rectangle of coefficients: its columns in the plane, its rows in a band.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Area {
     pub(crate) x: usize,
@@ -15,7 +15,7 @@ pub(crate) struct Area {
 /// One band of a resolution.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Band {
-    /// The band's place among all bands, in the order of quantisers.
+    /// The band's index among all bands, in the order of quantisers.
     pub(crate) index: usize,
     /// The band's columns in the plane, and the number of its rows.
     pub(crate) area: Area,

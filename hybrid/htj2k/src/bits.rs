@@ -2,7 +2,7 @@
 
 use crate::Error;
 
-/// Writes a packet header.
+/// Writes the bits of a packet header.
 #[derive(Debug)]
 pub(crate) struct BitWriter<'a> {
     out: &'a mut Vec<u8>,
@@ -39,7 +39,7 @@ impl<'a> BitWriter<'a> {
     }
 }
 
-/// Reads a packet header.
+/// Reads the bits of a packet header.
 #[derive(Debug)]
 pub(crate) struct BitReader<'a> {
     data: &'a [u8],

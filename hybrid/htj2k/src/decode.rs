@@ -11,7 +11,7 @@ use crate::wavelet::{self, Irreversible, Reversible, Rows, low_length};
 use crate::wide::wide;
 use crate::{Error, Format, Limits, Picture};
 
-/// Largest length of a cleanup pass, in bytes.
+/// Maximum length of a cleanup pass, in bytes.
 const MAX_PASS: u32 = 65_534;
 
 /// Decodes a codestream, which may come from anywhere. A given stream gives the same samples on
@@ -30,7 +30,7 @@ pub fn decode(data: &[u8], limits: Limits) -> Result<Picture, Error> {
     Ok(Picture { format: header.format, samples })
 }
 
-/// Bytes of the codestream that `data` begins with: what follows it is the caller's.
+/// Length of the codestream that `data` begins with, in bytes. `data` may go on behind it.
 ///
 /// # Errors
 ///
@@ -57,7 +57,7 @@ fn decode_irreversible(header: &Header, packets: &[u8]) -> Result<Vec<i16>, Erro
 }
 
 wide! {
-    /// The nearest samples, ties to even.
+    /// Rounds coefficients to the nearest samples, ties to even.
     fn round(plane: &[f32], format: Format, samples: &mut [i16]) = round_by
 }
 
@@ -88,13 +88,13 @@ fn decode_reversible(header: &Header, packets: &[u8]) -> Result<Vec<i16>, Error>
     Ok(plane.iter().map(|&v| v.wrapping_add(level).clamp(min, max) as i16).collect())
 }
 
-/// A block as its packet describes it.
+/// One block, as its packet describes it.
 #[derive(Debug, Clone, Copy)]
 struct Block<'a> {
     area: Area,
-    /// Magnitude bits left out at the top.
+    /// Number of magnitude bits that are left out at the top.
     missing: u32,
-    /// Magnitude bits left out at the bottom.
+    /// Number of magnitude bits that are left out at the bottom.
     coarser: u32,
     data: &'a [u8],
 }
@@ -147,7 +147,7 @@ fn visit_blocks<'a>(
     Ok(())
 }
 
-/// Reads one packet; returns what follows it.
+/// Reads one packet, and returns the bytes behind it.
 fn read_packet<'a>(
     header: &Header,
     mut data: &'a [u8],
@@ -206,8 +206,8 @@ fn read_packet<'a>(
     Ok(rest)
 }
 
-/// Reads what a packet header says of a block's passes: how many magnitude bits its empty passes
-/// stand for, and the length of its cleanup pass.
+/// Reads a block's passes from a packet header: how many magnitude bits its empty passes stand for, and the length of
+/// its cleanup pass in bytes.
 fn read_pass(bits: &mut BitReader) -> Result<(u32, u32), Error> {
     let mut passes = 1;
     for (length, limit) in [(1, 1), (1, 1), (2, 3), (5, 31), (7, 127)] {

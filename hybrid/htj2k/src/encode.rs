@@ -8,7 +8,7 @@ use crate::wavelet::{self, Irreversible, Reversible};
 use crate::wide::wide;
 use crate::{Error, Format};
 
-/// A picture under the 9/7 transform, ready to be coded at any step.
+/// A picture under the 9/7 transform, ready to be encoded with any step.
 #[derive(Debug)]
 pub struct Encoder {
     layout: Layout,
@@ -16,8 +16,8 @@ pub struct Encoder {
 }
 
 impl Encoder {
-    /// Transforms a picture over a number of levels (5 is usual; more than 8 are as 8). Samples
-    /// beyond the format's range are clamped.
+    /// Transforms a picture over a number of levels: 5 is usual, and at most 8 are made. Samples beyond the format's
+    /// range are clamped.
     ///
     /// # Errors
     ///
@@ -26,8 +26,8 @@ impl Encoder {
         Self::with_memory(Vec::new(), samples, format, levels)
     }
 
-    /// Transforms a picture as [`new`](Self::new) does, in memory that [`into_memory`](Self::into_memory) gave back. To
-    /// find and clear new memory takes as long as the transform, for large pictures.
+    /// Transforms a picture as [`new`](Self::new) does, in memory that [`into_memory`](Self::into_memory) returned.
+    /// For large pictures, to find and clear new memory takes as long as the transform.
     ///
     /// # Errors
     ///
@@ -45,13 +45,13 @@ impl Encoder {
         Ok(Self { layout, plane })
     }
 
-    /// The memory for another picture.
+    /// The encoder's memory, for another picture.
     pub fn into_memory(self) -> Vec<f32> {
         self.plane
     }
 
-    /// The codestream at a quantiser step in sample units; steps out of what can be written become
-    /// the nearest that can.
+    /// The codestream of the picture with a quantiser step in sample units. A step that cannot be written becomes the
+    /// nearest that can.
     pub fn encode(&self, step: f32) -> Vec<u8> {
         let quantisers = self.layout.quantisers(step);
         let stride = self.layout.format().width as usize;
@@ -86,15 +86,16 @@ fn layout(samples: &[i16], format: Format, levels: u8) -> Result<Layout, Error> 
     if samples.len() == format.area() { Layout::new(format, levels) } else { Err(Error::Format) }
 }
 
-/// The coded blocks of a picture.
+/// The encoded blocks of a picture.
 struct Coded {
     bytes: Vec<u8>,
-    /// The end of each block's bytes.
+    /// The end of each block's bytes, as an index.
     ends: Vec<usize>,
 }
 
 impl Coded {
-    /// `load` gives the coefficients of a block in quad order, and whether any is not 0.
+    /// Encodes all blocks of a layout. `load` gives the coefficients of a block in quad order, and whether any is not
+    /// 0.
     fn new(layout: &Layout, mut load: impl FnMut(&Block, &mut [u32]) -> bool) -> Self {
         let mut coder = BlockEncoder::default();
         let mut samples = vec![0; BLOCK * BLOCK];
@@ -118,7 +119,7 @@ impl Coded {
 }
 
 wide! {
-    /// The samples around 0.
+    /// Moves samples so that their range is centred on 0.
     fn centre(samples: &[i16], format: Format, out: &mut [f32]) = centre_by
 }
 
@@ -131,7 +132,7 @@ fn centre_by(samples: &[i16], format: Format, out: &mut [f32]) {
 }
 
 wide! {
-    /// A block's coefficients, quantised by a factor and a greatest magnitude, in [`quad_order`].
+    /// A block's coefficients in [`quad_order`], quantised: multiplied by a factor, and at most a greatest magnitude.
     fn quantised(
         plane: &[f32], stride: usize, block: &Block, out: &mut [u32], quantiser: Quantiser,
     ) -> bool = quantised_by
@@ -155,14 +156,14 @@ fn quantised_by(
     })
 }
 
-/// A row of a block.
+/// The coefficients of one row of a block.
 #[inline(always)]
 fn row<'a, T>(plane: &'a [T], stride: usize, block: &Block, y: usize) -> &'a [T] {
     &plane[(block.y + y * block.row_step) * stride + block.x..][..block.width]
 }
 
-/// Puts a block's coefficients into quad order, each as `code` makes it; pads it to whole quads.
-/// Returns whether any is not 0.
+/// Puts a block's coefficients into quad order, each as `code` makes it, and pads the block to whole quads. Returns
+/// whether any is not 0.
 #[inline(always)]
 fn quad_order<T: Copy>(
     plane: &[T],

@@ -4,31 +4,44 @@ use std::borrow::Cow;
 
 use crate::{Error, Format, Limits};
 
-/// Start of codestream; this and the following are markers (ITU-T T.800, table A.2; CAP: T.814).
+/// Marker: start of codestream (ITU-T T.800, table A.2).
 const SOC: u16 = 0xff4f;
+/// Marker: extended capabilities (ITU-T T.814).
 const CAP: u16 = 0xff50;
+/// Marker: image and tile size.
 const SIZ: u16 = 0xff51;
+/// Marker: coding style default.
 const COD: u16 = 0xff52;
+/// Marker: coding style of one component.
 const COC: u16 = 0xff53;
+/// Marker: quantisation default.
 const QCD: u16 = 0xff5c;
+/// Marker: quantisation of one component.
 const QCC: u16 = 0xff5d;
+/// Marker: region of interest.
 const RGN: u16 = 0xff5e;
+/// Marker: change of the progression order.
 const POC: u16 = 0xff5f;
+/// Marker: packed packet headers in the main header.
 const PPM: u16 = 0xff60;
+/// Marker: packed packet headers in a tile-part header.
 const PPT: u16 = 0xff61;
+/// Marker: start of tile-part.
 const SOT: u16 = 0xff90;
+/// Marker: start of data.
 const SOD: u16 = 0xff93;
+/// Marker: end of codestream.
 const EOC: u16 = 0xffd9;
 
-/// The wavelet of a stream.
+/// The wavelet transform of a codestream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Transform {
     Irreversible,
     Reversible,
 }
 
-/// A quantiser step as streams write it: 2^(R−exponent) · (1 + mantissa/2048), where R is the bits
-/// of the band's nominal range. Without quantisation only the exponent counts.
+/// A quantiser step as streams write it: 2^(R−exponent) · (1 + mantissa/2048), where R is the number of bits of the
+/// band's nominal range. Without quantisation only the exponent counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Step {
     pub(crate) exponent: u8,
@@ -36,8 +49,8 @@ pub(crate) struct Step {
 }
 
 impl Step {
-    /// The step nearest to a size, in a band of a nominal range. Exponents stay below 25, so that
-    /// magnitudes have no more than 26 bits.
+    /// The writable step that is nearest to a size, in a band with a nominal range of `range` bits. Exponents stay
+    /// below 25, so that magnitudes have no more than 26 bits.
     pub(crate) fn nearest(size: f32, range: i32) -> Self {
         let min = power_of_two(range - 24);
         let size = if size.is_nan() { min } else { size.clamp(min, power_of_two(range + 1)) };
@@ -51,7 +64,7 @@ impl Step {
         Self { exponent: exponent as u8, mantissa: (rounded & 2047) as u16 }
     }
 
-    /// The size in a band of a nominal range.
+    /// The size of the step in a band with a nominal range of `range` bits.
     pub(crate) fn size(self, range: i32) -> f32 {
         (1.0 + f32::from(self.mantissa) / 2048.0) * power_of_two(range - i32::from(self.exponent))
     }
@@ -62,14 +75,14 @@ fn power_of_two(exponent: i32) -> f32 {
     f32::from_bits(((127 + exponent) as u32) << 23)
 }
 
-/// The steps of all bands.
+/// The quantiser steps of all bands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Quantiser {
     pub(crate) guard_bits: u8,
     pub(crate) steps: Vec<Step>,
 }
 
-/// All that a decoder must know before the first packet.
+/// The parameters that a decoder must know before the first packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Header {
     pub(crate) format: Format,
@@ -77,7 +90,7 @@ pub(crate) struct Header {
     pub(crate) transform: Transform,
     /// Logarithms of a block's width and height.
     pub(crate) log_block: (u32, u32),
-    /// Logarithms of a precinct's width and height by resolution; empty when there is one each.
+    /// Logarithms of a precinct's width and height, by resolution. Empty when each resolution is one precinct.
     pub(crate) precincts: Vec<(u32, u32)>,
     /// Whether packets are ordered by place before resolution.
     pub(crate) position_first: bool,
@@ -88,7 +101,7 @@ pub(crate) struct Header {
 }
 
 impl Header {
-    /// Writes everything up to the first packet; returns where the tile-part's length belongs.
+    /// Writes everything up to the first packet, and returns the place for the tile-part's length.
     pub(crate) fn write(&self, out: &mut Vec<u8>) -> usize {
         let Format { width, height, bits, signed } = self.format;
         put16(out, &[SOC, SIZ, 41, 0x4000]);
@@ -131,7 +144,7 @@ impl Header {
         length_at
     }
 
-    /// Ends the stream: fills in the tile-part's length.
+    /// Ends the stream, and fills in the tile-part's length.
     pub(crate) fn finish(out: &mut Vec<u8>, length_at: usize) {
         let length = (out.len() - (length_at - 6)) as u32;
         out[length_at..length_at + 4].copy_from_slice(&length.to_be_bytes());
@@ -171,7 +184,7 @@ impl Header {
         Ok((header, read_tile_parts(reader.data)?.0))
     }
 
-    /// Bytes of the stream that `data` begins with.
+    /// Length of the stream that `data` begins with, in bytes.
     pub(crate) fn length(data: &[u8]) -> Result<usize, Error> {
         let mut reader = Reader { data, what: "the main header" };
         if reader.u16()? != SOC {
@@ -215,7 +228,7 @@ impl<'a> Reader<'a> {
         Ok(u32::from(self.u16()?) << 16 | u32::from(self.u16()?))
     }
 
-    /// A marker segment behind its length.
+    /// The content of a marker segment, which follows the segment's length.
     fn segment(&mut self) -> Result<Reader<'a>, Error> {
         let length = usize::from(self.u16()?);
         let length = length.checked_sub(2).ok_or(Error::Malformed(self.what))?;
@@ -223,7 +236,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Passes over a segment that changes nothing; refuses one that would.
+/// Skips a segment that does not change the decoding; refuses one that would.
 fn skip_segment(marker: u16, reader: &mut Reader) -> Result<(), Error> {
     match marker {
         COC | QCC => Err(Error::Unsupported("overrides for a component")),
@@ -271,7 +284,7 @@ fn read_size(mut reader: Reader, limits: Limits) -> Result<Format, Error> {
     Ok(format)
 }
 
-/// Part 15 must be among the capabilities; others change what follows.
+/// Checks that Part 15 is among the capabilities, and that there are no others: those change what follows.
 fn check_capabilities(mut reader: Reader) -> Result<(), Error> {
     match reader.u32()? {
         0x0002_0000 => Ok(()),
@@ -339,7 +352,7 @@ impl Coding {
     }
 }
 
-/// QCD as it is written: one step may stand for all.
+/// The QCD segment as it is written: one step may stand for all bands.
 struct WrittenQuantiser {
     guard_bits: u8,
     style: u8,
@@ -387,7 +400,8 @@ impl WrittenQuantiser {
     }
 }
 
-/// The packets of all tile-parts, from behind the first SOT marker, and what follows the stream.
+/// Reads the packets of all tile-parts, from behind the first SOT marker. Returns them and the bytes behind the
+/// stream.
 fn read_tile_parts(data: &[u8]) -> Result<(Cow<'_, [u8]>, &[u8]), Error> {
     let mut packets = Cow::Borrowed(&[][..]);
     let mut rest = data;

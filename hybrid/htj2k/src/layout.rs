@@ -1,7 +1,7 @@
-//! In which blocks a transformed picture is coded, and the codestream of blocks that are coded.
+//! The blocks in which a transformed picture is encoded, and the codestream made of encoded blocks.
 //!
-//! [`Encoder`](crate::Encoder) codes the blocks by itself; whoever codes them elsewhere, byte for byte the same, has
-//! the codestream made of them here.
+//! [`Encoder`](crate::Encoder) encodes the blocks by itself. A caller that encodes them elsewhere, byte for byte the
+//! same, gets the codestream made of them here.
 
 use std::ops::Range;
 
@@ -14,9 +14,9 @@ use crate::{Error, Format};
 
 /// Binary logarithm of the side of a block.
 const LOG_BLOCK: u32 = 6;
-/// Largest width and height of a block, in samples.
+/// Maximum width and height of a block, in samples.
 pub const BLOCK: usize = 1 << LOG_BLOCK;
-/// Largest number of levels that the encoder makes.
+/// Maximum number of levels that the encoder makes.
 pub const MAX_LEVELS: u8 = NORMS.len() as u8;
 /// Bits above the nominal range of a band, for filters that overshoot.
 const GUARD_BITS: u8 = 2;
@@ -24,17 +24,17 @@ const GUARD_BITS: u8 = 2;
 /// A block of a band, and where its coefficients lie in the transformed plane, which is as wide as the picture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Block {
-    /// The place of the block's band among all bands.
+    /// The index of the block's band among all bands.
     pub band: usize,
-    /// The block's first column.
+    /// The block's first column in the plane.
     pub x: usize,
-    /// The plane's row of its first row.
+    /// The plane's row in which the block begins.
     pub y: usize,
-    /// Rows of the plane from one row of the block to the next.
+    /// Number of the plane's rows from one row of the block to the next.
     pub row_step: usize,
-    /// Number of columns: 1 to [`BLOCK`].
+    /// Number of the block's columns: 1 to [`BLOCK`].
     pub width: usize,
-    /// Number of rows: 1 to [`BLOCK`].
+    /// Number of the block's rows: 1 to [`BLOCK`].
     pub height: usize,
 }
 
@@ -43,7 +43,7 @@ pub struct Block {
 pub struct Quantiser {
     /// One over the quantiser step.
     pub inverse: f32,
-    /// Greatest magnitude, below 2²⁷.
+    /// Maximum magnitude, below 2²⁷.
     pub max: u32,
 }
 
@@ -56,18 +56,18 @@ pub struct Layout {
     blocks: Vec<Block>,
 }
 
-/// A band's blocks.
+/// The blocks of one band.
 #[derive(Debug, Clone)]
 struct BandBlocks {
     band: Band,
-    /// Blocks in a row.
+    /// Number of blocks in a row.
     columns: usize,
     blocks: Range<usize>,
 }
 
 impl Layout {
-    /// Of a picture under a number of levels of the transform (more than [`MAX_LEVELS`] are as many). It takes memory
-    /// for each block of the picture, however large that is.
+    /// The layout of a picture under a number of levels of the transform, at most [`MAX_LEVELS`]. It takes memory for
+    /// each block of the picture, however large that is.
     ///
     /// # Errors
     ///
@@ -105,17 +105,17 @@ impl Layout {
         self.format
     }
 
-    /// Levels of the transform.
+    /// Number of levels of the transform.
     pub fn levels(&self) -> u8 {
         self.levels
     }
 
-    /// All blocks.
+    /// All blocks of the picture, in the order of the codestream.
     pub fn blocks(&self) -> &[Block] {
         &self.blocks
     }
 
-    /// The quantisers of all bands at a step in sample units; steps out of what can be written become the nearest that
+    /// The quantisers of all bands for a step in sample units. A step that cannot be written becomes the nearest that
     /// can.
     pub fn quantisers(&self, step: f32) -> Vec<Quantiser> {
         let steps = self.steps(step).into_iter();
@@ -126,13 +126,13 @@ impl Layout {
         steps.zip(&self.bands).map(quantiser).collect()
     }
 
-    /// The codestream at the same step of coded blocks: `coded` gives the cleanup pass of each by its number, nothing
-    /// for one whose coefficients are all 0.
+    /// The codestream of encoded blocks, which were quantised with the same step. `coded` gives the cleanup pass of
+    /// each block by its index: no bytes for a block whose coefficients are all 0.
     pub fn assemble<'a>(&self, step: f32, coded: impl Fn(usize) -> &'a [u8]) -> Vec<u8> {
         self.write(Transform::Irreversible, self.steps(step), coded)
     }
 
-    /// Bits of the nominal range of a band.
+    /// Number of bits of a band's nominal range.
     fn range(&self, band: &Band) -> i32 {
         i32::from(self.format.bits + band.highs)
     }
@@ -151,7 +151,7 @@ impl Layout {
         self.bands.iter().map(of_band).collect()
     }
 
-    /// The codestream without loss.
+    /// The codestream of blocks that were encoded without loss.
     pub(crate) fn assemble_exact<'a>(&self, coded: impl Fn(usize) -> &'a [u8]) -> Vec<u8> {
         let exact = |BandBlocks { band, .. }: &BandBlocks| Step {
             exponent: self.format.bits + band.highs,
@@ -179,7 +179,7 @@ impl Layout {
         };
         let mut out = Vec::with_capacity(512 + self.format.area() / 8);
         let length_at = header.write(&mut out);
-        // One band, and then three at a time.
+        // The coarsest resolution has one band, each other three.
         let (low, high) = self.bands.split_at(1);
         for packet in std::iter::once(low).chain(high.chunks(3)) {
             write_packet_header(packet, &header.quantiser.steps, &coded, &mut out);
@@ -192,7 +192,7 @@ impl Layout {
     }
 }
 
-/// The magnitude bits of a band.
+/// Number of magnitude bits of a band with this step.
 fn magnitude_bits(step: Step) -> u32 {
     u32::from(GUARD_BITS + step.exponent) - 1
 }
@@ -215,7 +215,7 @@ fn write_packet_header<'a>(
             continue;
         }
         let rows = blocks.len() / columns;
-        // Blocks are coded down to the last bit, in one pass: all leave out the same bits.
+        // Blocks are encoded down to the last bit, in one pass: all leave out the same bits.
         let missing = magnitude_bits(steps[band.index]) - 1;
         let is_empty = |x, y| u32::from(coded(blocks.start + y * columns + x).is_empty());
         let mut included = TagTree::of(*columns, rows, is_empty);
@@ -228,7 +228,7 @@ fn write_packet_header<'a>(
                 continue;
             }
             planes.write(x, y, missing + 1, |bit| bits.put(bit));
-            // One pass.
+            // The code for one pass.
             bits.put(false);
             let needed = (32 - length.leading_zeros()).max(3);
             for _ in 3..needed {

@@ -46,14 +46,16 @@ pub use decode::{decode, length};
 pub use encode::{Encoder, encode_lossless};
 pub use layout::{BLOCK, Block, Layout, MAX_LEVELS, Quantiser};
 
-/// Why a picture could not be coded or a stream not decoded.
+/// Why a picture could not be encoded or a stream not decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// An empty picture, another number of samples than its size says, or a depth out of range.
-    #[error("no picture that can be coded")]
+    /// The picture is empty, has another number of samples than its size says, or a depth out of range.
+    #[error(
+        "the picture is empty, has too many or too few samples, or has a depth that cannot be encoded"
+    )]
     Format,
-    /// A picture larger than the caller allows.
-    #[error("a picture of {width}x{height} is refused")]
+    /// The picture is larger than the caller allows.
+    #[error("a picture of {width}x{height} is refused: it is larger than the caller allows")]
     TooLarge {
         /// Width in samples.
         width: u32,
@@ -78,7 +80,7 @@ pub struct Format {
     pub width: u32,
     /// Height in samples.
     pub height: u32,
-    /// Bits of a sample, its sign counted in: 1 to 16, without a sign to 15.
+    /// Number of bits of a sample, with the sign: 1 to 16, without a sign up to 15.
     pub bits: u8,
     /// Whether samples have a sign.
     pub signed: bool,
@@ -90,13 +92,13 @@ impl Format {
         self.width as usize * self.height as usize
     }
 
-    /// Whether such pictures can be coded.
+    /// Whether pictures of this format can be encoded.
     pub fn is_legal(&self) -> bool {
         let max = if self.signed { 16 } else { 15 };
         self.width > 0 && self.height > 0 && (1..=max).contains(&self.bits)
     }
 
-    /// The least and greatest sample.
+    /// The least and the greatest sample value.
     pub fn range(&self) -> (i32, i32) {
         if self.signed {
             (-(1 << (self.bits - 1)), (1 << (self.bits - 1)) - 1)
@@ -120,12 +122,12 @@ pub struct Picture {
     pub samples: Vec<i16>,
 }
 
-/// How large a foreign picture may be. Decoding takes about twelve bytes of memory a sample, and the
+/// The maximum size of a picture to decode. Decoding takes about twelve bytes of memory for each sample, and the
 /// stream's length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Largest width and height, in samples.
+    /// Maximum width and height, in samples.
     pub max_side: u32,
-    /// Largest number of samples.
+    /// Maximum number of samples.
     pub max_area: u32,
 }

@@ -1,25 +1,25 @@
-//! Tag trees (ITU-T T.800, B.10.2): a grid of small numbers, coded by the least of ever larger groups.
+//! Tag trees (ITU-T T.800, B.10.2): a grid of small numbers, encoded by the least of ever larger groups.
 
-/// A grid of numbers that both ends learn bit by bit.
+/// A grid of numbers that encoder and decoder build bit by bit.
 #[derive(Debug)]
 pub(crate) struct TagTree {
-    /// Columns and first node of each level, leaves first.
+    /// Number of columns and index of the first node of each level, the leaves first.
     levels: Vec<(usize, usize)>,
     nodes: Vec<Node>,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Node {
-    /// The least of the leaves below; while decoding, unknown until it has been read.
+    /// The least value of the leaves below. In a decoder it is unknown until it has been read.
     value: u32,
-    /// The lower bound of the value, so far.
+    /// The lower bound of the value that is known so far.
     low: u32,
     /// Whether the value itself has been written.
     told: bool,
 }
 
 impl TagTree {
-    /// A tree of unknown values.
+    /// A tree whose values are unknown.
     pub(crate) fn new(columns: usize, rows: usize) -> Self {
         let (mut levels, mut total) = (Vec::new(), 0);
         let (mut across, mut down) = (columns.max(1), rows.max(1));
@@ -35,7 +35,7 @@ impl TagTree {
         Self { levels, nodes: vec![unknown; total] }
     }
 
-    /// A tree of the values of leaves, row by row.
+    /// A tree with the values of the leaves, row by row.
     pub(crate) fn of(columns: usize, rows: usize, leaf: impl Fn(usize, usize) -> u32) -> Self {
         let mut tree = Self::new(columns, rows);
         for y in 0..rows {
@@ -55,7 +55,7 @@ impl TagTree {
         first + (y >> level) * across + (x >> level)
     }
 
-    /// Writes what tells whether a leaf is less than `threshold`.
+    /// Writes the bits that say whether a leaf is less than `threshold`.
     pub(crate) fn write(&mut self, x: usize, y: usize, threshold: u32, mut put: impl FnMut(bool)) {
         let mut low = 0;
         for level in (0..self.levels.len()).rev() {

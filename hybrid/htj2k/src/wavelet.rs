@@ -2,29 +2,30 @@
 //! the high one at its right; rows stay where they are: those of the low band are every second one ([`Rows`]).
 //!
 //! Both transforms lift: a row of odd samples is changed by the even rows above and below it, then the other way
-//! round, one or two times. A level goes over the plane once: each step of lifting follows the one before by a row, so
-//! that what it needs is in the cache still, and a row is transformed horizontally when its last vertical step is done
-//! (or before its first one, on the way back).
+//! round, one or two times. A level goes over the plane once. Each step of lifting follows the one before by a row,
+//! so that its input is still in the cache. A row is transformed horizontally when its last vertical step is done; on
+//! the way back, before its first one.
 //!
-//! The 9/7 runs in `f32` and uses nothing but additions, multiplications and one rounding, in an
-//! order that the source fixes. Rust gives these their IEEE 754 results on every target that this
-//! project builds for and never fuses or reorders them, so that decoding gives the same samples
-//! everywhere; `tests/conformance.rs` holds a digest that all targets must reproduce.
+//! The 9/7 runs in `f32` and uses nothing but additions, multiplications and one rounding, in an order that the
+//! source fixes. Rust gives these their IEEE 754 results on every target that this project builds for, and never
+//! fuses or reorders them. So decoding gives the same samples everywhere; `tests/conformance.rs` holds a digest that
+//! all targets must reproduce.
 
 #![allow(clippy::inline_always)] // functions take on the target features of their callers
 
 use crate::wide::wide;
 
-/// A way to lift. Steps are counted in the order of the forward transform; each changes high rows and then low ones.
+/// A lifting scheme. Steps are counted in the order of the forward transform; each changes high rows and then low
+/// ones.
 pub(crate) trait Lifting {
     /// Type of a coefficient.
     type Value: Copy + Default;
-    /// How many steps there are.
+    /// Number of lifting steps.
     const STEPS: usize;
 
-    /// A high sample after a step, from the low ones on both sides.
+    /// A high sample after a step, from the low ones on both sides of it.
     fn high(step: usize, x: Self::Value, a: Self::Value, b: Self::Value) -> Self::Value;
-    /// A low sample after a step, from the high ones on both sides.
+    /// A low sample after a step, from the high ones on both sides of it.
     fn low(step: usize, x: Self::Value, a: Self::Value, b: Self::Value) -> Self::Value;
     /// Undoes [`high`](Self::high).
     fn undo_high(step: usize, x: Self::Value, a: Self::Value, b: Self::Value) -> Self::Value;
@@ -34,7 +35,7 @@ pub(crate) trait Lifting {
     fn scale(x: Self::Value, high: bool) -> Self::Value;
     /// Undoes [`scale`](Self::scale).
     fn undo_scale(x: Self::Value, high: bool) -> Self::Value;
-    /// Whether a value is 0, of which the inverse makes 0 again.
+    /// The bits of a value: all zero for a value whose inverse transform is 0 again.
     fn bits(x: Self::Value) -> u32;
 }
 
@@ -88,7 +89,7 @@ impl Lifting for Irreversible {
     }
 }
 
-/// The reversible 5/3 transform. Foreign coefficients may be of any size, so it wraps.
+/// The reversible 5/3 transform. Foreign coefficients may be of any size, so the arithmetic wraps.
 pub(crate) struct Reversible;
 
 impl Lifting for Reversible {
@@ -144,18 +145,18 @@ pub(crate) struct Rows {
 }
 
 impl Rows {
-    /// The rows of the low or high band of a level, from 1; at 0 there is no transform.
+    /// The rows of the low or high band of a level, counted from 1. At level 0 there is no transform.
     pub(crate) fn new(level: u8, high: bool) -> Self {
         Self { first: if high { 1 << (level - 1) } else { 0 }, step: 1 << level }
     }
 
-    /// The plane's row of one of the band's.
+    /// The plane's row that is row `row` of the band.
     pub(crate) fn at(self, row: usize) -> usize {
         self.first + row * self.step
     }
 }
 
-/// A step of lifting, or its undoing.
+/// A lifting step, or the step that undoes it.
 #[derive(Clone, Copy)]
 enum Lift {
     High(usize),
@@ -195,7 +196,7 @@ pub(crate) fn forward<L: Lifting>(plane: &mut [L::Value], width: usize, levels: 
                 level.lift(2 * (t - step) + 1, Lift::High(step));
                 level.lift(2 * (t - step), Lift::Low(step));
             }
-            // What no step needs any more.
+            // Rows that no later step needs.
             let done = [(t + 1).checked_sub(L::STEPS), t.checked_sub(L::STEPS)];
             for (pair, odd) in done.into_iter().zip([0, 1]) {
                 let row = pair.map(|pair| 2 * pair + odd).filter(|&row| row < rows);
@@ -236,7 +237,7 @@ struct Level<'a, L: Lifting> {
     plane: &'a mut [L::Value],
     columns: usize,
     rows: usize,
-    /// Samples from one row to the next.
+    /// Distance from one row to the next, in samples.
     stride: usize,
 }
 
@@ -245,7 +246,7 @@ impl<L: Lifting> Level<'_, L> {
         &mut self.plane[row * self.stride..][..self.columns]
     }
 
-    /// Changes a row, if there is one, by those above and below it; beyond the ends the signal is mirrored.
+    /// Changes a row, if there is one, by the rows above and below it. Beyond the ends the signal is mirrored.
     fn lift(&mut self, row: usize, how: Lift) {
         if row >= self.rows || self.rows == 1 {
             return;
@@ -264,8 +265,8 @@ impl<L: Lifting> Level<'_, L> {
 }
 
 wide! {
-    /// Transforms a row; `halves` is as long. `scaled`: whether it is a row of the high band, or of the low one, whose
-    /// last vertical step has been done.
+    /// Transforms a row; `halves` has the same length. `scaled` is `Some` where the last vertical step of the row is
+    /// done, and says whether it is a row of the high band.
     fn split<L: Lifting>(row: &mut [L::Value], halves: &mut [L::Value], scaled: Option<bool>) = split_by
 }
 
@@ -338,7 +339,7 @@ fn join_by<L: Lifting>(row: &mut [L::Value], halves: &mut [L::Value], scaled: Op
     }
 }
 
-/// Changes each high sample by the low ones on both sides; beyond the end the signal is mirrored.
+/// Changes each high sample by the low ones on both sides of it; beyond the end the signal is mirrored.
 #[inline(always)]
 fn lift_high<L: Lifting>(how: Lift, high: &mut [L::Value], low: &[L::Value]) {
     let inner = high.len().min(low.len() - 1);
@@ -347,7 +348,7 @@ fn lift_high<L: Lifting>(how: Lift, high: &mut [L::Value], low: &[L::Value]) {
     lift_by::<L>(how, end, &low[inner..], &low[inner..]);
 }
 
-/// Changes each low sample by the high ones on both sides.
+/// Changes each low sample by the high ones on both sides of it.
 #[inline(always)]
 fn lift_low<L: Lifting>(how: Lift, low: &mut [L::Value], high: &[L::Value]) {
     let (start, rest) = low.split_at_mut(1);
@@ -358,8 +359,8 @@ fn lift_low<L: Lifting>(how: Lift, low: &mut [L::Value], high: &[L::Value]) {
     lift_by::<L>(how, end, last, last);
 }
 
-/// How much an error in a coefficient of a band weighs in the picture: the L2 norm of its synthesis
-/// function, low and high, by level from 1.
+/// How much an error in a coefficient of a band weighs in the picture, by level from 1: the L2 norms of the synthesis
+/// functions of the low and the high band.
 pub(crate) const NORMS: [(f32, f32); 8] = [
     (1.402_108, 0.721_261),
     (2.030_372, 0.983_471),

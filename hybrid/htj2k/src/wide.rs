@@ -3,8 +3,8 @@
 //! The code is the same, and so are its results: AVX2 alone neither fuses nor reorders `f32` operations. It is the one
 //! place of this crate that needs `unsafe`, to say that the instructions are there.
 
-/// Whether the machine has AVX2, and `WINDLASS_MAX_ISA` leaves it (documented at `windlass_vp9::simd::cap`, which this
-/// crate does not know). Read once.
+/// Whether the machine has AVX2, and `WINDLASS_MAX_ISA` allows it. `windlass_vp9::simd::cap` documents the variable;
+/// this crate does not depend on that one. The variable is read once.
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn has_avx2() -> bool {
     static HAS: std::sync::OnceLock<bool> = std::sync::OnceLock::new();

@@ -9,7 +9,9 @@ use windlass_network::{Changed, Network, Runner, Weights};
 use windlass_vp9::Plane;
 use windlass_vp9::simd::Isa;
 
+/// Width of the low picture, in samples.
 const WIDTH: usize = 320;
+/// Height of the low picture, in samples.
 const HEIGHT: usize = 180;
 
 /// A chain whose weights are all the same: the time does not depend on them.

@@ -8,7 +8,7 @@ use thiserror::Error;
 
 use crate::Network;
 
-/// A size of network, by its cost.
+/// A built-in network's size, by its cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Tier {
     /// Four convolutions of 8 channels.
@@ -17,7 +17,7 @@ pub enum Tier {
     Xs,
 }
 
-/// No network has this name.
+/// The error that no network has that name.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("there is no frame network {0:?}; there are xxs and xs")]
 pub struct UnknownTier(String);
@@ -26,7 +26,7 @@ impl Tier {
     /// All tiers, the cheapest first.
     pub const ALL: [Tier; 2] = [Tier::Xxs, Tier::Xs];
 
-    /// The networks of this tier: of each scale that there is one for. They are read once.
+    /// The networks of this tier: one for each scale that has one. They are read once.
     pub fn networks(self) -> &'static [Arc<Network>] {
         static XXS: LazyLock<Vec<Arc<Network>>> = LazyLock::new(|| read(Tier::Xxs));
         static XS: LazyLock<Vec<Arc<Network>>> = LazyLock::new(|| read(Tier::Xs));
@@ -36,7 +36,7 @@ impl Tier {
         }
     }
 
-    /// The bytes of its networks, by scale.
+    /// The packed bytes of this tier's networks, by scale.
     fn bytes(self) -> &'static [&'static [u8]] {
         match self {
             Tier::Xxs => &[include_bytes!("../networks/xxs-x2.bin")],
@@ -47,7 +47,7 @@ impl Tier {
     }
 }
 
-/// A tier's networks; a test holds that all of them can be read.
+/// Reads a tier's networks. A test checks that all of them can be read.
 fn read(tier: Tier) -> Vec<Arc<Network>> {
     let read = |bytes: &&[u8]| Network::from_bytes(bytes).ok().map(Arc::new);
     tier.bytes().iter().filter_map(read).collect()

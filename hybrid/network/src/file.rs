@@ -1,4 +1,4 @@
-//! The file of a network's weights.
+//! The safetensors file of a network's weights.
 //!
 //! A safetensors file of 32-bit floats:
 //!
@@ -18,16 +18,16 @@ use thiserror::Error;
 
 use crate::size::{MAX_CONVS, Size, SizeError};
 
-/// Max magnitude of a weight.
+/// Maximum magnitude of a weight.
 const MAX_WEIGHT: f32 = 1e6;
 
 /// Why a file of weights is refused.
 #[derive(Debug, Error)]
 pub enum FileError {
-    /// Not a safetensors file, or a tensor is missing.
+    /// The bytes are no safetensors file, or a tensor is missing.
     #[error("not a safetensors file: {0}")]
     Format(#[from] safetensors::SafeTensorError),
-    /// The metadata name something that is not run here.
+    /// The metadata name an architecture that this crate does not run.
     #[error("the file's {key} is {value:?}: {expected} is needed")]
     Metadata {
         /// The key of the metadata.
@@ -37,7 +37,7 @@ pub enum FileError {
         /// The values that the key may have, for the message.
         expected: &'static str,
     },
-    /// A network of a size that is not run.
+    /// The network has a size that is not run.
     #[error(transparent)]
     Size(#[from] SizeError),
     /// A tensor is of another type or shape.
@@ -45,11 +45,11 @@ pub enum FileError {
     Shape {
         /// Name of the tensor.
         name: String,
-        /// Its type.
+        /// The tensor's type.
         dtype: Dtype,
-        /// Its shape.
+        /// The tensor's shape.
         shape: Vec<usize>,
-        /// The shape that it must have.
+        /// The shape that the tensor must have.
         expected: Vec<usize>,
     },
     /// A number is not finite or far too large, or a range is below 0.
@@ -57,12 +57,12 @@ pub enum FileError {
         "tensor {0} holds a number that is not finite, beyond {MAX_WEIGHT}, or a range below 0"
     )]
     Number(String),
-    /// There are tensors beside those of the convolutions.
+    /// There are tensors besides those of the convolutions.
     #[error("the file has {0} tensors, not {1}")]
     Tensors(usize, usize),
 }
 
-/// A network as its file has it: checked, in floats.
+/// A network as its file has it: in floats, and checked.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Weights {
     size: Size,
@@ -72,10 +72,10 @@ pub struct Weights {
 /// A convolution in floats.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Conv {
-    /// `[out, in, 3, 3]`, row-major.
+    /// The weights `[out, in, 3, 3]`, row-major.
     pub weights: Vec<f32>,
     pub bias: Vec<f32>,
-    /// The largest usual value by output channel; empty for the last convolution.
+    /// The largest usual value of each output channel; empty for the last convolution.
     pub range: Vec<f32>,
 }
 
@@ -126,7 +126,7 @@ impl Weights {
     }
 }
 
-/// The place in `allowed` of what the metadata say.
+/// The index in `allowed` of the value that the metadata have for `key`.
 fn expect(
     said: &HashMap<String, String>,
     key: &'static str,

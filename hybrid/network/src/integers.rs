@@ -5,7 +5,7 @@
 
 use crate::size::Size;
 
-/// Max shift.
+/// Maximum shift of a convolution's sums, in bits.
 pub(crate) const MAX_SHIFT: u32 = 24;
 
 /// A network that is ready to run.
@@ -18,16 +18,16 @@ pub struct Network {
 /// A convolution in integers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Layer {
-    /// Channels that go in, padded to an even number.
+    /// Number of input channels, padded to an even number.
     pub inputs: usize,
-    /// Channels that come out, padded to a multiple of 8.
+    /// Number of output channels, padded to a multiple of 8.
     pub outputs: usize,
-    /// Channels of `outputs` that are used; the others are padding.
+    /// Number of the `outputs` that are used; the others are padding.
     pub used: usize,
-    /// By row of the window, by pair of neighbouring inputs along it (from left to right, by channel), by output: two
-    /// weights.
+    /// The weights, two for each output: by row of the window, then by pair of neighbouring inputs along the row
+    /// (from left to right, by channel), then by output.
     pub weights: Vec<i16>,
-    /// By output channel: the bias, with half a unit added for rounding.
+    /// The bias of each output channel, with half a unit added for rounding.
     pub bias: Vec<i32>,
     pub shift: u32,
     pub relu: bool,
@@ -42,12 +42,12 @@ impl Network {
         self.size
     }
 
-    /// Size of the high picture over that of the low one: 2, 3 or 4.
+    /// HR size over LR size: 2, 3 or 4.
     pub fn scale(&self) -> usize {
         self.size.scale()
     }
 
-    /// Low samples around one that its high samples depend on, in each direction.
+    /// How far around a low sample the network looks, in low samples in each direction.
     pub fn reach(&self) -> usize {
         self.layers.len()
     }
@@ -58,7 +58,7 @@ impl Network {
 }
 
 impl Layer {
-    /// Convolution `n` of weights `[out, in, 3, 3]` and biases `[out]`, which has half a unit already.
+    /// Convolution `n` of a network, from weights `[out, in, 3, 3]` and biases `[out]`, which include half a unit.
     pub(crate) fn new(size: Size, n: usize, weights: &[i16], bias: &[i32], shift: u32) -> Self {
         let (inputs, outputs) = size.shape(n);
         let padded = (inputs.next_multiple_of(2), outputs.next_multiple_of(8));
@@ -79,7 +79,7 @@ impl Layer {
         layer
     }
 
-    /// Where the weight from input `i` to output `o` is, at place `at` of the window, row by row.
+    /// The index of the weight from input `i` to output `o`, at place `at` of the window, row by row.
     pub(crate) fn place(&self, o: usize, i: usize, at: usize) -> usize {
         let tap = at % 3 * self.inputs + i;
         let pair = at / 3 * (3 * self.inputs / 2) + tap / 2;

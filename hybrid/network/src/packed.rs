@@ -11,19 +11,19 @@ use crate::size::{Size, SizeError};
 /// Version of the packed form, its first byte.
 const VERSION: u8 = 1;
 
-/// Why bytes are no network.
+/// Why bytes are no packed network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum PackedError {
-    /// Another version, or no network at all.
+    /// The first byte is another version, or there are no bytes.
     #[error("a network's bytes begin with {VERSION}, not {0}")]
     Version(u8),
-    /// A network of a size that is not run.
+    /// The network has a size that is not run.
     #[error(transparent)]
     Size(#[from] SizeError),
-    /// More or fewer bytes than the network has.
+    /// There are more or fewer bytes than the network has.
     #[error("a network of this size has another number of bytes")]
     Length,
-    /// A convolution has a shift beyond what there is.
+    /// A convolution has a shift that is not supported.
     #[error("a shift of {0} is not from 1 to {MAX_SHIFT}")]
     Shift(u8),
 }

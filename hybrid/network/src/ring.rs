@@ -1,21 +1,21 @@
-//! The last rows of a layer's input.
+//! The last rows of a layer's input, in a ring.
 
-/// Rows that are kept: more than a window has, and a power of two.
+/// Number of rows that are kept: more than a window has, and a power of two.
 const ROWS: usize = 4;
 
-/// Rows by their number; those outside the picture are zero.
+/// A ring of rows, which are found by their number. Rows outside the picture are zero.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Ring {
-    /// Samples of a row, and the channels of each.
+    /// Width of a row in samples, and number of channels of each sample.
     shape: (usize, usize),
-    /// Numbers of a row, with the samples of zeros around it.
+    /// Length of a row in numbers, with the samples of zeros around it.
     len: usize,
     rows: Vec<i16>,
     zero: Vec<i16>,
 }
 
 impl Ring {
-    /// Rows of so many samples of so many channels.
+    /// Makes the rows `width` samples long, with `channels` channels each.
     pub(crate) fn resize(&mut self, width: usize, channels: usize) {
         if (width, channels) != self.shape {
             self.shape = (width, channels);
@@ -29,7 +29,7 @@ impl Ring {
         }
     }
 
-    /// The rows above, at and below `y`, of a picture of so many rows.
+    /// The rows above, at and below `y`, in a picture of `height` rows.
     pub(crate) fn around(&self, y: usize, height: usize) -> [&[i16]; 3] {
         let row = |y: usize| &self.rows[y % ROWS * self.len..][..self.len];
         let above = if y == 0 { &self.zero[..] } else { row(y - 1) };

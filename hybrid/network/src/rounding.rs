@@ -1,4 +1,4 @@
-//! The integers of a file's weights.
+//! Rounds a file's weights to the integers of a network.
 //!
 //! An activation `a` of channel `c` is the integer `round(a · A[c])`, a weight from channel `i` to channel `o` is
 //! `round(w · B[o] / A[i])`, where `B[o] = A[o] · 2^shift`. A convolution sums products in 32 bits, adds the bias and
@@ -25,22 +25,22 @@ use crate::file::{Conv, Weights};
 use crate::integers::{Layer, MAX_SHIFT};
 use crate::size::Size;
 
-/// A channel's usual range in integers.
+/// A channel's usual range in integers: a quarter of what 16 bits hold.
 const USUAL: f64 = 8192.0;
-/// Max ratio of the ranges of two channels of a convolution.
+/// Maximum ratio of the ranges of two channels of a convolution.
 const MAX_RATIO: f32 = 16.0;
-/// Range of channels that are all of none.
+/// Minimum of a layer's largest range, for layers whose ranges are all 0.
 const MIN_RANGE: f32 = 1e-3;
-/// What the input's range of 1 is in integers.
+/// The integer that stands for an input range of 1.
 const INPUT: f64 = 510.0;
-/// Max sum of the magnitudes of a channel's weights: 2¹⁵ times it fits in 32 bits.
+/// Maximum sum of the magnitudes of a channel's weights: 2¹⁵ times it fits in 32 bits.
 const MAX_SUM: f64 = 65_000.0;
-/// Max magnitude of a bias. It brings a sum beyond 32 bits only where nearly all inputs are saturated: sums wrap then,
-/// on all machines alike.
+/// Maximum magnitude of a bias. It brings a sum beyond 32 bits only where nearly all inputs are saturated. Sums wrap
+/// then, on all machines alike.
 const MAX_BIAS: f64 = (1 << 30) as f64;
 
 impl Network {
-    /// The integers of a network. Weights that are too small for them are lost; the largest are kept exactly.
+    /// Rounds a network's weights to integers. Weights too small for integers become 0; the largest are kept exactly.
     ///
     /// # Errors
     ///
@@ -59,14 +59,14 @@ impl Network {
     }
 }
 
-/// What 1 is in integers, by channel. A channel of a far smaller range than others is taken to have more: its weights
-/// would else leave no room for theirs.
+/// The integer that stands for 1, for each channel. A channel with a far smaller range than others counts as if it
+/// had a larger one. Otherwise its weights would leave no room for theirs.
 fn units(range: &[f32]) -> Vec<f64> {
     let min = range.iter().copied().fold(MIN_RANGE, f32::max) / MAX_RATIO;
     range.iter().map(|&r| USUAL / f64::from(r.max(min))).collect()
 }
 
-/// Convolution `n` in integers; `unit` and `out`: what 1 is in integers, by input and output.
+/// Convolution `n` in integers. `unit` and `out` have the integers that stand for 1, by input and by output.
 fn rounded_layer(
     size: Size,
     n: usize,
@@ -96,7 +96,7 @@ fn rounded_layer(
     Ok(Layer::new(size, n, &weights, &bias, shift))
 }
 
-/// The nearest integer, halves upwards, of at most this magnitude.
+/// The nearest integer, halves upwards, with a magnitude of at most `max`.
 fn rounded(v: f64, max: f64) -> f64 {
     (v + 0.5).floor().clamp(-max, max)
 }
@@ -189,7 +189,7 @@ pub(crate) mod tests {
         runner.run(network, (&low).into(), (&high).into(), Changed::All, &mut shown);
     }
 
-    /// Such a network.
+    /// A network with weights that depend on the seed alone.
     pub(crate) fn random(scale: usize, channels: usize, convs: usize, seed: u64) -> Weights {
         Weights::from_safetensors(&Tensors::random(scale, channels, convs, seed).file()).unwrap()
     }

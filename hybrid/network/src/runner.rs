@@ -10,15 +10,14 @@ use crate::kernel::convolve;
 use crate::ring::Ring;
 use crate::spans::Spans;
 
-/// What of the pictures has changed since the last run.
+/// The parts of the pictures that have changed since the last run.
 #[derive(Debug, Clone, Copy)]
 pub enum Changed<'a> {
-    /// All of them, or there was no last run.
+    /// All cells have changed, or there was no last run.
     All,
-    /// By cell of `side` × `side` low samples, row by row: whether a low sample of it, or a high one over it, has
-    /// changed.
+    /// Some cells have changed, of `side` × `side` low samples each.
     Cells {
-        /// By cell, row by row: whether it has changed.
+        /// A flag for each cell, row by row: whether a low sample of it, or a high one over it, has changed.
         changed: &'a [bool],
         /// Side of a cell, in low samples.
         side: usize,
@@ -29,10 +28,10 @@ pub enum Changed<'a> {
 #[derive(Debug)]
 pub struct Runner {
     isa: Isa,
-    /// By layer: the last rows of its input, and which samples of its output must be made. The last ring is of the
-    /// residual.
+    /// For each layer: the last rows of its input, and below the samples of its output that must be made. The last
+    /// ring is of the residual.
     rings: Vec<Ring>,
-    /// The first are of the input.
+    /// The samples that must be made of each layer's output; the first are of the input.
     spans: Vec<Spans>,
     /// The samples of the output that the changed cells reach.
     needed: Spans,
@@ -44,8 +43,8 @@ impl Runner {
         Self { isa, rings: Vec::new(), spans: Vec::new(), needed: Spans::default() }
     }
 
-    /// Makes `shown` of the low and the high luma. Where some cells have changed alone, `shown` must be what the last
-    /// run of this network made: the other samples stay, and the result is that of a run over everything.
+    /// Makes `shown` from the low and the high luma. Where only some cells have changed, `shown` must be what the
+    /// last run of this network made. The other samples then stay, and the result is that of a run over everything.
     ///
     /// # Panics
     ///
@@ -91,7 +90,7 @@ impl Runner {
         }
     }
 
-    /// Finds what must be made of each layer's output, and makes room for it.
+    /// Finds the samples that must be made of each layer's output, and makes room for them.
     fn plan(&mut self, network: &Network, size: (usize, usize), changed: Changed<'_>) {
         let (layers, reach) = (network.layers(), network.reach());
         self.rings.resize_with(layers.len() + 1, Ring::default);
@@ -112,7 +111,7 @@ impl Runner {
                 input.fill(size, |y| row_of(&changed[y / side * columns..][..columns], side));
             }
         }
-        // What the changes reach must be made, and of each layer what that needs.
+        // The samples that the changes reach must be made, and of each layer the samples that these need.
         self.needed.widen(input, reach);
         for (n, spans) in self.spans.iter_mut().enumerate() {
             spans.widen(&self.needed, reach - n);
@@ -127,7 +126,7 @@ fn row_of(changed: &[bool], side: usize) -> Range<usize> {
     first.zip(last).map_or(0..0, |(first, last)| first * side..(last + 1) * side)
 }
 
-/// Makes a row of the network's input: the low luma, and the high luma of its samples by row and column.
+/// Makes a row of the network's input. Each sample has the low luma, then the high luma over it by row and column.
 fn fold(
     low: Samples<'_>,
     high: Samples<'_>,

@@ -1,12 +1,12 @@
-//! The sizes of networks that are run.
+//! The sizes of networks that can be run.
 
 use thiserror::Error;
 
-/// Max convolutions of a network.
+/// Maximum number of convolutions of a network.
 pub(crate) const MAX_CONVS: usize = 16;
-/// Max channels between convolutions.
+/// Maximum number of channels between convolutions.
 pub(crate) const MAX_CHANNELS: usize = 64;
-/// Number that the channels between convolutions are a multiple of.
+/// The number of channels between convolutions is a multiple of this.
 pub(crate) const CHANNEL_STEP: usize = 8;
 
 /// A chain of convolutions, without its weights.
@@ -17,7 +17,7 @@ pub(crate) struct Size {
     convs: usize,
 }
 
-/// A network of another size than those that are run.
+/// The network has another size than those that are run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error(
     "scale {scale}, {convs} convolutions of {channels} channels: a scale of 2 to 4 and 2 to {MAX_CONVS} of a multiple \
@@ -30,7 +30,7 @@ pub struct SizeError {
 }
 
 impl Size {
-    /// Refuses what is not run.
+    /// The size, if it is one that is run.
     pub(crate) fn new(scale: usize, channels: usize, convs: usize) -> Result<Self, SizeError> {
         let runs = (2..=4).contains(&scale)
             && (2..=MAX_CONVS).contains(&convs)
@@ -55,19 +55,19 @@ impl Size {
         self.convs
     }
 
-    /// Whether a convolution is the last.
+    /// Whether convolution `n` is the last.
     pub(crate) fn is_last(self, n: usize) -> bool {
         n + 1 == self.convs
     }
 
-    /// Inputs and outputs of a convolution.
+    /// Number of inputs and of outputs of a convolution.
     pub(crate) fn shape(self, n: usize) -> (usize, usize) {
         let phases = self.scale * self.scale;
         let inputs = if n == 0 { 1 + phases } else { self.channels };
         (inputs, if self.is_last(n) { phases } else { self.channels })
     }
 
-    /// Weights of a convolution.
+    /// Number of weights of a convolution.
     pub(crate) fn count(self, n: usize) -> usize {
         let (inputs, outputs) = self.shape(n);
         9 * inputs * outputs

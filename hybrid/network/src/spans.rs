@@ -1,8 +1,9 @@
-//! Which samples of each row must be made.
+//! The samples of each row that must be made.
 
 use std::ops::Range;
 
-/// By row of a picture, the samples from the first to behind the last that must be made; empty where there are none.
+/// For each row of a picture, the range of samples that must be made: from the first to behind the last. It is empty
+/// where there are none.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Spans {
     width: usize,
@@ -10,7 +11,8 @@ pub(crate) struct Spans {
 }
 
 impl Spans {
-    /// Makes them those of a picture of that size, by a row's number; they may lie outside it.
+    /// Sets the spans for a picture of this size. `row` gives the span of each row, which may reach beyond the
+    /// picture.
     pub(crate) fn fill(
         &mut self,
         (width, height): (usize, usize),
@@ -24,7 +26,7 @@ impl Spans {
         }));
     }
 
-    /// Makes them those of another, and the samples up to `by` around.
+    /// Sets the spans to those of `other`, enlarged by `by` samples in each direction.
     pub(crate) fn widen(&mut self, other: &Self, by: usize) {
         let height = other.rows.len();
         let around = |y: usize| {
@@ -36,7 +38,7 @@ impl Spans {
         self.fill((other.width, height), around);
     }
 
-    /// The samples of a row.
+    /// The span of a row.
     pub(crate) fn row(&self, y: usize) -> Range<usize> {
         self.rows[y].clone()
     }

@@ -14,10 +14,11 @@ use windlass_types::tiles::{TILE, TileMap};
 use windlass_vp9::simd::Isa;
 use windlass_vp9::{Plane, Samples};
 
-/// Smallest change that counts as coded, in 1/16 grey level: less is the rest of wavelets from cells beside.
+/// Minimum change that counts as encoded, in 1/16 grey level: a smaller one is the rest of wavelets from cells
+/// beside.
 const MIN_CHANGE: u16 = ONE.unsigned_abs();
 
-/// Width and height of the image of some tiles, for HR chroma planes of this size.
+/// Width and height of the image that holds the colour of some tiles, for HR chroma planes of this size.
 fn image_size(tiles: &TileMap, (width, height): (usize, usize), scale: usize) -> (usize, usize) {
     if tiles.is_full() {
         return (width, 2 * height);
@@ -26,7 +27,8 @@ fn image_size(tiles: &TileMap, (width, height): (usize, usize), scale: usize) ->
     (columns / 2, rows)
 }
 
-/// Every row of every chosen tile of one plane: where it begins in the image, where in the plane, and its samples.
+/// Every row of every chosen tile of one plane: its place in the image, its place in the plane, and its number of
+/// samples.
 fn rows(
     tiles: &TileMap,
     (width, height): (usize, usize),
@@ -54,7 +56,7 @@ pub(crate) fn upsampled([luma, u, v]: [Samples<'_>; 3], scale: usize) -> [Plane;
     })
 }
 
-/// The image of some tiles of a frame's colour, whose HR chroma this is.
+/// The image of the colour of some tiles of a frame, made of the frame's HR chroma.
 ///
 /// # Panics
 ///
@@ -82,16 +84,16 @@ pub fn image(
     image
 }
 
-/// HR chroma of a frame.
+/// The decoded HR chroma of a frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decoded {
-    /// U and V.
+    /// The chroma planes U and V.
     pub planes: [Plane; 2],
-    /// By cell of [`SIDE`] low samples, whether the code changes it.
+    /// For each cell of [`SIDE`] low samples, row by row: whether the code changes it.
     pub coded: Vec<bool>,
 }
 
-/// The HR chroma that a code of the colour of some tiles stands for.
+/// Decodes the HR chroma of a frame from a code of the colour of some tiles.
 ///
 /// # Errors
 ///
@@ -123,7 +125,7 @@ pub fn decode(
     Ok(Decoded { planes, coded })
 }
 
-/// Splits a code in two: that of the luma's detail, and that of the colour where there is one.
+/// Splits a payload's code in two: the code of the luma's detail, and that of the colour where there is one.
 pub fn split(codec: u8, coded: &[u8]) -> (&[u8], Option<&[u8]>) {
     let length = if codec == HTJ2K { Htj2k::length(coded) } else { None };
     match length.and_then(|length| coded.split_at_checked(length)) {

@@ -1,4 +1,4 @@
-//! Anchors: the HR detail of frames or [tiles](windlass_types::tiles), coded ([`codec`]).
+//! Anchors: the HR detail of frames or [tiles](windlass_types::tiles), encoded ([`codec`]).
 //! [Messages](windlass_types::message) carry them.
 
 pub mod codec;

@@ -1,4 +1,4 @@
-//! What the payload of an anchor holds: which tiles it gives, and their image.
+//! The payload of an anchor: which tiles it gives, and their image.
 //!
 //! A key anchor is the image alone, of the detail at HR size. An anchor of [tiles](windlass_types::tiles) is their map
 //! and the image of their mosaic; the header says which it is. Behind the image there may be one of its
@@ -10,12 +10,12 @@ use crate::detail::Detail;
 use windlass_types::message::{AnchorHeader, ReassembledAnchor};
 use windlass_types::tiles::TileMap;
 
-/// The detail as the codec is to see it: all of it, or the mosaic of the chosen tiles.
+/// The detail as the codec gets it: all of it, or the mosaic of the chosen tiles.
 pub fn image(detail: Detail, tiles: &TileMap, scale: usize) -> Detail {
     if tiles.is_full() { detail } else { gather(tiles, &detail, scale) }
 }
 
-/// The payload of a coded [`image`], and whether the header must say that it is tiled.
+/// The payload of an encoded [`image`], and whether the header must say that the payload begins with a tile map.
 pub fn pack(tiles: &TileMap, coded: Vec<u8>) -> (Vec<u8>, bool) {
     if tiles.is_full() { (coded, false) } else { ([tiles.to_bytes(), coded].concat(), true) }
 }
@@ -45,7 +45,7 @@ pub fn unpack(
     Ok((tiles, coded))
 }
 
-/// The detail of an anchor at HR size, 0 outside its tiles, by a codec without state.
+/// Decodes the detail of an anchor at HR size; it is 0 outside the anchor's tiles.
 ///
 /// # Errors
 ///
@@ -58,7 +58,7 @@ pub fn decode(
     Ok((decode_image(&anchor.header, &tiles, coded, scale)?, tiles))
 }
 
-/// The detail that a code and its tiles, as [unpacked](unpack), stand for.
+/// Decodes the detail at HR size from a code and its tiles, as [`unpack`] returns them.
 ///
 /// # Errors
 ///

@@ -1,6 +1,6 @@
 //! The part of an anchor's detail that is not coded: what the built-in filters predict from the low picture.
 //!
-//! Both ends have those filters and, bit for bit, the low picture, so only what is beyond them is coded. What the
+//! Both ends have those filters and, bit for bit, the low picture, so only what is beyond them is encoded. What the
 //! quantiser then takes away leaves the picture much as it would be without an anchor, not smoother; and no anchor
 //! depends on another for it. Filters enlarge by a quarter what least squares expect (`learned::fit`), which is taken
 //! back here. Measured in `docs/anchor-codecs.md`.
@@ -36,12 +36,12 @@ impl Prior {
         }
     }
 
-    /// Size of the pictures over that of the low ones.
+    /// HR size over LR size: 2, 3 or 4.
     pub fn scale(&self) -> usize {
         self.learned.scale()
     }
 
-    /// Leaves of a picture's detail what is to be coded.
+    /// Subtracts the prediction of the filters from a picture's detail, which leaves what is to be encoded.
     ///
     /// # Panics
     ///
@@ -51,7 +51,7 @@ impl Prior {
         self.combine(detail, i16::saturating_sub);
     }
 
-    /// Adds to decoded detail what was not coded, in these cells.
+    /// Adds the prediction of the filters to decoded detail, in these cells.
     ///
     /// # Panics
     ///

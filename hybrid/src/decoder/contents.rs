@@ -1,4 +1,4 @@
-//! What an anchor gives of its frame: the payload decoded, at the scale that is shown.
+//! The contents of an anchor: its payload decoded, at the scale that is shown.
 
 use windlass_types::AnchorSource;
 use windlass_types::message::ReassembledAnchor;
@@ -29,10 +29,10 @@ pub(super) struct AnchorContents {
     pub colour: Option<Colour>,
 }
 
-/// Decodes anchors.
+/// Decodes anchors, and keeps memory and filters from one to the next.
 pub(super) struct AnchorReader {
     isa: Isa,
-    /// The built-in filters at the scale of the last anchor that was coded beyond them.
+    /// The built-in filters at the scale of the last anchor that was encoded beyond them.
     prior: Option<Prior>,
 }
 

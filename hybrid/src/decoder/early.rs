@@ -4,11 +4,12 @@ use std::collections::VecDeque;
 
 use windlass_types::message::{MAX_ANCHOR, ReassembledAnchor};
 
-/// Largest number of anchors that wait for a frame not decoded yet, each part counted; beyond it the oldest is dropped.
+/// Maximum number of anchors that wait for a frame not decoded yet, each part counted; beyond it the oldest is
+/// dropped.
 pub const MAX_EARLY: usize = 16;
-/// Largest total payload of the waiting anchors, in bytes; beyond it the oldest are dropped.
+/// Maximum total payload of the waiting anchors, in bytes; beyond it the oldest are dropped.
 pub const MAX_EARLY_BYTES: usize = 2 * MAX_ANCHOR;
-/// Largest lead of an early anchor over the last frame, in RTP ticks: 10 s at 90 kHz.
+/// Maximum lead of an early anchor over the last frame, in RTP ticks: 10 s at 90 kHz.
 pub(super) const MAX_LEAD: u32 = 900_000;
 
 /// Anchors whose frame has not been decoded yet, oldest first.
@@ -17,12 +18,12 @@ pub(super) struct EarlyAnchors {
     waiting: VecDeque<ReassembledAnchor>,
 }
 
-/// What leaves [`EarlyAnchors`] at a frame.
+/// The anchors that leave [`EarlyAnchors`] at a frame.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Due {
     /// Anchors whose frame is decoded.
     pub anchors: Vec<ReassembledAnchor>,
-    /// Anchors that were dropped: their frame was never shown.
+    /// Number of anchors that were dropped: their frame was never shown.
     pub dropped: u64,
 }
 
@@ -37,7 +38,7 @@ impl EarlyAnchors {
         self.waiting.clear();
     }
 
-    /// Keeps an anchor until its frame comes. Returns how many anchors were dropped for it.
+    /// Keeps an anchor until its frame comes. Returns how many older anchors were dropped to make room.
     pub(super) fn push(&mut self, anchor: &ReassembledAnchor) -> u64 {
         self.waiting.push_back(anchor.clone());
         let mut dropped = 0;
@@ -48,8 +49,8 @@ impl EarlyAnchors {
         dropped
     }
 
-    /// Takes out the anchors of decoded frames, after a frame with timestamp `last`, and drops those that came to
-    /// nothing.
+    /// Takes out the anchors of decoded frames, after a frame with timestamp `last`. Drops those whose frame can no
+    /// longer come.
     pub(super) fn take_due(&mut self, last: u32, is_decoded: impl Fn(u32) -> bool) -> Due {
         let mut due = Due::default();
         for _ in 0..self.waiting.len() {

@@ -17,10 +17,10 @@ pub(super) struct FrameNetworks {
     networks: &'static [Arc<Network>],
     runner: Runner,
     shown: Picture,
-    /// By cell, whether `shown` is the rebuilt picture, as no network makes it better.
+    /// For each cell, whether `shown` is the rebuilt picture there, as no network makes it better.
     best: Vec<bool>,
     changed: Vec<bool>,
-    /// Whether `shown` is of the last rebuilt picture, by the network of now.
+    /// Whether `shown` was made of the last rebuilt picture, by the present network.
     current: bool,
 }
 
@@ -37,13 +37,13 @@ impl FrameNetworks {
         }
     }
 
-    /// Uses those of another tier from the next picture on, or none.
+    /// Uses the networks of another tier from the next picture on, or none.
     pub(super) fn set(&mut self, tier: Option<Tier>) {
         (self.networks, self.current) = (of(tier), false);
     }
 
-    /// Makes the picture to show of a rebuilt one, where there is a network for its scale; `changed`: which cells of it
-    /// have changed since the last call, and `best` which no network makes better.
+    /// Makes the picture to show from a rebuilt one, if there is a network for the scale. `changed` has a flag for
+    /// each cell: whether it has changed since the last call. `best` says where no network makes the picture better.
     pub(super) fn run(
         &mut self,
         scale: usize,
@@ -80,7 +80,7 @@ impl FrameNetworks {
         self.current = true;
     }
 
-    /// Takes cells that no network makes better from the rebuilt picture.
+    /// Takes the cells that no network makes better from the rebuilt picture.
     fn keep(&mut self, scale: usize, low: Samples<'_>, high: Samples<'_>) {
         let (columns, side) = (low.width.div_ceil(CELL), CELL * scale);
         let width = high.width;
@@ -94,7 +94,7 @@ impl FrameNetworks {
         }
     }
 
-    /// The picture to show, where a network made one of the last rebuilt picture.
+    /// The picture to show, if a network has made one of the last rebuilt picture.
     pub(super) fn shown(&self) -> Option<&Picture> {
         self.current.then_some(&self.shown)
     }

@@ -1,6 +1,6 @@
-//! What became of frames and anchors.
+//! The outcomes of frames and anchors, and their counters.
 
-/// What became of a chunk of the low layer.
+/// The outcome of a chunk of the low layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FrameOutcome {
     /// Whether there is a new picture to display.
@@ -15,7 +15,7 @@ pub struct FrameOutcome {
     pub enhanced: bool,
 }
 
-/// What became of an anchor.
+/// The outcome of an anchor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AnchorOutcome {
     /// The anchor's frame has its detail now, and so have the frames after it; the next picture shows it.
@@ -41,9 +41,9 @@ pub enum AnchorOutcome {
 /// Counters of a [`HybridDecoder`](super::HybridDecoder) since it was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct HybridStats {
-    /// Chunks decoded.
+    /// Number of chunks of the low layer that were decoded.
     pub frames: u64,
-    /// Chunks that failed to decode.
+    /// Number of chunks of the low layer that failed to decode.
     pub errors: u64,
     /// Displayed pictures in which anchors had a part.
     pub enhanced: u64,

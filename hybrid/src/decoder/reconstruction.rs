@@ -1,4 +1,4 @@
-//! How anchors change what HR pictures are made from: references and filters.
+//! Applies anchors to the references and filters from which HR pictures are made.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::reconstruct::sources::Sources;
 
 /// The references and filters of one track, with what keeps them up to date.
 pub(super) struct Reconstruction {
-    /// The decoder's settings, at the scale of now.
+    /// The decoder's settings, at the present scale.
     config: HybridConfig,
     pub sources: Sources,
     pub searches: Searches,
@@ -51,7 +51,7 @@ impl Reconstruction {
         self.sources.forget_filters(self.config.scale);
     }
 
-    /// Makes HR pictures of another scale from now on, without what was known of the former one.
+    /// Makes HR pictures of another scale from now on, and drops all references and filters of the former scale.
     pub(super) fn rescale(&mut self, scale: usize) {
         self.config.scale = scale;
         self.painter.rescale(scale);
@@ -59,12 +59,12 @@ impl Reconstruction {
         self.forget_filters();
     }
 
-    /// By tile of a frame, the share of captured detail that no longer fits: 0 to 1, and 1 where there is none.
+    /// For each tile of a frame, the share of captured detail that no longer fits: 0 to 1, and 1 where there is none.
     pub(super) fn lost(&mut self, id: u64, low: &FrameBuffer) -> Vec<f64> {
         self.painter.lost(id, low, &self.sources, &mut self.searches)
     }
 
-    /// Makes the frame `id` a reference, or adds an anchor's tiles to the reference that it is.
+    /// Makes the frame `id` a reference, or adds an anchor's tiles to it if it is a reference already.
     pub(super) fn add(&mut self, id: u64, low: &Arc<FrameBuffer>, anchor: AnchorContents) {
         let before = self.picture_before(id, low, &anchor);
         let AnchorContents { source, tiles, mut detail, colour } = anchor;
@@ -114,12 +114,12 @@ impl Reconstruction {
         before
     }
 
-    /// The picture of a frame that the references before it make.
+    /// The picture of a frame, made from the references before it.
     fn carried_picture(&mut self, id: u64, low: &FrameBuffer) -> CarriedPicture {
         self.painter.carried_picture(id, low, &self.sources, &mut self.searches)
     }
 
-    /// Carries a frame's new pixels on to the references after it, where no better anchor gave theirs.
+    /// Carries a frame's new pixels on to the references after it, except where a better anchor gave their pixels.
     fn update_after(&mut self, id: u64) {
         let mut last = id;
         while let Some(next) = self.sources.references.next_after(last) {

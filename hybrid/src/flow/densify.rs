@@ -1,15 +1,15 @@
-//! From the vectors of overlapping patches to one for each cell: their mean, each weighed by how well it
+//! Makes one vector for each cell from the vectors of overlapping patches: their mean, each weighed by how well it
 //! fits there.
 
 use super::FlowVector;
 use super::grid::Grid;
 use super::patch::{CELL, CELLS};
 
-/// Largest weight of a vector. A cell has at most sixteen patches, so that sums of weighted vectors and their doubles
+/// Maximum weight of a vector. A cell has at most sixteen patches, so that sums of weighted vectors and their doubles
 /// fit 32 bits.
 const MAX_WEIGHT: i32 = 1 << 10;
 
-/// Mean square error at which a vector has a quarter of the largest weight, in 1/256 square grey level.
+/// Mean square error at which a vector has a quarter of the maximum weight, in 1/256 square grey level.
 const QUARTER: i32 = 16 * 256;
 
 /// The weight of a vector with this sum of squared errors in a cell, in 1/256 square grey level.
@@ -18,7 +18,7 @@ pub(super) fn weight(squares: i32) -> u16 {
     (root * root / MAX_WEIGHT).max(1) as u16
 }
 
-/// Sums over the patches of a cell.
+/// Sums over the patches of a cell: of weights, and of weighted vectors.
 #[derive(Debug, Clone, Copy, Default)]
 struct Sum {
     weight: i32,
@@ -26,12 +26,12 @@ struct Sum {
     y: i32,
 }
 
-/// Working memory; grows to what the largest picture needs.
+/// The sums of all cells: working memory that grows to what the largest picture needs.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Sums(Vec<Sum>);
 
 impl Sums {
-    /// Gives each cell its vector, row by row. The grid covers all cells.
+    /// Writes the vector of each cell to `out`, row by row. The grid's patches cover all cells.
     pub(super) fn densify(&mut self, grid: &Grid, columns: usize, out: &mut [FlowVector]) {
         if columns == 0 {
             return;
@@ -64,7 +64,7 @@ impl Sums {
     }
 }
 
-/// The mean of what weighs at least one in all, rounded.
+/// A weighted mean: the sum over the total weight, which is at least 1, rounded.
 fn mean(sum: i32, weight: i32) -> i16 {
     (2 * sum + weight).div_euclid(2 * weight) as i16
 }

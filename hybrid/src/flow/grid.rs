@@ -1,4 +1,4 @@
-//! Where the patches of a level lie, and what has been found for each.
+//! The patches of a level: where they lie, and the result of the search for each.
 
 use super::FlowVector;
 use super::patch::{CELLS, SIDE};
@@ -9,24 +9,24 @@ use super::pyramid::Level;
 pub(super) struct Found {
     /// Vector from the patch to its place in the reference, in 1/[`UNIT`](super::UNIT) sample.
     pub vector: FlowVector,
-    /// Whether the vector differs from that of the last search, or there is none of the last search.
+    /// Whether the vector differs from that of the last search, or the last search has none.
     pub moved: bool,
-    /// The vector's weight in each of the patch's cells; at the finest level alone.
+    /// The vector's weight in each of the patch's cells; set at the finest level alone.
     pub weights: [u16; CELLS * CELLS],
 }
 
-/// The patches of a level, row by row. Those at the right and lower edges hang over.
+/// The patches of a level, row by row. Patches at the right and lower edges reach beyond the picture.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Grid {
     columns: usize,
     rows: usize,
-    /// Samples from a patch to the next.
+    /// Distance from one patch to the next, in samples.
     stride: usize,
     found: Vec<Found>,
 }
 
 impl Grid {
-    /// Lays patches over a level, in the memory that is there.
+    /// Lays patches over a level, and reuses the memory of the grid.
     pub(super) fn lay(&mut self, level: &Level, stride: usize) {
         let count = |size: usize| size.saturating_sub(SIDE).div_ceil(stride) + 1;
         (self.columns, self.rows, self.stride) =
@@ -35,17 +35,17 @@ impl Grid {
         self.found.resize(self.columns * self.rows, Found::default());
     }
 
-    /// Patches in a row.
+    /// Number of patches in a row.
     pub(super) fn columns(&self) -> usize {
         self.columns
     }
 
-    /// Rows of patches.
+    /// Number of rows of patches.
     pub(super) fn rows(&self) -> usize {
         self.rows
     }
 
-    /// Samples from a patch to the next.
+    /// Distance from one patch to the next, in samples.
     pub(super) fn stride(&self) -> usize {
         self.stride
     }

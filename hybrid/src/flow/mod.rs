@@ -50,24 +50,24 @@ use windlass_vp9::simd::Isa;
 
 pub use pyramid::{MAX_SIDE, MIN_SIDE};
 
-/// Side of a cell, in samples: each cell has a vector.
+/// Side of a cell, in samples: each cell has one vector.
 pub const CELL: usize = patch::CELL;
 
-/// Units of a [`FlowVector`] in one sample.
+/// Units of a [`FlowVector`] in one sample: its parts are in 1/64 sample.
 pub const UNIT: i32 = patch::UNIT;
 
 /// Why there is no flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum FlowError {
     /// A side is below [`MIN_SIDE`] or beyond [`MAX_SIDE`], or there are fewer samples than that.
-    #[error("a picture of {0} × {1} samples has no flow")]
+    #[error("a picture of {0} × {1} samples has no flow: it is too small or too large")]
     Size(usize, usize),
     /// The pictures differ in size, or there is no reference yet.
-    #[error("the reference is of another size")]
+    #[error("the reference is of another size than the picture, or there is none")]
     Reference,
 }
 
-/// From a sample of now to its place in the reference, in 1/[`UNIT`] sample.
+/// A vector from a sample of the present picture to its place in the reference, in 1/[`UNIT`] sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct FlowVector {
     /// Part to the right; negative: to the left.
@@ -77,29 +77,31 @@ pub struct FlowVector {
 }
 
 impl FlowVector {
-    /// The vector at the next finer level.
+    /// The vector at the next finer level: twice as long.
     fn doubled(self) -> Self {
         Self { x: self.x.saturating_mul(2), y: self.y.saturating_mul(2) }
     }
 }
 
-/// How thoroughly to search.
+/// How thoroughly flow is searched for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FlowSettings {
-    /// Samples from a patch to the next: 2, 4, 6 or 8; others are taken for the nearest below, and less than 2 for 2.
+    /// Distance from one patch to the next: 2, 4, 6 or 8 samples. Other values are rounded down to one of these, and
+    /// less than 2 is 2.
     pub stride: usize,
-    /// Largest number of steps of a patch's descent at the finest level; twice as many at others.
+    /// Maximum number of steps of a patch's descent at the finest level; twice as many at others.
     pub iterations: usize,
 }
 
 impl Default for FlowSettings {
-    /// A stride of 2 gains 2 % more in four times the time, one of 6 loses 2 to 5 % in half of it.
+    /// The defaults: compared with them, a stride of 2 gains 2 % more in four times the time. One of 6 loses 2 to 5 %
+    /// in half the time.
     fn default() -> Self {
         Self { stride: 4, iterations: 4 }
     }
 }
 
-/// The vectors of a picture's cells.
+/// The flow of a picture: one vector for each cell.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Flow {
     columns: usize,
@@ -108,12 +110,12 @@ pub struct Flow {
 }
 
 impl Flow {
-    /// Cells in a row; the last one may hang over the picture's edge.
+    /// Number of cells in a row; the last one may reach beyond the picture's edge.
     pub fn columns(&self) -> usize {
         self.columns
     }
 
-    /// Rows of cells; the last one may hang over the picture's edge.
+    /// Number of rows of cells; the last one may reach beyond the picture's edge.
     pub fn rows(&self) -> usize {
         self.rows
     }
@@ -134,13 +136,14 @@ impl Flow {
     }
 }
 
-/// Searches for pictures in one reference. Nothing allocates once there has been a picture of the size.
+/// Searches for the flow of pictures to one reference. Nothing is allocated once there has been a picture of the
+/// size.
 #[derive(Debug, Clone, Default)]
 pub struct FlowSearch {
     settings: FlowSettings,
     reference: Pyramid,
     now: Pyramid,
-    /// The picture of the last search.
+    /// The pyramid of the last picture that was searched for.
     former: Pyramid,
     /// Whether `former` and `grids` are of a search in this reference.
     searched: bool,
@@ -157,14 +160,15 @@ impl FlowSearch {
         search
     }
 
-    /// Searches so from now on, and anew where that is something else.
+    /// Searches with these settings from now on. If they differ from the former ones, nothing of the last search is
+    /// reused.
     pub fn set(&mut self, settings: FlowSettings) {
         let settings = FlowSettings { stride: settings.stride.clamp(2, 8) & !1, ..settings };
         self.searched &= settings == self.settings;
         self.settings = settings;
     }
 
-    /// Gives it the picture to search in.
+    /// Sets the reference: the picture to search in.
     ///
     /// # Errors
     ///
@@ -174,7 +178,7 @@ impl FlowSearch {
         self.reference.fill(picture)
     }
 
-    /// The way from each cell of a picture to the reference.
+    /// The flow from the picture `now` to the reference: one vector for each cell.
     ///
     /// # Errors
     ///

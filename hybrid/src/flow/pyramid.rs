@@ -4,19 +4,19 @@ use windlass_vp9::Samples;
 
 use super::FlowError;
 
-/// Smallest side of a picture, in samples: two patches.
+/// Minimum side of a picture, in samples: two patches.
 pub const MIN_SIDE: usize = 16;
 
-/// Largest side of a picture, in samples.
+/// Maximum side of a picture, in samples.
 pub const MAX_SIDE: usize = 1 << 14;
 
-/// Samples that repeat an edge, on each side: patches hang over edges and are searched beyond them.
+/// Number of samples that repeat an edge, on each side: patches reach beyond edges and are searched beyond them.
 pub(super) const PAD: usize = 16;
 
-/// Largest number of levels: at the coarsest a descent leads as far as vectors do at the finest.
+/// Maximum number of levels. With six, a descent at the coarsest leads as far as vectors do at the finest.
 pub(super) const MAX_LEVELS: usize = 6;
 
-/// One size of a picture.
+/// One level of a pyramid: the picture at one size, with its edges repeated.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Level {
     width: usize,
@@ -25,29 +25,29 @@ pub(super) struct Level {
 }
 
 impl Level {
-    /// Samples of a row, without what repeats the edges.
+    /// Width of the level, in samples, without those that repeat the edges.
     pub(super) fn width(&self) -> usize {
         self.width
     }
 
-    /// Rows of the picture, without those that repeat the edges.
+    /// Height of the level, in rows, without those that repeat the edges.
     pub(super) fn height(&self) -> usize {
         self.height
     }
 
-    /// Samples from one row to the next.
+    /// Distance from one row to the next, in samples.
     pub(super) fn stride(&self) -> usize {
         self.width + 2 * PAD
     }
 
-    /// All samples from (x, y) on, each at least -[`PAD`].
+    /// All samples from place (x, y) on; `x` and `y` are at least -[`PAD`].
     #[inline]
     pub(super) fn from(&self, x: i32, y: i32) -> &[u8] {
         let (x, y) = ((x + PAD as i32) as usize, (y + PAD as i32) as usize);
         &self.data[y * self.stride() + x..]
     }
 
-    /// A row.
+    /// The samples of a row, without those that repeat the edges.
     fn row(&self, y: usize) -> &[u8] {
         &self.data[(y + PAD) * self.stride() + PAD..][..self.width]
     }
@@ -70,7 +70,8 @@ impl Level {
         self.repeat_edges();
     }
 
-    /// Means of 2 × 2 samples, rounded; an odd last row or column is left out.
+    /// Makes this level from another at half its size: means of 2 × 2 samples, rounded. An odd last row or column is
+    /// left out.
     fn halve(&mut self, from: &Self) {
         self.resize(from.width / 2, from.height / 2);
         for y in 0..self.height {
@@ -108,13 +109,13 @@ pub(super) struct Pyramid {
 }
 
 impl Pyramid {
-    /// Makes the levels of a picture, in the memory that is there; or has none.
+    /// Makes the levels of a picture, and reuses the memory. If it fails, the pyramid has no levels.
     pub(super) fn fill(&mut self, picture: Samples<'_>) -> Result<(), FlowError> {
         let Samples { data, stride, width, height } = picture;
         self.count = 0;
         let sides = MIN_SIDE..=MAX_SIDE;
         let fits = sides.contains(&width) && sides.contains(&height) && stride >= width;
-        // Without the rest of the last row's stride.
+        // The last row ends with its width, not with its stride.
         let least = stride.checked_mul(height.saturating_sub(1)).and_then(|n| n.checked_add(width));
         if !fits || least.is_none_or(|n| data.len() < n) {
             return Err(FlowError::Size(width, height));
@@ -138,7 +139,7 @@ impl Pyramid {
         &self.levels[..self.count]
     }
 
-    /// Size of the picture; nothing where there is none.
+    /// Width and height of the picture; zero where there is none.
     pub(super) fn size(&self) -> (usize, usize) {
         self.levels().first().map_or((0, 0), |level| (level.width, level.height))
     }

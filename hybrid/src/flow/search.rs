@@ -19,43 +19,43 @@ use super::patch::{
 };
 use super::pyramid::{Level, PAD};
 
-/// Largest distance of a descent from its start, in samples: a patch's side, beyond which the patch is out of sight.
+/// Maximum distance of a descent from its start, in samples: a patch's side, beyond which the patch is out of sight.
 const MAX_DISTANCE: i32 = SIDE as i32;
 
-/// Largest step that ends a descent, in 1/[`UNIT`] sample. It is taken without a comparison, whose noise would be
-/// greater than the gain.
+/// Maximum length of a step that ends a descent, in 1/[`UNIT`] sample. The step is taken without a comparison, whose
+/// noise would be greater than the gain.
 const LAST_STEP: i32 = 8;
 
 /// Damping of the sums of squared gradients at the finest level, in square grey levels: noise of four grey levels
 /// between samples that lie two apart. With it flat patches stay where they begin.
 const DAMPING: i64 = 4096;
 
-/// Smallest damping, in square grey levels. Each coarser level has a fourth of the damping of the finer one.
+/// Minimum damping, in square grey levels. Each coarser level has a fourth of the damping of the finer one.
 const MIN_DAMPING: i64 = 256;
 
-/// Bits of a fraction in [`Inverse`].
+/// Number of fractional bits of the entries of [`Inverse`].
 const SHIFT: u32 = 36;
 
-/// A level to be searched.
+/// The search at one level: the pictures, the settings and the results.
 pub(super) struct Task<'a> {
-    /// The picture of now, and that of the last search, where vectors may be kept.
+    /// The present picture, and that of the last search, from which vectors may be kept.
     pub now: &'a Level,
     pub former: Option<&'a Level>,
     pub reference: &'a Level,
     /// How often the pictures have been halved.
     pub halved: u32,
-    /// The results at half the size.
+    /// The results of the next coarser level, at half the size.
     pub coarser: Option<&'a Grid>,
-    /// Largest number of comparisons after those of the candidates.
+    /// Maximum number of comparisons after those of the candidates.
     pub iterations: usize,
-    /// Whether cells' weights are wanted.
+    /// Whether the vectors' weights in cells are wanted.
     pub weigh: bool,
     /// The results of the last search, which those of this one replace.
     pub grid: &'a mut Grid,
 }
 
 impl Task<'_> {
-    /// Searches.
+    /// Searches for the vectors of all patches of the level.
     pub(super) fn run(mut self, isa: Isa) {
         let task = &mut self;
         // SAFETY: kernels check their slices.
@@ -72,7 +72,7 @@ unsafe fn level_simd<W: Vector, N: Vector>(task: &mut Task<'_>) {
     unsafe { level::<Simd<W>>(task) }
 }
 
-/// All patches of a level.
+/// Searches for all patches of a level.
 ///
 /// # Safety
 ///
@@ -212,7 +212,7 @@ impl Inverse {
         Self { xx: entry(yy), xy: entry(-xy), yy: entry(xx) }
     }
 
-    /// The step of the place that lowers the differences most, to the right and down, in 1/[`UNIT`] sample.
+    /// The step from this place that lowers the differences most, to the right and down, in 1/[`UNIT`] sample.
     #[inline(always)]
     fn step(&self, d: &Differences) -> (i32, i32) {
         // Differences are in 1/16, gradients twice the slope: UNIT · 4 / (2 · 16) is 8. Entries are below 2²⁹ and
@@ -225,7 +225,7 @@ impl Inverse {
     }
 }
 
-/// The vectors that lead from a patch no further than the edges are repeated.
+/// The bounds of a patch's vectors: none leads further beyond an edge than the edge is repeated.
 struct Limits {
     min: (i32, i32),
     max: (i32, i32),
@@ -234,9 +234,9 @@ struct Limits {
 impl Limits {
     #[inline(always)]
     fn new(reference: &Level, (x, y): (i32, i32)) -> Self {
-        /// Samples by which a place may begin before a level.
+        /// Maximum number of samples by which a place may begin before a level.
         const BEFORE: i32 = PAD as i32;
-        /// Samples by which a place may begin behind a level. One sample more is read there.
+        /// Maximum number of samples by which a place may begin behind a level. One sample more is read there.
         const BEHIND: i32 = PAD as i32 - SIDE as i32 - 1;
         let (width, height) = (reference.width() as i32, reference.height() as i32);
         Self {

@@ -35,10 +35,10 @@ use windlass_types::SCALES;
 use windlass_vp9::simd::Isa;
 use windlass_vp9::{FrameBuffer, Picture, Plane, PlaneBuffer, Samples};
 
-/// Cells of a plan in one [`CELL`], in each direction.
+/// Number of a plan's cells in one [`CELL`], in each direction.
 const PLANNED: usize = CELL / SIDE;
 
-/// Low rows of a strip: two rows of cells.
+/// Number of low rows of a strip: two rows of cells.
 const STRIP: usize = 2 * CELL;
 
 /// Makes HR pictures, each in place of the last one.
@@ -46,9 +46,9 @@ pub(crate) struct Rebuilder {
     isa: Isa,
     scale: usize,
     scratch: Scratch,
-    /// By cell: whether its low samples changed, or what it takes from references.
+    /// For each cell: whether its low samples changed, or what it takes from references.
     differs: Vec<bool>,
-    /// By cell: whether it must be made anew: it or a cell beside it differs.
+    /// For each cell: whether it must be made anew, because it or a cell beside it differs.
     changed: Vec<bool>,
     last: Option<Last>,
     plan: Plan,
@@ -67,11 +67,11 @@ struct Scratch {
     warp: warp::Scratch,
 }
 
-/// What the picture on display was made from.
+/// The inputs that the picture on display was made from.
 struct Last {
     id: u64,
     low: Arc<FrameBuffer>,
-    /// Counts changes of filters and references: the picture was made with those of this count.
+    /// The count of changes of filters and references with which the picture was made.
     generation: u64,
 }
 
@@ -95,13 +95,14 @@ impl Rebuilder {
         (self.scale, self.last) = (scale, None);
     }
 
-    /// By cell of the picture on display, whether it was made anew.
+    /// For each cell of the picture on display, whether it was made anew.
     pub(crate) fn changed(&self) -> &[bool] {
         &self.changed
     }
 
-    /// By cell of the picture on display, whether no network makes it better: where captured pixels are at rest, and at
-    /// the largest scale wherever they fit. There a small network guesses too much (`models/frames/xs-x4.md`).
+    /// For each cell of the picture on display, whether no network makes it better. None does where captured pixels
+    /// are at rest, and at the largest scale wherever they fit: a small network guesses too much there
+    /// (`models/frames/xs-x4.md`).
     pub(crate) fn is_best(&self, sources: &Sources) -> Vec<bool> {
         if self.scale == *SCALES.end() {
             self.plan.captured_squares(&sources.references, PLANNED)
@@ -115,8 +116,8 @@ impl Rebuilder {
         self.last = None;
     }
 
-    /// Turns `high` into the HR picture of frame `id`, whose low picture this is; whether references have a part in it.
-    /// `high` must be the picture of the last call.
+    /// Turns `high` into the HR picture of frame `id`, from the frame's low picture. Returns whether references have
+    /// a part in it. `high` must be the picture of the last call.
     pub(crate) fn rebuild(
         &mut self,
         id: u64,
@@ -173,7 +174,7 @@ impl Rebuilder {
         CarriedPicture { luma, colour, captured: self.plan.captured(references) }
     }
 
-    /// By tile, the share of captured detail that is lost to frame `id`. The next picture is made anew.
+    /// For each tile, the share of captured detail that is lost to frame `id`. The next picture is made anew.
     pub(crate) fn lost(
         &mut self,
         id: u64,
@@ -198,7 +199,7 @@ impl Rebuilder {
         self.luma(low, &References::default(), learned, rest, None)
     }
 
-    /// A luma by the plan, and its colour where there is a place for it.
+    /// Makes a luma plane by the plan, and its colour where there is a place for it.
     fn luma(
         &mut self,
         low: &FrameBuffer,
@@ -283,7 +284,7 @@ impl Rebuilder {
     }
 }
 
-/// A picture to be made.
+/// The inputs of a picture to be made.
 struct Job<'a> {
     isa: Isa,
     scale: usize,
@@ -291,9 +292,9 @@ struct Job<'a> {
     plan: &'a Plan,
     references: &'a References,
     learned: &'a Learned,
-    /// Detail beyond what filters make, where there is some.
+    /// Detail to add to what filters make, where there is some.
     rest: Option<&'a Detail>,
-    /// By cell: whether the job makes it anew; it leaves the others alone.
+    /// For each cell: whether the job makes it anew. The job leaves the other cells alone.
     changed: &'a [bool],
 }
 
@@ -302,13 +303,13 @@ impl Job<'_> {
         self.changed[self.cells(top, (top + STRIP).min(self.low.height()))].contains(&true)
     }
 
-    /// The cells of some low rows.
+    /// The cells of some low rows, as a range of their indices.
     fn cells(&self, top: usize, bottom: usize) -> Range<usize> {
         let columns = self.low.width().div_ceil(CELL);
         top / CELL * columns..bottom.div_ceil(CELL) * columns
     }
 
-    /// High samples of each plane before the strip at a low row.
+    /// Number of high samples of each plane before the strip at a low row.
     fn planes_to(&self, top: usize) -> [usize; 3] {
         let width = self.scale * self.low.width();
         let chroma = self.scale * (top / 2) * width.div_ceil(2);
@@ -396,7 +397,7 @@ impl Job<'_> {
 
     /// Blends the chroma of references into a strip.
     fn carry_colour(&self, scratch: &mut Scratch, rows: Range<usize>, mut high: [&mut [u8]; 2]) {
-        /// Side of the chroma of a cell at the largest scale, in HR samples.
+        /// Maximum side of a cell's chroma, in HR samples: at the largest scale.
         const MAX_SIDE: usize = SIDE * *SCALES.end() / 2;
         let scratch = &mut scratch.warp;
         if high[0].is_empty() {

@@ -1,4 +1,4 @@
-//! What HR pictures are made from beside low ones.
+//! References and filters: what HR pictures are made from besides low ones.
 
 use super::carry::reference::References;
 use super::learned::Learned;
@@ -32,7 +32,7 @@ impl Sources {
         self.taught = true;
     }
 
-    /// Forgets what anchors have taught the filters, which are for this scale from now on.
+    /// Forgets what anchors have taught the filters. The filters are for this scale from now on.
     pub(crate) fn forget_filters(&mut self, scale: usize) {
         self.learned = untaught(scale, self.prior);
         self.taught = false;

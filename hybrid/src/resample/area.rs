@@ -7,7 +7,8 @@ use std::ops::Range;
 
 use windlass_vp9::{Plane, Samples};
 
-/// A plane of `width` × `height` samples, each the mean of what it covers of `from`, which must not be empty.
+/// A plane of `width` × `height` samples, each the mean of the area of `from` that it covers. `from` must not be
+/// empty.
 pub fn area(from: Samples<'_>, (width, height): (usize, usize)) -> Plane {
     let columns: Vec<Span> = (0..width).map(|x| Span::new(x, from.width, width)).collect();
     // An area is counted in pieces of which a sample of `from` has `width * height`.

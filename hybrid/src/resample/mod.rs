@@ -84,7 +84,8 @@ pub fn bicubic(
     upsample_u8(isa, Strip { low, scale, rows, width, out }, &BICUBIC, scratch);
 }
 
-/// Adds to each sample, with saturation. Compilers make of this what a form of its own would be.
+/// Adds `more` to each sample of a strip, with saturation. Compilers make of it the SIMD code that a separate form
+/// would be.
 ///
 /// # Panics
 ///
@@ -96,8 +97,8 @@ pub fn add_saturating(strip: &mut [i16], more: &[i16]) {
     }
 }
 
-/// Means of `scale` × `scale` samples, rounded: the publisher's own way down (libyuv's box for 2:1
-/// and 4:1). Rows and columns that do not fill a box are left out.
+/// A plane made smaller: means of `scale` × `scale` samples, rounded. Publishers scale their layers this way
+/// (libyuv's box for 2:1 and 4:1). Rows and columns that do not fill a box are left out.
 pub fn box_down(source: &Plane, scale: usize) -> Plane {
     let (width, height) = (source.width() / scale, source.height() / scale);
     let mut out = Plane::filled(width, height, 0);
@@ -120,7 +121,7 @@ pub fn box_down(source: &Plane, scale: usize) -> Plane {
     out
 }
 
-/// [`lanczos`] of a whole plane by two.
+/// A whole plane, enlarged two times by [`lanczos`], in 1/16 grey level.
 pub fn lanczos2x_q4(source: &Plane) -> Detail {
     let mut out = Detail::zero(2 * source.width(), 2 * source.height());
     let (low, rows) = (source.into(), 0..source.height());
@@ -128,12 +129,12 @@ pub fn lanczos2x_q4(source: &Plane) -> Detail {
     out
 }
 
-/// The Lanczos-3 upsampled plane, rounded and clamped to 8 bits.
+/// A whole plane, enlarged two times by Lanczos-3, rounded and clamped to 8 bits.
 pub fn lanczos2x(source: &Plane) -> Plane {
     to_plane(&lanczos2x_q4(source))
 }
 
-/// [`bicubic`] of a whole plane by two, cropped to `width` × `height`.
+/// A whole plane, enlarged two times by [`bicubic`], cropped to `width` × `height`.
 pub fn bicubic2x(source: &Plane, width: usize, height: usize) -> Plane {
     let mut out = Plane::filled(width, height, 0);
     let (low, rows) = (source.into(), 0..source.height());
@@ -141,8 +142,7 @@ pub fn bicubic2x(source: &Plane, width: usize, height: usize) -> Plane {
     out
 }
 
-/// The whole picture at twice its size by Lanczos (luma) and bicubic (chroma): what a viewer
-/// gets without any detail.
+/// A whole picture at twice its size, by Lanczos (luma) and bicubic (chroma): as a viewer gets it without any detail.
 #[cfg(test)]
 pub(crate) fn upsample(picture: &Picture) -> Picture {
     let y = lanczos2x(&picture.y);
@@ -150,12 +150,12 @@ pub(crate) fn upsample(picture: &Picture) -> Picture {
     Picture { u: bicubic2x(&picture.u, cw, ch), v: bicubic2x(&picture.v, cw, ch), y }
 }
 
-/// [`box_down`] by two.
+/// A plane at half its size, by [`box_down`].
 pub fn box_half(source: &Plane) -> Plane {
     box_down(source, 2)
 }
 
-/// A plane in 1/16 grey level, rounded and clamped to 8 bits.
+/// A plane of grey levels from one in 1/16 grey level, rounded and clamped to 8 bits.
 pub fn to_plane(source: &Detail) -> Plane {
     let mut out = Plane::filled(source.width(), source.height(), 0);
     narrow(Isa::detect(), source.samples(), out.samples_mut());

@@ -19,12 +19,13 @@ pub(crate) struct Shrink {
 }
 
 impl Shrink {
-    /// `None` where the picture would not get smaller, or would by more than half.
+    /// A converter from scale `from` to `to`. `None` where the picture would not get smaller, or would by more than
+    /// half.
     pub(crate) fn new(from: usize, to: usize) -> Option<Self> {
         (to < from && from <= 2 * to).then_some(Self { from, to })
     }
 
-    /// The first of the two samples that sample `i` lies over, and how much of each: parts of `from`.
+    /// The first of the two samples that sample `i` lies over, and its parts of both, in 1/`from`.
     fn over(self, i: usize) -> (usize, [i32; 2]) {
         let first = i * self.from / self.to;
         let part = (first + 1) * self.to - i * self.from;

@@ -8,6 +8,7 @@ use windlass_vp9::kernels::inverse_transform::{
 };
 use windlass_vp9::simd::Isa;
 
+/// Distance from row to row of the destination, in samples.
 const STRIDE: usize = 64;
 
 /// Blocks whose coefficients fill the first `used` rows and columns. The work does not depend on

@@ -9,12 +9,16 @@ use windlass_vp9::loop_filter::{
 };
 use windlass_vp9::simd::Isa;
 
+/// Width of the picture, in luma samples.
 const WIDTH: usize = 640;
+/// Height of the picture's memory, in luma samples: whole superblocks above the 360 rows that are shown.
 const HEIGHT: usize = 384;
+/// Width of the picture in units of 8 samples.
 const MI_COLS: usize = 80;
+/// Height of the picture in units of 8 samples.
 const MI_ROWS: usize = 45;
 
-/// Content and blocks of one picture.
+/// A case to measure: how the samples look, and how large the blocks are.
 struct Case {
     name: &'static str,
     /// Sides of the blocks of successive superblocks, in units of 8 samples.
@@ -24,6 +28,7 @@ struct Case {
     noise: u32,
 }
 
+/// The cases that are measured.
 const CASES: [Case; 4] = [
     Case { name: "calm, large blocks", sides: &[8, 4, 8, 2], skip: 2, level: 12, noise: 2 },
     Case { name: "moving, mixed blocks", sides: &[4, 2, 1, 8, 2], skip: 3, level: 20, noise: 6 },

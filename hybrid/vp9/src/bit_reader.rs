@@ -1,4 +1,4 @@
-//! Plain bits of the uncompressed header (specification §4.9, §9.1), most significant first.
+//! Reads plain bits of the uncompressed header (specification §4.9, §9.1), most significant first.
 
 /// Reads bits from a slice; past its end every bit is zero and [`BitReader::overrun`] says so.
 pub(crate) struct BitReader<'a> {
@@ -11,7 +11,7 @@ impl<'a> BitReader<'a> {
         Self { data, position: 0 }
     }
 
-    /// One bit, `f(1)`.
+    /// Reads one bit, `f(1)`.
     pub(crate) fn flag(&mut self) -> bool {
         let byte = self.data.get(self.position / 8).copied().unwrap_or(0);
         let bit = byte >> (7 - self.position % 8) & 1;
@@ -19,12 +19,12 @@ impl<'a> BitReader<'a> {
         bit == 1
     }
 
-    /// An unsigned number of `n` ≤ 32 bits, `f(n)`.
+    /// Reads an unsigned number of `n` ≤ 32 bits, `f(n)`.
     pub(crate) fn literal(&mut self, n: u32) -> u32 {
         (0..n).fold(0, |v, _| v << 1 | u32::from(self.flag()))
     }
 
-    /// `n` bits of magnitude and a sign, `su(n)`.
+    /// Reads a signed number: `n` bits of magnitude and a sign, `su(n)`.
     pub(crate) fn signed(&mut self, n: u32) -> i32 {
         let value = self.literal(n) as i32;
         if self.flag() { -value } else { value }
@@ -35,7 +35,7 @@ impl<'a> BitReader<'a> {
         self.position > self.data.len() * 8
     }
 
-    /// Whole bytes used so far.
+    /// Number of whole bytes used so far.
     pub(crate) fn bytes_used(&self) -> usize {
         self.position.div_ceil(8)
     }

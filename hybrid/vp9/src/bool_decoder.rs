@@ -5,30 +5,30 @@
 //! subtracting the split at that scale gives the same bools, and a doubling of `BoolRange` only
 //! moves the point.
 
-/// Bytes that a refill takes: with the 8 bits of `BoolValue` they fill 64 bits.
+/// Number of bytes that a refill takes: with the 8 bits of `BoolValue` they fill 64 bits.
 const REFILL_BYTES: usize = 7;
-/// Bits that a refill takes.
+/// Number of bits that a refill takes.
 const REFILL_BITS: i32 = 8 * REFILL_BYTES as i32;
-/// Bits of padding in `BoolValue` that do not make a partition truncated.
+/// Maximum number of padding bits in `BoolValue` with which a partition does not count as truncated.
 const MAX_PADDING: i64 = 8;
 
 /// Decodes the bools of one partition. Past the end of the data it reads zeros.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct BoolDecoder<'a> {
-    /// `BoolValue` and its fraction; less than `range` at the same scale.
+    /// `BoolValue` and its fraction. The number is less than `range` at the same scale.
     value: u64,
-    /// `BoolRange`, 128 to 255.
+    /// The specification's `BoolRange`, 128 to 255.
     range: u32,
-    /// Bits of the fraction; negative where `value` lacks bits of `BoolValue`.
+    /// Number of bits of the fraction; negative where `value` lacks bits of `BoolValue`.
     fraction: i32,
-    /// Zeros that were taken after the end of the data, in bits.
+    /// Number of zero bits that were taken after the end of the data.
     padding: i64,
     /// The bytes that are not in `value` yet.
     data: &'a [u8],
 }
 
 impl<'a> BoolDecoder<'a> {
-    /// `init_bool` (§9.2.1): `None` when there is no data or the marker bit is set.
+    /// Begins a partition (`init_bool`, §9.2.1). `None` when there is no data or the marker bit is set.
     pub(crate) fn new(data: &'a [u8]) -> Option<Self> {
         let (&first, data) = data.split_first()?;
         let mut decoder =
@@ -37,7 +37,7 @@ impl<'a> BoolDecoder<'a> {
         (!marker).then_some(decoder)
     }
 
-    /// `read_bool` (§9.2.2), `B(p)`: one bool, false with a probability of `p / 256`.
+    /// Reads one bool, which is false with a probability of `p / 256` (`read_bool`, §9.2.2, `B(p)`).
     #[inline(always)]
     pub(crate) fn read_bool(&mut self, p: u8) -> bool {
         if self.fraction < 0 {
@@ -56,8 +56,8 @@ impl<'a> BoolDecoder<'a> {
         }
     }
 
-    /// Takes over a range of 1 to 255, doubled until it is at least 128. Each doubling moves one bit
-    /// from the fraction to `BoolValue`.
+    /// Sets the range to `range` (1 to 255), doubled until it is at least 128. Each doubling moves one bit from the
+    /// fraction to `BoolValue`.
     #[inline(always)]
     fn normalise(&mut self, range: u32) {
         let doublings = (range as u8).leading_zeros();
@@ -81,19 +81,19 @@ impl<'a> BoolDecoder<'a> {
         self.fraction += REFILL_BITS;
     }
 
-    /// `L(1)`: an even bool.
+    /// Reads one bool that is false with a probability of one half (`L(1)`).
     #[inline(always)]
     pub(crate) fn read_bit(&mut self) -> bool {
         self.read_bool(128)
     }
 
-    /// `L(n)`: `n` even bools, most significant first.
+    /// Reads `n` bools of `L(1)` as a number, most significant first (`L(n)`).
     #[inline]
     pub(crate) fn read_literal(&mut self, n: u32) -> u32 {
         (0..n).fold(0, |x, _| x << 1 | u32::from(self.read_bit()))
     }
 
-    /// A symbol of a tree (§9.3.1): positive entries lead on, others are the negated symbols.
+    /// Reads a symbol of a tree (§9.3.1): positive entries lead on, others are the negated symbols.
     #[inline]
     pub(crate) fn read_tree(&mut self, tree: &[i8], probabilities: &[u8]) -> u8 {
         let mut node = 0usize;
@@ -107,15 +107,14 @@ impl<'a> BoolDecoder<'a> {
         }
     }
 
-    /// Whether bools were decoded from beyond the end of the data: the partition is truncated. What
-    /// is left of the data (`exit_bool`, §9.2.3) is not looked at.
+    /// Whether bools were decoded from beyond the end of the data, so that the partition is truncated. The rest of
+    /// the data (`exit_bool`, §9.2.3) is not checked.
     pub(crate) fn overrun(&self) -> bool {
         self.padding - i64::from(self.fraction) > MAX_PADDING
     }
 }
 
-/// A refill from the last bytes, at most [`REFILL_BYTES`], with zeros after them; how many bits
-/// those zeros are.
+/// A refill from the last bytes, at most [`REFILL_BYTES`], with zeros after them, and the number of those zero bits.
 #[cold]
 fn last_bytes(data: &[u8]) -> (u64, i64) {
     let byte = |i| u64::from(data.get(i).copied().unwrap_or(0));

@@ -14,15 +14,15 @@ use crate::simd::Isa;
 use crate::visitor::Visitor;
 use crate::{DecodeError, DecodedFrame, MAX_HEIGHT, MAX_WIDTH};
 
-/// Number of pictures that are kept for use again: eight references, the current one, and some that callers hold.
+/// Number of pictures that are kept for reuse: eight references, the current one, and some that callers hold.
 const POOLED: usize = 14;
 
 /// The largest picture that a decoder accepts. A larger one is refused before anything is allocated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SizeLimit {
-    /// Largest area of a picture, in luma samples.
+    /// Maximum area of a picture, in luma samples.
     pub area: u64,
-    /// Largest width or height, in luma samples.
+    /// Maximum width or height, in luma samples.
     pub side: u32,
 }
 
@@ -32,14 +32,14 @@ impl Default for SizeLimit {
     }
 }
 
-/// The state that one frame hands on to the next.
+/// The state that one frame passes on to the next.
 #[derive(Debug, Default)]
 struct Stream {
     persistent: Persistent,
     contexts: [FrameContext; 4],
     slots: [Option<Arc<FrameBuffer>>; 8],
     segment_ids: Vec<u8>,
-    /// The last decoded frame.
+    /// The info of the last decoded frame.
     previous: Option<Arc<FrameInfo>>,
     last_size: (u32, u32),
     last_shown: bool,
@@ -134,7 +134,7 @@ impl Decoder {
         self.limit = limit;
     }
 
-    /// Keeps `more` pictures and infos for use again, for a caller that holds as many beside the references.
+    /// Keeps `more` pictures and infos for reuse, for a caller that holds as many besides the references.
     #[must_use]
     pub fn lending(mut self, more: usize) -> Self {
         self.pictures = Pool::new(POOLED + more);
@@ -265,7 +265,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// Refuses what is too large, and what a decoder that has lost its state cannot begin with.
+    /// Refuses frames that are too large, and frames with which a decoder that has lost its state cannot begin.
     fn check(&self, header: &FrameHeader) -> Result<(), DecodeError> {
         let (width, height) = (header.width, header.height);
         let area = u64::from(width) * u64::from(height);
@@ -281,8 +281,7 @@ impl Decoder {
         if self.stream.running || fresh { Ok(()) } else { Err(DecodeError::NeedKeyFrame) }
     }
 
-    /// The references of an inter frame; `None` for one of an impossible size, which blocks must
-    /// not use.
+    /// The references of an inter frame. `None` stands for one of an impossible size, which blocks must not use.
     fn references(
         &mut self,
         header: &FrameHeader,
@@ -403,7 +402,7 @@ impl Decoder {
     }
 }
 
-/// `setup_past_independence` (§7.2) on the stored contexts.
+/// Resets the stored contexts as `setup_past_independence` (§7.2) says.
 fn reset_contexts(contexts: &mut [FrameContext; 4], header: &FrameHeader) {
     if header.frame_type == FrameType::Key || header.error_resilient || header.reset_context == 3 {
         for context in contexts {

@@ -1,4 +1,4 @@
-//! The tiles of one frame: order of decoding and filtering (specification §6.4, §8.8.1).
+//! Decodes the tiles of one frame: the order of decoding and filtering (specification §6.4, §8.8.1).
 
 use crate::DecodeError;
 use crate::block::mode_info::{AboveModes, FrameModes, LeftModes, ModeReader};
@@ -14,10 +14,10 @@ use crate::simd::Isa;
 use crate::tile::{AboveNonzero, Row, TileDecoder, Workspace};
 use crate::visitor::Visitor;
 
-/// Largest number of tile columns in the bitstream.
+/// Maximum number of tile columns in the bitstream.
 pub(crate) const MAX_TILE_COLS: usize = 64;
 
-/// Memory that every frame uses.
+/// Working memory that every frame uses.
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
     pub(crate) counts: Counts,
@@ -25,11 +25,11 @@ pub(crate) struct Memory {
     above_modes: AboveModes,
     above_nonzero: AboveNonzero,
     workspace: Workspace,
-    /// By even and odd rows of superblocks: the current row and the one above it.
+    /// Edges for the loop filter, by even and odd rows of superblocks: the current row and the one above it.
     edges: [Vec<SuperblockEdges>; 2],
 }
 
-/// The inputs of the tiles of a frame.
+/// The inputs for the tiles of one frame.
 pub(crate) struct FrameWork<'a> {
     pub(crate) header: &'a FrameHeader,
     pub(crate) compressed: CompressedHeader,
@@ -39,7 +39,7 @@ pub(crate) struct FrameWork<'a> {
 }
 
 impl FrameWork<'_> {
-    /// `decode_tiles` (§6.4), by rows of superblocks across all tile columns, with the loop filter
+    /// Decodes all tiles (`decode_tiles`, §6.4), by rows of superblocks across all tile columns. The loop filter runs
     /// one row behind.
     pub(crate) fn decode<V: Visitor>(
         &self,
@@ -165,7 +165,7 @@ impl Filter {
     }
 }
 
-/// The data of the next tile: its size stands before it, but for the last.
+/// The data of the next tile. The tile's size stands before it, except for the last tile.
 fn next_tile<'a>(data: &mut &'a [u8], last: bool) -> Result<&'a [u8], DecodeError> {
     if last {
         return Ok(std::mem::take(data));
@@ -177,13 +177,13 @@ fn next_tile<'a>(data: &mut &'a [u8], last: bool) -> Result<&'a [u8], DecodeErro
     Ok(tile)
 }
 
-/// `get_tile_offset` (§6.4.1) in 8×8 units.
+/// The first 8×8 unit of a tile (`get_tile_offset`, §6.4.1).
 fn tile_start(tile: usize, units: usize, log2: u32) -> usize {
     let superblocks = units.div_ceil(8);
     (((tile * superblocks) >> log2) * 8).min(units)
 }
 
-/// Levels of the loop filter by segment, reference and kind of vector (§8.8.1).
+/// The loop filter's levels by segment, reference and kind of vector (§8.8.1).
 fn filter_levels(header: &FrameHeader) -> [[[u8; 2]; 4]; 8] {
     let params = &header.loop_filter;
     let segmentation = &header.segmentation;
@@ -198,7 +198,7 @@ fn filter_levels(header: &FrameHeader) -> [[[u8; 2]; 4]; 8] {
         if !params.delta_enabled {
             return [[level as u8; 2]; 4];
         }
-        // By the frame's level, whatever the segment's is.
+        // The change depends on the frame's level, not on the segment's.
         let shift = params.level >> 5;
         std::array::from_fn(|reference| {
             let level = level + (i32::from(params.ref_deltas[reference]) << shift);

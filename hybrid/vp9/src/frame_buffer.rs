@@ -5,9 +5,9 @@ use std::sync::Arc;
 use crate::picture::{Picture, Plane};
 use crate::samples::Samples;
 
-/// Side of a superblock.
+/// Side of a superblock, in luma samples.
 const SUPERBLOCK: usize = 64;
-/// Bytes behind the last row, so that wide loads near the end stay inside.
+/// Number of bytes behind the last row, so that wide loads near the end stay inside.
 const SLACK: usize = 64;
 
 /// One plane: rows of whole superblocks, of which the picture is the upper left part.
@@ -40,7 +40,7 @@ impl PlaneBuffer {
         self.height
     }
 
-    /// Samples from one row to the next.
+    /// Distance from one row to the next, in samples.
     #[inline]
     pub fn stride(&self) -> usize {
         self.stride
@@ -58,7 +58,7 @@ impl PlaneBuffer {
         &self.data[y * self.stride..][..self.width]
     }
 
-    /// Whether it has the same size and samples as another.
+    /// Whether the plane has the same size and samples as another.
     pub fn shows_the_same(&self, other: &Self) -> bool {
         (self.width, self.height) == (other.width, other.height)
             && (0..self.height).all(|y| self.row(y) == other.row(y))
@@ -101,12 +101,12 @@ impl FrameBuffer {
         }
     }
 
-    /// Luma width.
+    /// Luma width, in samples.
     pub fn width(&self) -> usize {
         self.planes[0].width
     }
 
-    /// Luma height.
+    /// Luma height, in samples.
     pub fn height(&self) -> usize {
         self.planes[0].height
     }
@@ -116,13 +116,13 @@ impl FrameBuffer {
         self.planes.each_ref().map(Samples::from)
     }
 
-    /// Luma, then the two chroma planes.
+    /// The planes: luma, then the two chroma planes.
     #[inline]
     pub fn planes(&self) -> &[PlaneBuffer; 3] {
         &self.planes
     }
 
-    /// All rows, to be written.
+    /// All rows of the picture, to be written.
     pub(crate) fn rows_mut(&mut self) -> PictureRows<'_> {
         let planes = self
             .planes
@@ -163,7 +163,7 @@ pub struct PlaneRows<'a> {
 }
 
 impl PlaneRows<'_> {
-    /// Samples from one row to the next.
+    /// Distance from one row to the next, in samples.
     pub fn stride(&self) -> usize {
         self.stride
     }
@@ -179,27 +179,27 @@ impl PlaneRows<'_> {
         &mut self.samples[y * self.stride + x..]
     }
 
-    /// All samples.
+    /// All samples of the plane, to be changed.
     pub(crate) fn samples_mut(&mut self) -> &mut [u8] {
         self.samples
     }
 }
 
-/// A picture that is being decoded. Rows above the row of superblocks over the current one are
-/// through the loop filter.
+/// A picture that is being decoded. The loop filter has passed all rows above the row of superblocks before the
+/// current one.
 #[derive(Debug)]
 pub struct PictureRows<'a> {
     pub(crate) planes: [PlaneRows<'a>; 3],
 }
 
 impl PictureRows<'_> {
-    /// Luma, then the two chroma planes.
+    /// The planes: luma, then the two chroma planes.
     pub fn planes(&self) -> &[PlaneRows<'_>; 3] {
         &self.planes
     }
 }
 
-/// Things that are lent as shared references and used again when nobody holds them.
+/// A pool of items that are lent as shared references and reused when nobody holds them.
 #[derive(Debug)]
 pub(crate) struct Pool<T> {
     items: Vec<Arc<T>>,
@@ -207,18 +207,18 @@ pub(crate) struct Pool<T> {
 }
 
 impl<T: Default> Pool<T> {
-    /// Keeps at most `most` things; what is lent beyond that is dropped by its last holder.
+    /// A pool that keeps at most `max` items. An item that is lent beyond that is freed by its last holder.
     pub(crate) fn new(max: usize) -> Self {
         Self { items: Vec::with_capacity(max), max }
     }
 
-    /// Gives a thing that nobody else holds. It is not in the pool until [`Pool::keep`].
+    /// Takes an item that nobody else holds. It is not in the pool until [`Pool::keep`].
     pub(crate) fn take(&mut self) -> Arc<T> {
         let free = self.items.iter_mut().position(|item| Arc::get_mut(item).is_some());
         free.map_or_else(Arc::default, |i| self.items.swap_remove(i))
     }
 
-    /// Gives one back that may still be lent to others.
+    /// Puts an item into the pool, though it may still be lent to others.
     pub(crate) fn keep(&mut self, item: Arc<T>) {
         if self.items.len() < self.max {
             self.items.push(item);

@@ -1,9 +1,9 @@
-//! What a VP9 frame says about itself besides its picture.
+//! The data of a VP9 frame besides its picture: headers and blocks.
 
 use crate::header::{FrameHeader, FrameType};
 use crate::kernels::inverse_transform::TransformSize;
 
-/// How a frame is coded.
+/// The kind of a frame, by how it is encoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FrameKind {
     /// A key frame: everything begins anew.
@@ -14,7 +14,7 @@ pub enum FrameKind {
     Inter,
     /// No new picture: a reference slot is shown.
     ShowExisting {
-        /// The slot, 0 to 7.
+        /// The slot's number, 0 to 7.
         slot: u8,
     },
 }
@@ -22,16 +22,16 @@ pub enum FrameKind {
 /// One of the three references an inter frame may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reference {
-    /// `LAST_FRAME`.
+    /// The last frame (`LAST_FRAME`).
     Last,
-    /// `GOLDEN_FRAME`.
+    /// The golden frame (`GOLDEN_FRAME`).
     Golden,
-    /// `ALTREF_FRAME`.
+    /// The alternate reference frame (`ALTREF_FRAME`).
     Altref,
 }
 
 impl Reference {
-    /// Place in [`FrameInfo::reference_slots`].
+    /// The reference's index in [`FrameInfo::reference_slots`].
     pub fn index(self) -> usize {
         self as usize
     }
@@ -96,9 +96,9 @@ impl PredictionMode {
     ];
 }
 
-/// A rectangle of the bitstream with one set of modes. Blocks of a frame do not overlap and cover
-/// it; those at the right and lower edge may reach beyond it. Squares of 8×8 whose parts have
-/// modes or vectors of their own are one block; [`Block::parts`] gives those.
+/// A rectangle of the bitstream with one set of modes. The blocks of a frame do not overlap and cover it; those at
+/// the right and lower edge may reach beyond it. An 8×8 square whose parts have modes or vectors of their own is one
+/// block; [`Block::parts`] gives its parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Block {
     /// Left edge in luma samples.
@@ -109,9 +109,9 @@ pub struct Block {
     pub width: u8,
     /// Height in luma samples: 8 to 64.
     pub height: u8,
-    /// Width of its parts: less than `width` only in a divided 8×8 square.
+    /// Width of the block's parts in luma samples: less than `width` only in a divided 8×8 square.
     pub part_width: u8,
-    /// Height of its parts.
+    /// Height of the block's parts in luma samples: less than `height` only in a divided 8×8 square.
     pub part_height: u8,
     /// Mode of the block, or of the last of its parts.
     pub mode: PredictionMode,
@@ -125,20 +125,20 @@ pub struct Block {
     pub(crate) vectors: [[MotionVector; 2]; 4],
     /// Interpolation filter: 0 regular, 1 smooth, 2 sharp, 3 bilinear (0 in intra blocks).
     pub filter: u8,
-    /// Whether the block has no coded residual.
+    /// Whether the block has no encoded residual.
     pub skip: bool,
-    /// Luma transform.
+    /// Size of the luma transforms.
     pub transform: TransformSize,
-    /// Chroma transform.
+    /// Size of the chroma transforms.
     pub chroma_transform: TransformSize,
-    /// Segment, 0 to 7.
+    /// The block's segment, 0 to 7.
     pub segment: u8,
     /// Quantiser index, 0 to 255, with the segment's change.
     pub quantiser: u8,
     /// Level of the loop filter, 0 to 63, with all deltas.
     pub filter_level: u8,
-    /// Energy of the luma residual: the sum of its squares in grey levels, taken from the
-    /// coefficients (the transforms keep energy but for rounding).
+    /// Energy of the luma residual: the sum of its squares in grey levels. It is computed from the coefficients, as
+    /// the transforms keep energy but for rounding.
     pub residual_energy: u32,
 }
 
@@ -163,20 +163,19 @@ impl Block {
         self.references[0] == 0
     }
 
-    /// Whether it is predicted from two references.
+    /// Whether the block is predicted from two references.
     pub fn is_compound(&self) -> bool {
         self.references[1] != 0
     }
 
-    /// The references with the vectors of a quarter (0 to 3; the same for all where the block is
-    /// not divided).
+    /// The references and vectors of a quarter (0 to 3); all quarters have the same where the block is not divided.
     pub fn predictions(&self, quarter: usize) -> [Option<(Reference, MotionVector)>; 2] {
         [0, 1].map(|list| {
             Reference::from_vp9(self.references[list]).map(|r| (r, self.vectors[quarter & 3][list]))
         })
     }
 
-    /// The parts in raster order: one, or two or four of a divided square.
+    /// The parts in raster order: one, or the two or four of a divided square.
     pub fn parts(&self) -> impl Iterator<Item = Part> + '_ {
         let columns = self.width / self.part_width.max(1);
         let rows = self.height / self.part_height.max(1);
@@ -190,22 +189,22 @@ impl Block {
     }
 }
 
-/// What the headers and blocks of a frame say.
+/// The headers and blocks of a frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FrameInfo {
-    /// Key, intra-only or inter frame.
+    /// Whether the frame is a key, intra-only or inter frame, or shows a slot.
     pub kind: FrameKind,
     /// Whether the frame is to be displayed.
     pub shown: bool,
-    /// Luma width.
+    /// Luma width, in samples.
     pub width: u32,
-    /// Luma height.
+    /// Luma height, in samples.
     pub height: u32,
-    /// Bit `i` set: slot `i` holds this frame from now on.
+    /// The slots that hold this frame from now on: bit `i` stands for slot `i`.
     pub refresh_mask: u8,
-    /// Slots behind `Last`, `Golden`, `Altref`; meaningful for inter frames only.
+    /// The slots of `Last`, `Golden`, `Altref`; meaningful for inter frames only.
     pub reference_slots: [u8; 3],
-    /// `base_q_idx`, 0 to 255.
+    /// The frame's quantiser index (`base_q_idx`), 0 to 255.
     pub quantiser: u8,
     /// Level of the loop filter, 0 to 63, before segments and deltas.
     pub filter_level: u8,
@@ -215,15 +214,15 @@ pub struct FrameInfo {
     pub filter_ref_deltas: [i8; 4],
     /// Changes of the loop filter's level with zero vectors, and with others.
     pub filter_mode_deltas: [i8; 2],
-    /// Size of the coded frame in bytes: the accumulated residual of NeuroScaler §4.1 counts these.
+    /// Length of the encoded frame in bytes: the accumulated residual of NeuroScaler §4.1 counts these.
     pub encoded_bytes: usize,
     /// Temporal layer, as the caller gave it: VP9 frames do not hold it.
     pub temporal_layer: Option<u8>,
-    /// Every block of the frame in decoding order; empty where nothing is new.
+    /// Every block of the frame in decoding order; empty where no new frame was decoded.
     pub blocks: Vec<Block>,
     /// Index in `blocks` of the block that covers each 8×8 unit, row by row.
     pub(crate) grid: Vec<u32>,
-    /// Units in a row of `grid`.
+    /// Number of 8×8 units in a row of `grid`.
     pub(crate) grid_stride: usize,
 }
 
@@ -251,13 +250,13 @@ impl Default for FrameInfo {
 }
 
 impl FrameInfo {
-    /// Whether no other frame is needed to decode it.
+    /// Whether the frame can be decoded without any other.
     pub fn is_intra(&self) -> bool {
         matches!(self.kind, FrameKind::Key | FrameKind::IntraOnly)
     }
 
-    /// Takes over what the header says and makes room for the blocks; nothing is allocated when
-    /// the frame is not larger than those before.
+    /// Takes over the header's fields and makes room for the blocks. Nothing is allocated when the frame is not
+    /// larger than those before.
     pub(crate) fn begin(&mut self, header: &FrameHeader, encoded_bytes: usize) {
         self.kind = match header.frame_type {
             FrameType::Key => FrameKind::Key,

@@ -62,24 +62,24 @@ pub use residual::quantiser::ac_step;
 pub use samples::Samples;
 pub use visitor::Visitor;
 
-/// The page about this crate; its example is a test.
+/// The README of this crate, whose example is a test.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
 
 use std::sync::Arc;
 
-/// Width of the largest picture, in luma samples. The bound is on the area, so that portrait is fine.
+/// Width of the largest picture, in luma samples. The bound is on the area, so that portrait is fine too.
 pub const MAX_WIDTH: u32 = 4096;
 /// Height of the largest picture, in luma samples, at [`MAX_WIDTH`].
 pub const MAX_HEIGHT: u32 = 2304;
 
-/// One VP9 frame out of a chunk.
+/// One decoded VP9 frame of a chunk.
 #[derive(Debug, Clone)]
 pub struct DecodedFrame {
     /// The picture. Hidden frames have one too.
     pub picture: Arc<FrameBuffer>,
-    /// What the frame's headers and blocks say.
+    /// The data of the frame's headers and blocks.
     pub info: Arc<FrameInfo>,
 }
 
@@ -90,16 +90,16 @@ pub enum DecodeError {
     #[error("the frame is empty")]
     Empty,
     /// The decoder has seen no key frame since it began or since its last error.
-    #[error("a key frame must come first")]
+    #[error("the decoder needs a key frame first")]
     NeedKeyFrame,
     /// The uncompressed header is not one of VP9.
     #[error("the frame header is malformed")]
     Header,
-    /// A profile other than 0.
+    /// The profile is not 0.
     #[error("profile {0} is not supported")]
     Profile(u8),
     /// The picture is empty or larger than the bound.
-    #[error("a picture of {width}x{height} is refused")]
+    #[error("a picture of {width}x{height} is refused: it is empty or beyond the size limit")]
     Size {
         /// Width in the header.
         width: u32,
@@ -118,8 +118,8 @@ pub enum DecodeError {
     /// A reference slot that the frame needs is empty or of an impossible size.
     #[error("a reference frame is missing")]
     MissingReference,
-    /// A reference is empty since recovery from an intra-only frame. The one error after which the
-    /// decoder goes on: frames that do without this one can be decoded.
+    /// A reference is empty since recovery from an intra-only frame. After this error alone the decoder goes on:
+    /// frames that do not need the reference can be decoded.
     #[error("a reference frame was lost before recovery")]
     StaleReference,
     /// An invariant of the decoder does not hold; its state was thrown away.

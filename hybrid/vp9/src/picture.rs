@@ -2,7 +2,7 @@
 
 use crate::samples::Samples;
 
-/// One 8-bit plane, rows without padding.
+/// One 8-bit plane of rows without padding.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Plane {
     width: usize,
@@ -61,11 +61,11 @@ impl Plane {
 /// An I420 picture: full-size luma, chroma planes of half the size rounded up.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Picture {
-    /// Luma.
+    /// The luma plane.
     pub y: Plane,
-    /// First chroma plane.
+    /// The first chroma plane.
     pub u: Plane,
-    /// Second chroma plane.
+    /// The second chroma plane.
     pub v: Plane,
 }
 
@@ -102,12 +102,12 @@ impl Picture {
         })
     }
 
-    /// Luma width.
+    /// Luma width, in samples.
     pub fn width(&self) -> usize {
         self.y.width
     }
 
-    /// Luma height.
+    /// Luma height, in samples.
     pub fn height(&self) -> usize {
         self.y.height
     }

@@ -6,11 +6,11 @@ use crate::picture::Plane;
 /// The samples of a plane: row `y` begins at `y * stride` of `data`.
 #[derive(Debug, Clone, Copy)]
 pub struct Samples<'a> {
-    /// Rows, with whatever lies between them.
+    /// All rows, with whatever lies between them.
     pub data: &'a [u8],
-    /// Samples from one row to the next.
+    /// Distance from one row to the next, in samples.
     pub stride: usize,
-    /// Samples of a row.
+    /// Number of samples in a row.
     pub width: usize,
     /// Number of rows.
     pub height: usize,

@@ -1,4 +1,4 @@
-//! The tiles of a frame (specification §6.4): partitions, blocks, and what becomes of them.
+//! Decodes the tiles of a frame (specification §6.4): partitions, blocks, and their prediction and residual.
 
 use crate::DecodeError;
 use crate::block::mode_info::{LeftModes, ModeReader};
@@ -19,7 +19,7 @@ use crate::residual::{Coefficients, TokenReader};
 use crate::simd::Isa;
 use crate::visitor::Visitor;
 
-/// Transform of an intra block by its mode (`mode2txfm_map`, §6.4.25).
+/// Kind of an intra block's transform, by its mode (`mode2txfm_map`, §6.4.25).
 static KINDS: [TransformKind; 10] = [
     TransformKind::DctDct,
     TransformKind::AdstDct,
@@ -33,13 +33,12 @@ static KINDS: [TransformKind; 10] = [
     TransformKind::AdstAdst,
 ];
 
-/// Whether 4×4 units above have coefficients (`AboveNonzeroContext`): by plane and superblock, one
-/// bit a unit.
+/// Whether 4×4 units above have coefficients (`AboveNonzeroContext`), by plane and superblock: one bit for each unit.
 #[derive(Debug, Default)]
 pub(crate) struct AboveNonzero([Vec<u16>; 3]);
 
 impl AboveNonzero {
-    /// `clear_above_context` (§7.4.1).
+    /// Clears the contexts at the start of a tile (`clear_above_context`, §7.4.1).
     pub(crate) fn clear(&mut self, sb_cols: usize) {
         for line in &mut self.0 {
             line.clear();
@@ -48,7 +47,7 @@ impl AboveNonzero {
     }
 }
 
-/// Memory that frames use one after the other.
+/// Working memory that frames use one after the other.
 #[derive(Debug)]
 pub(crate) struct Workspace {
     pub(crate) coefficients: Coefficients,
@@ -66,12 +65,12 @@ impl Default for Workspace {
     }
 }
 
-/// The inputs and outputs of a row of superblocks.
+/// The inputs and outputs of the decoding of a row of superblocks.
 pub(crate) struct Row<'r, 'd, 'p> {
     pub(crate) reader: &'r mut BoolDecoder<'d>,
     /// The row's edges for the loop filter.
     pub(crate) edges: &'r mut [SuperblockEdges],
-    /// The row of superblocks above is decoded and not yet filtered.
+    /// The picture, in which the row of superblocks above is decoded and not yet filtered.
     pub(crate) picture: &'r mut PictureRows<'p>,
 }
 
@@ -84,7 +83,7 @@ pub(crate) struct TileDecoder<'a, V> {
     pub(crate) dequantisers: [Dequantiser; 8],
     pub(crate) lossless: bool,
     pub(crate) above: &'a mut AboveNonzero,
-    /// Whether 4×4 units to the left have coefficients (`LeftNonzeroContext`): by plane, one bit a unit.
+    /// Whether 4×4 units to the left have coefficients (`LeftNonzeroContext`), by plane: one bit for each unit.
     pub(crate) left: [u16; 3],
     pub(crate) workspace: &'a mut Workspace,
     pub(crate) visitor: &'a mut V,
@@ -98,7 +97,7 @@ struct PlaneBlock {
     y4: usize,
     width4: usize,
     height4: usize,
-    /// The frame's size in units, in whole 8×8 luma units.
+    /// The frame's size in 4×4 units, as whole 8×8 luma units.
     columns4: usize,
     rows4: usize,
 }
@@ -118,26 +117,26 @@ impl PlaneBlock {
         }
     }
 
-    /// The superblock that a unit is in, and its place there.
+    /// The superblock that a unit is in, and the unit's index there.
     #[inline(always)]
     fn unit(&self, at: usize) -> (usize, usize) {
         if self.plane == 0 { (at >> 4, at & 15) } else { (at >> 3, at & 7) }
     }
 
-    /// First units that are not to be decoded.
+    /// The first units beyond the frame, which are not decoded: column and row.
     fn end(&self) -> (usize, usize) {
         ((self.x4 + self.width4).min(self.columns4), (self.y4 + self.height4).min(self.rows4))
     }
 }
 
-/// The bits of `count` (1 to 16) units from `first` on.
+/// A mask with the bits of `count` (1 to 16) units from `first` on.
 #[inline(always)]
 fn units(first: usize, count: usize) -> u16 {
     (((1u32 << count) - 1) << first) as u16
 }
 
 impl<V: Visitor> TileDecoder<'_, V> {
-    /// One row of superblocks in one tile column.
+    /// Decodes one row of superblocks in one tile column.
     pub(crate) fn superblock_row(
         &mut self,
         row: &mut Row<'_, '_, '_>,
@@ -154,7 +153,7 @@ impl<V: Visitor> TileDecoder<'_, V> {
         if row.reader.overrun() { Err(DecodeError::Truncated) } else { Ok(()) }
     }
 
-    /// `decode_partition` (§6.4.3): a square of side 8 << `log2`.
+    /// Decodes a square of side 8 << `log2` (`decode_partition`, §6.4.3).
     fn square(
         &mut self,
         row: &mut Row<'_, '_, '_>,
@@ -198,7 +197,7 @@ impl<V: Visitor> TileDecoder<'_, V> {
         Ok(())
     }
 
-    /// `decode_block` (§6.4.4).
+    /// Decodes a block (`decode_block`, §6.4.4).
     fn block(
         &mut self,
         row: &mut Row<'_, '_, '_>,
@@ -291,7 +290,7 @@ impl<V: Visitor> TileDecoder<'_, V> {
         }
     }
 
-    /// The residual of an inter block's plane; says whether there is any.
+    /// Decodes the residual of an inter block's plane. Returns whether there is any.
     fn inter_plane(
         &mut self,
         row: &mut Row<'_, '_, '_>,
@@ -310,7 +309,7 @@ impl<V: Visitor> TileDecoder<'_, V> {
         any
     }
 
-    /// Tokens of one transform block, and its residual added to the prediction.
+    /// Reads the tokens of one transform block, and adds its residual to the prediction.
     #[inline]
     fn transform_block(
         &mut self,
@@ -348,7 +347,7 @@ impl<V: Visitor> TileDecoder<'_, V> {
         *above |= units(x, step.min(p.columns4 - x4));
         *left |= units(y, step.min(p.rows4 - y4));
         if chroma == 0 {
-            // The transforms scale by 8, that of 32×32 by 4.
+            // Transforms scale coefficients by 8, that of 32×32 by 4.
             let shift = if size == TransformSize::Size32 { 4 } else { 6 };
             let energy = (extent.energy >> shift).min(u64::from(u32::MAX)) as u32;
             block.residual_energy = block.residual_energy.saturating_add(energy);
@@ -381,7 +380,7 @@ impl<V: Visitor> TileDecoder<'_, V> {
         true
     }
 
-    /// §8.5.2: every plane from one reference, or the mean of two.
+    /// Predicts every plane of an inter block from one reference, or as the mean of two (§8.5.2).
     fn predict_inter(
         &mut self,
         picture: &mut PictureRows<'_>,
@@ -435,8 +434,8 @@ impl<V: Visitor> TileDecoder<'_, V> {
     }
 }
 
-/// How far vectors of a block may point (§8.5.2.3), in 1/16 sample: to the frame's edges, the
-/// block's size and 4 samples beyond.
+/// The bounds for a block's vectors, in 1/16 sample (§8.5.2.3): the frame's edges, the block's size and 4 samples
+/// beyond.
 fn bounds(p: &PlaneBlock) -> [i32; 4] {
     let axis = |at: usize, own: usize, all: usize| {
         let reach = (4 + own as i32 * 4) * 16;
@@ -449,7 +448,7 @@ fn bounds(p: &PlaneBlock) -> [i32; 4] {
     [left, right, top, bottom]
 }
 
-/// The chroma vector of a divided square: the mean of four, rounded away from zero.
+/// The chroma vector of a divided square: the mean of its four vectors, rounded away from zero.
 fn mean(vectors: [MotionVector; 4]) -> MotionVector {
     let mean = |c: fn(&MotionVector) -> i16| {
         let sum: i32 = vectors.iter().map(|v| i32::from(c(v))).sum();

@@ -76,7 +76,7 @@ pub enum Maker {
 }
 
 impl Maker {
-    /// All of them.
+    /// All makers of engines.
     pub const ALL: [Maker; 8] = [
         Maker::Ours,
         Maker::OursGpu,
@@ -89,21 +89,21 @@ impl Maker {
     ];
 }
 
-/// A network that looks at luma alone.
+/// A network that takes luma alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Network(pub Architecture);
 
-/// Width and height.
+/// Width and height of a picture, in samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Size {
-    /// In samples.
+    /// Width, in samples.
     pub width: usize,
-    /// In rows.
+    /// Height, in rows.
     pub height: usize,
 }
 
 impl Size {
-    /// Samples of a picture.
+    /// Number of samples of a picture.
     pub fn area(self) -> usize {
         self.width * self.height
     }

@@ -19,15 +19,15 @@ pub fn file(model: &Model, size: Size, ranges: &[Range]) -> Result<Vec<u8>> {
     Ok(steps.graph.file(model.architecture(), (size.width, size.height), &channels.name))
 }
 
-/// Writes the steps.
+/// Writes the steps of a quantised network.
 struct Bytes<'a> {
     model: &'a Model,
     graph: Graph,
-    /// Of the values that are not written yet, in order.
+    /// The ranges of the values that are not written yet, in order.
     ranges: std::slice::Iter<'a, Range>,
 }
 
-/// A value that was rounded.
+/// A value that was rounded to bytes and taken back.
 #[derive(Debug, Clone)]
 struct Rounded {
     name: String,
@@ -57,7 +57,7 @@ impl<'a> Bytes<'a> {
         Ok(Rounded { name, scale })
     }
 
-    /// Constants with a scale for each output, taken back to floats.
+    /// Adds constants as bytes with a scale for each output, taken back to floats.
     fn scaled<const N: usize>(
         &mut self,
         name: &str,
@@ -82,7 +82,8 @@ impl Steps for Bytes<'_> {
     type Value = Rounded;
     type Error = anyhow::Error;
 
-    /// ReLU is no step of its own: the range of what follows it begins at zero, and bytes below that there are none.
+    /// Adds a convolution. ReLU is no step of its own: the range of the next value begins at zero, and bytes cannot
+    /// be below that.
     fn conv(&mut self, n: usize, x: &Rounded, _relu: bool) -> Result<Rounded> {
         let (outputs, inputs) = self.model.architecture().shape(n);
         let conv = &self.model.convs()[n];
@@ -94,7 +95,7 @@ impl Steps for Bytes<'_> {
         });
         let shape = [outputs, inputs, 3, 3];
         let weights = self.scaled(&format!("w{n}"), Number::Int8, &shape, weights, &scales);
-        // Sums are in units of both scales, and so must be what is added to them.
+        // Sums have both scales multiplied as their unit, and so must what is added to them.
         let scales: Vec<f32> = scales.iter().map(|scale| scale * x.scale).collect();
         let bias = conv.bias.iter().zip(&scales);
         let bias = bias.map(|(b, scale)| ((b / scale).round() as i32).to_le_bytes());

@@ -11,7 +11,7 @@ use crate::args::Size;
 use crate::engines::candle::{Layers, tensor};
 use crate::engines::unit;
 
-/// The least and greatest value, zero among them.
+/// A range of values, from the least to the greatest, with zero in it.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Range {
     least: f32,
@@ -19,7 +19,7 @@ pub struct Range {
 }
 
 impl Range {
-    /// Takes values in.
+    /// Extends the range to these values.
     fn extend(&mut self, values: &[f32]) {
         for value in values {
             self.least = self.least.min(*value);
@@ -27,14 +27,14 @@ impl Range {
         }
     }
 
-    /// Scale and zero point of unsigned bytes over the range.
+    /// The scale and the zero point of unsigned bytes that span the range.
     pub fn to_bytes(self) -> (f32, u8) {
         let scale = ((self.greatest - self.least) / 255.0).max(1e-9);
         (scale, (-self.least / scale).round().clamp(0.0, 255.0) as u8)
     }
 }
 
-/// The ranges of the input and of every step, in order, over the pictures.
+/// The ranges of a network's input and of every step, in order, over the pictures.
 pub fn ranges(model: &Model, size: Size, pictures: &[Vec<u8>]) -> Result<Vec<Range>> {
     let mut ranges = Vec::new();
     for picture in pictures {
@@ -48,7 +48,7 @@ pub fn ranges(model: &Model, size: Size, pictures: &[Vec<u8>]) -> Result<Vec<Ran
     Ok(ranges)
 }
 
-/// Runs steps and notes the range of what they give.
+/// Runs steps, and notes the range of each result.
 struct Noting<'a> {
     layers: Layers,
     ranges: &'a mut Vec<Range>,

@@ -1,5 +1,5 @@
-//! One network at one size on so many threads: all engines by turns, so that a machine with other work to do slows all
-//! of them alike.
+//! Measures one network at one size with a number of threads. All engines take turns, so that a machine with other
+//! work to do slows all of them alike.
 
 use std::hint::black_box;
 use std::sync::{Arc, Barrier};
@@ -15,36 +15,38 @@ use crate::pictures::pictures;
 use crate::quality::{Quality, reference};
 use crate::report::{Outcome, Row};
 
-/// Pictures by turns, so that caches do not hold all of what runs again and again.
+/// Number of pictures that take turns, so that caches do not hold all of the data that is used again and again.
 pub const PICTURES: usize = 4;
-/// Between engines: threads of the one before, which wait for more work by running in circles, have given up by then.
+/// Pause between engines. By its end the threads of the engine before have given up waiting in a busy loop for more
+/// work.
 const REST: Duration = Duration::from_millis(15);
-/// An engine's turn begins with a picture that does not count, unless pictures take longer than this: its memory has
-/// then left the caches, which only many fast pictures would not show.
+/// Longest time of a picture for a warm-up: an engine's turn begins with a picture that does not count, unless
+/// pictures take longer. Another engine may have evicted its memory from the caches, which only many fast pictures
+/// would not show.
 const WARM: Duration = Duration::from_millis(100);
 
-/// What is measured at a time.
+/// The case that is measured.
 #[derive(Debug, Clone, Copy)]
 pub struct Case {
     /// The network.
     pub network: Architecture,
-    /// Of the pictures.
+    /// Size of the pictures.
     pub size: Size,
-    /// Threads that engines may use.
+    /// Number of threads that engines may use.
     pub threads: usize,
 }
 
-/// How threads are used.
+/// How an engine's threads are used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Spread {
-    /// Engines at once, each on pictures of its own.
+    /// Number of engines at once, each on pictures of its own.
     pub engines: usize,
-    /// Threads of an engine on a picture.
+    /// Number of threads of an engine on one picture.
     pub threads: usize,
 }
 
 impl Case {
-    /// The ways in which a kind can use the threads.
+    /// The ways in which an engine of this kind can use the threads.
     fn spreads(&self, kind: Kind) -> Vec<Spread> {
         let across = Spread { engines: self.threads, threads: 1 };
         let within = Spread { engines: 1, threads: self.threads };
@@ -52,18 +54,18 @@ impl Case {
     }
 }
 
-/// What one turn took.
+/// The times of one turn.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Turn {
-    /// From a picture of an engine to its next.
+    /// Time from one picture of an engine to its next, in ms.
     pub picture_ms: f64,
-    /// Processor time of all threads by picture.
+    /// CPU time of all threads for each picture, in ms.
     pub cpu_ms: f64,
-    /// Pictures of all engines by second.
+    /// Pictures of all engines together in a second.
     pub rate: f64,
 }
 
-/// An engine in one way of using threads.
+/// An engine in one way of using threads, with its turns.
 struct Entry {
     kind: Kind,
     spread: Spread,
@@ -71,7 +73,7 @@ struct Entry {
     turns: Vec<Turn>,
 }
 
-/// The built-in weights where there are some, else random ones.
+/// The built-in weights of a network where there are some, else random ones.
 pub fn weights(Network(network): Network) -> Result<Arc<Model>> {
     let trained = embedded_model()?;
     if trained.architecture() == network {
@@ -80,7 +82,7 @@ pub fn weights(Network(network): Network) -> Result<Arc<Model>> {
     Ok(Arc::new(Model::random(network, 1)?))
 }
 
-/// Measures all engines on a case.
+/// Measures all engines on a case, and returns a row for each.
 pub fn rows(case: &Case, model: &Arc<Model>, kinds: &[Kind], args: &Args) -> Result<Vec<Row>> {
     let pictures = pictures(case.size, PICTURES)?;
     let expected = reference(model, case.size, &pictures[0])?;
@@ -95,7 +97,7 @@ pub fn rows(case: &Case, model: &Arc<Model>, kinds: &[Kind], args: &Args) -> Res
     }
     let turn_time = Duration::from_millis(args.turn_ms);
     for round in 0..args.rounds.get() as usize {
-        // Another one begins each round.
+        // Another engine begins each round.
         for turn in 0..entries.len() {
             let count = entries.len();
             let Entry { workers, turns, .. } = &mut entries[(round + turn) % count];
@@ -108,7 +110,7 @@ pub fn rows(case: &Case, model: &Arc<Model>, kinds: &[Kind], args: &Args) -> Res
             }
         }
     }
-    // In single precision on the processor, in half precision on a GPU.
+    // Rates are compared in single precision on the CPU, in half precision on a GPU.
     let ours = [("f32", false), ("f16", true)].map(|beside| {
         let this = entries.iter().find(|Entry { kind, .. }| {
             kind.is_ours() && (kind.number(), kind.is_on_gpu()) == beside
@@ -126,7 +128,7 @@ pub fn rows(case: &Case, model: &Arc<Model>, kinds: &[Kind], args: &Args) -> Res
     Ok(entries.into_iter().map(row).collect())
 }
 
-/// Makes an engine and looks at what it computes.
+/// Makes an engine and checks what it computes.
 fn make(
     workshop: &mut Workshop,
     kind: Kind,
@@ -144,7 +146,7 @@ fn make(
     Ok((workers, worst.ok_or_else(|| anyhow!("no engine at all"))?))
 }
 
-/// Runs the engines at once for some time, a picture at least.
+/// Runs the engines at once for some time; each makes at least one picture.
 fn take_turn(
     workers: &mut [Box<dyn Worker>],
     pictures: &[Vec<u8>],
@@ -157,7 +159,7 @@ fn take_turn(
             black_box(residual);
         };
         let warm = if slow { Ok(()) } else { worker.infer(&pictures[first], &mut read) };
-        // Whatever happened, the others wait here.
+        // Whatever happened, the other threads wait here.
         start.wait();
         warm?;
         let (began, mut done) = (Instant::now(), 0);
@@ -190,13 +192,13 @@ fn take_turn(
     })
 }
 
-/// Processor time of all threads.
+/// CPU time of all threads of the process, in ms.
 fn process_ms() -> f64 {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     time.tv_sec as f64 * 1e3 + time.tv_nsec as f64 / 1e6
 }
 
-/// The value in the middle; not a number where there is none.
+/// The median of the values; NaN where there are none.
 pub fn median(values: impl IntoIterator<Item = f64>) -> f64 {
     let mut values: Vec<f64> = values.into_iter().collect();
     values.sort_by(f64::total_cmp);

@@ -9,12 +9,14 @@ use windlass_vp9::Decoder;
 
 use crate::args::Size;
 
+/// The stream as an IVF file.
 static STREAM: &[u8] = include_bytes!("../../../hybrid/vp9/tests/fixtures/realtime.ivf");
-/// Lengths of an IVF file's and a frame's header.
+/// Length of an IVF file's header, in bytes.
 const FILE_HEADER: usize = 32;
+/// Length of a frame's header in an IVF file, in bytes.
 const FRAME_HEADER: usize = 12;
 
-/// The luma of so many decoded pictures, none of which follows another one at once.
+/// The luma of `count` decoded pictures, of which no two follow each other directly.
 pub fn pictures(size: Size, count: usize) -> Result<Vec<Vec<u8>>> {
     let (mut decoder, mut rest) = (Decoder::new(), STREAM.get(FILE_HEADER..).unwrap_or_default());
     let mut pictures = Vec::new();
@@ -43,7 +45,7 @@ pub fn pictures(size: Size, count: usize) -> Result<Vec<Vec<u8>>> {
     Ok(pictures)
 }
 
-/// Where a place lies in a row of `len` that goes on mirrored.
+/// The index in a row of `len` samples that place `at` shows, where the row goes on mirrored.
 fn mirrored(at: usize, len: usize) -> usize {
     let at = at % (2 * len);
     if at < len { at } else { 2 * len - 1 - at }

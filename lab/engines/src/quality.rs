@@ -1,4 +1,4 @@
-//! How far an engine's residual is from that of plain code in single precision.
+//! Measures how far an engine's residual is from that of plain code in single precision.
 
 use std::sync::Arc;
 
@@ -9,12 +9,12 @@ use windlass_sr::{CpuEngine, Engine, Luma, Model, Residual, Simd};
 use crate::args::Size;
 use crate::engines::Worker;
 
-/// The distance of two residuals, in grey levels as a viewer sees them.
+/// How far two residuals differ, in grey levels as a viewer sees them.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Quality {
     /// Greatest difference of a sample, in grey levels.
     pub greatest: f32,
-    /// PSNR of one to the other; none where they are equal.
+    /// PSNR of one to the other in dB; `None` where they are equal.
     pub psnr_db: Option<f64>,
 }
 
@@ -23,12 +23,12 @@ pub fn reference(model: &Arc<Model>, size: Size, picture: &[u8]) -> Result<Vec<f
     let engine = CpuEngine::with_simd(model.clone(), Simd::Scalar);
     let mut out = Residual::default();
     let luma = Luma::packed(picture, size.width, size.height)?;
-    engine.context("every processor has plain code")?.infer(luma, &mut out)?;
+    engine.context("every CPU has plain code")?.infer(luma, &mut out)?;
     Ok(out.data)
 }
 
 impl Quality {
-    /// That of an engine on a picture whose residual is known.
+    /// How far an engine's residual of a picture is from the expected one.
     pub fn of(worker: &mut dyn Worker, picture: &[u8], expected: &[f32]) -> Result<Quality> {
         let mut got = Vec::new();
         worker.infer(picture, &mut |residual| got = residual.to_vec())?;

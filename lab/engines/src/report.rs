@@ -1,4 +1,4 @@
-//! The figures, as a table for people or as one JSON object.
+//! The report: a table for people, or one JSON object.
 
 use std::fmt::Write as _;
 
@@ -8,26 +8,26 @@ use crate::engines::Kind;
 use crate::measure::{Case, Spread, Turn, median};
 use crate::quality::Quality;
 
-/// An engine on a network at a size.
+/// An engine's row: on one network at one size.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Row {
     /// The network.
     pub network: String,
-    /// Of the pictures that go in.
+    /// Size of the pictures that go in.
     pub input: String,
-    /// Threads that engines may use.
+    /// Number of threads that engines may use.
     pub threads: usize,
     /// The engine.
     pub engine: &'static str,
-    /// Its type of number between the layers.
+    /// The type of number between the engine's layers.
     pub number: &'static str,
-    /// Whether it is Windlass's.
+    /// Whether the engine is Windlass's.
     pub ours: bool,
-    /// Whether it runs on a GPU: such rows are compared with each other alone.
+    /// Whether the engine runs on a GPU: such rows are compared with each other alone.
     on_gpu: bool,
-    /// Engines at once × threads of each on a picture.
+    /// How threads are used: engines at once × threads of each on a picture.
     pub spread: String,
-    /// What came of it.
+    /// The figures, or why there are none.
     #[serde(flatten)]
     pub outcome: Outcome,
 }
@@ -38,24 +38,25 @@ pub struct Row {
 pub enum Outcome {
     /// Medians of the rounds.
     Measured {
-        /// By the clock, for a picture of one engine.
+        /// Time for a picture of one engine by the clock, in ms.
         picture_ms: f64,
-        /// The same in the fastest round.
+        /// Time for a picture in the fastest round by the clock, in ms.
         min_ms: f64,
-        /// Processor time of all threads by picture.
+        /// CPU time of all threads for each picture, in ms.
         cpu_ms: f64,
-        /// Of all engines at once.
+        /// Pictures of all engines together in a second.
         pictures_per_second: f64,
-        /// The network's own operations by second, of all threads.
+        /// The network's own operations in a second, of all threads, in 10⁹.
         gflops: f64,
-        /// How many times as many pictures ours makes in single precision, of the same round; on a GPU, ours there.
+        /// Rate of Windlass's engine in single precision over this one's, in the same rounds. On a GPU: of Windlass's
+        /// engine there.
         ours_f32_faster: Option<f64>,
         /// How far the residual is from that of plain code.
         quality: Quality,
     },
     /// The engine could not be made, or gave up.
     Failed {
-        /// In its own words.
+        /// The error, in the engine's own words.
         reason: String,
     },
 }
@@ -85,7 +86,7 @@ impl Row {
 }
 
 impl Outcome {
-    /// Medians of an engine's turns, beside those of ours in the same rounds.
+    /// The medians of an engine's turns, beside those of Windlass's in the same rounds.
     pub fn measured(case: &Case, turns: &[Turn], ours: &[Turn], quality: Quality) -> Outcome {
         let pictures_per_second = median(turns.iter().map(|turn| turn.rate));
         let operations = 2e-9 * case.network.macs() as f64 * case.size.area() as f64;
@@ -102,35 +103,35 @@ impl Outcome {
     }
 }
 
-/// Ours beside the library that makes most pictures, of a case.
+/// Windlass's engine beside the library that makes the most pictures, in one case.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Verdict {
     /// The network, the size and the threads.
     pub case: String,
-    /// `f32`, or `any`: what each does best; `any on a GPU`.
+    /// The type of number: `f32`; `any`, where each does what is best for it; or `any on a GPU`.
     pub number: &'static str,
-    /// Our number.
+    /// The type of number of Windlass's engine.
     pub ours: String,
-    /// The library, its number and how it used the threads.
+    /// The library, its type of number and how it used the threads.
     pub library: String,
-    /// Our pictures over theirs.
+    /// Rate of Windlass's engine over the library's.
     pub ratio: f64,
 }
 
-/// Everything that one run found.
+/// All results of one run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Report {
-    /// The processor's own name.
+    /// The CPU's own name.
     pub cpu: String,
-    /// Threads that run at once.
+    /// Number of threads that the CPU runs at once.
     pub cpu_threads: usize,
-    /// Load averages when it began and when it ended, as the system gives them.
+    /// Load averages when the run began and when it ended, as the system gives them.
     pub load: [String; 2],
     /// How often the engines took turns.
     pub rounds: u32,
-    /// By network, size, threads and engine.
+    /// The rows, by network, size, threads and engine.
     pub rows: Vec<Row>,
-    /// Ours beside the best library.
+    /// Windlass's engine beside the best library, by case.
     pub verdicts: Vec<Verdict>,
 }
 
@@ -203,7 +204,8 @@ impl Report {
     }
 }
 
-/// Of every case, single precision against single precision and best against best, and best against best on a GPU.
+/// The verdicts of every case: single precision against single precision, best against best, and best against best on
+/// a GPU.
 fn verdicts(rows: &[Row]) -> Vec<Verdict> {
     let mut verdicts = Vec::new();
     let same =

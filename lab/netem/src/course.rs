@@ -1,17 +1,18 @@
-//! What a link is like, and when that changes.
+//! The conditions of a link, and when they change.
 
 use std::time::Duration;
 
-/// What one direction of a path is like at a time.
+/// The conditions of one direction of a path.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Conditions {
     /// What the bottleneck transmits, headers included, in bits per second; 0: nothing for now.
     pub rate_bps: u64,
-    /// How much of its own rate the queue before the bottleneck holds: what comes when it is full is lost.
+    /// Length of the queue before the bottleneck, in time at the bottleneck's rate. Datagrams that find it full are
+    /// lost.
     pub queue: Duration,
-    /// From the bottleneck to the receiver.
+    /// Time from the bottleneck to the receiver.
     pub delay: Duration,
-    /// By how much more than `delay` at most, evenly distributed; datagrams do not overtake each other.
+    /// Maximum time beyond `delay`, evenly distributed; datagrams do not overtake each other.
     pub jitter: Duration,
     /// Share of the datagrams that are lost beyond the bottleneck, 0 to 1.
     pub loss: f64,
@@ -34,7 +35,7 @@ impl Default for Conditions {
 }
 
 impl Conditions {
-    /// Bytes that the queue holds: at least a few full datagrams, as interfaces have.
+    /// Number of bytes that the queue holds: at least a few full datagrams, as interfaces have.
     pub fn queue_bytes(&self) -> u64 {
         let bytes = self.rate_bps as f64 / 8.0 * self.queue.as_secs_f64();
         (bytes as u64).max(6000)
@@ -44,9 +45,9 @@ impl Conditions {
 /// A link's conditions over time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Course {
-    /// When conditions begin, since the link began; in order, the first at zero.
+    /// The times since the link began at which conditions begin, in order, with the conditions. The first is zero.
     steps: Vec<(Duration, Conditions)>,
-    /// After which all begins anew.
+    /// The time after which the course begins anew; `None`: never.
     period: Option<Duration>,
 }
 
@@ -56,7 +57,7 @@ impl Course {
         Course { steps: vec![(Duration::ZERO, conditions)], period: None }
     }
 
-    /// `first`, and from each time on what is beside it.
+    /// A course that begins with `first`, and has each of `later` from its time on.
     pub fn changing(
         first: Conditions,
         later: impl IntoIterator<Item = (Duration, Conditions)>,
@@ -67,14 +68,14 @@ impl Course {
         Course { steps, period: None }
     }
 
-    /// This course, begun anew after each `period`.
+    /// A course that begins anew after each `period`.
     #[must_use]
     pub fn repeated(self, period: Duration) -> Course {
         Course { period: (!period.is_zero()).then_some(period), ..self }
     }
 
-    /// The first conditions for so long, and then the same course. (One that repeats itself does so from its beginning
-    /// on.)
+    /// A course that holds the first conditions for `by`, and then begins. One that repeats does so from this
+    /// beginning on.
     #[must_use]
     pub fn delayed(mut self, by: Duration) -> Course {
         if !by.is_zero() {
@@ -86,14 +87,14 @@ impl Course {
         self
     }
 
-    /// What it is like `since` the link's beginning.
+    /// The conditions at a time `since` the link's beginning.
     pub fn at(&self, since: Duration) -> Conditions {
         let (into, _) = self.place(since);
         let step = self.steps.partition_point(|(at, _)| *at <= into);
         self.steps[step.max(1) - 1].1
     }
 
-    /// When it changes next after `since`.
+    /// The next time after `since` at which the conditions change.
     pub fn next_change(&self, since: Duration) -> Option<Duration> {
         let (into, begun) = self.place(since);
         let step = self.steps.partition_point(|(at, _)| *at <= into);
@@ -105,7 +106,7 @@ impl Course {
         }
     }
 
-    /// When its rate changes by more than a tenth within `length`, with the rate from then on.
+    /// The times within `length` at which the rate changes by more than a tenth, with the rate from then on.
     pub fn rate_steps(&self, length: Duration) -> Vec<(Duration, u64)> {
         let (mut found, mut at) = (Vec::new(), Duration::ZERO);
         let mut rate = self.at(at).rate_bps;
@@ -119,7 +120,7 @@ impl Course {
         found
     }
 
-    /// What the bottleneck could have carried between two times, in bytes.
+    /// How many bytes the bottleneck could have carried between two times.
     pub fn capacity_bytes(&self, from: Duration, to: Duration) -> f64 {
         let (mut bytes, mut at) = (0.0, from);
         while at < to {

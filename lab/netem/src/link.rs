@@ -1,4 +1,4 @@
-//! One direction of a path.
+//! One direction of a path, as an emulated link.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -8,28 +8,28 @@ use rand::{Rng, SeedableRng};
 
 use crate::course::{Conditions, Course};
 
-/// IP and UDP headers of a datagram, which the rate carries too.
+/// Length of the IP and UDP headers of a datagram, in bytes, which the rate carries too.
 const HEADERS: u64 = 28;
 
 /// What became of a datagram that was put in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
-    /// It will arrive, or be lost beyond the bottleneck.
+    /// The datagram will arrive, or be lost beyond the bottleneck.
     Sent,
     /// The queue before the bottleneck was full.
     Overflowed,
 }
 
-/// What has happened so far.
+/// Counters of a link since it began.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LinkStats {
-    /// Datagrams put in.
+    /// Datagrams that were put in.
     pub sent: u64,
-    /// Of these, found the queue full.
+    /// Datagrams of `sent` that found the queue full.
     pub overflowed: u64,
-    /// Of these, lost beyond the bottleneck.
+    /// Datagrams of `sent` that were lost beyond the bottleneck.
     pub lost: u64,
-    /// Of these, taken out at the far end.
+    /// Datagrams of `sent` that were taken out at the far end.
     pub arrived: u64,
     /// Bytes that the bottleneck carried, headers included.
     pub carried_bytes: u64,
@@ -62,15 +62,16 @@ pub struct Link<T> {
     course: Course,
     began: Instant,
     dice: StdRng,
-    /// Before the bottleneck, with the bytes in all.
+    /// The datagrams before the bottleneck; `waiting_bytes` is the sum of their bytes.
     waiting: VecDeque<Waiting<T>>,
     waiting_bytes: u64,
-    /// When the bottleneck is through with what it sends now.
+    /// When the bottleneck is done with the datagram that it sends now.
     free: Instant,
-    /// Beyond it, in order, with their arrival, and how long each had waited for the bottleneck.
+    /// The datagrams beyond the bottleneck, in order: when each arrives, and how long it had waited for the
+    /// bottleneck.
     flying: VecDeque<(Instant, Duration, T)>,
     last_arrival: Instant,
-    /// Whether losses go on.
+    /// Whether a burst of losses goes on.
     losing: bool,
     stats: LinkStats,
 }
@@ -98,7 +99,7 @@ impl<T> Link<T> {
         self.stats.sent += 1;
         let bytes = bytes as u64 + HEADERS;
         let room = self.conditions(now).queue_bytes();
-        // While the rate is zero the queue keeps the size that it had.
+        // While the rate is zero the queue keeps its former size.
         if !self.waiting.is_empty() && self.waiting_bytes + bytes > room {
             self.stats.overflowed += 1;
             return Fate::Overflowed;
@@ -109,8 +110,8 @@ impl<T> Link<T> {
         Fate::Sent
     }
 
-    /// The next datagram that has arrived by `now`, with how long it had waited before the bottleneck was through with
-    /// it.
+    /// Takes the next datagram that has arrived by `now`, and how long it had waited until the bottleneck was done
+    /// with it.
     pub fn poll(&mut self, now: Instant) -> Option<(T, Duration)> {
         self.transmit(now);
         if self.flying.front()?.0 > now {
@@ -121,7 +122,7 @@ impl<T> Link<T> {
         Some((datagram, waited))
     }
 
-    /// When [`Link::poll`] has something new to look at.
+    /// When to call [`Link::poll`] next; `None` while the link is empty.
     pub fn timeout(&self) -> Option<Instant> {
         let arrival = self.flying.front().map(|f| f.0);
         let transmission = self.waiting.front().map(|_| {
@@ -138,27 +139,27 @@ impl<T> Link<T> {
         }
     }
 
-    /// What it is like now.
+    /// The conditions of the link at `now`.
     pub fn conditions(&self, now: Instant) -> Conditions {
         self.course.at(now.saturating_duration_since(self.began))
     }
 
-    /// What has happened so far.
+    /// The counters since the link began.
     pub fn stats(&self) -> LinkStats {
         self.stats
     }
 
-    /// Datagrams on their way.
+    /// Number of datagrams on their way.
     pub fn len(&self) -> usize {
         self.waiting.len() + self.flying.len()
     }
 
-    /// Whether nothing is on its way.
+    /// Whether no datagram is on its way.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Lets the bottleneck work until `now`.
+    /// Lets the bottleneck send until `now`.
     fn transmit(&mut self, now: Instant) {
         while let Some(first) = self.waiting.front() {
             let mut at = self.free.max(first.came);

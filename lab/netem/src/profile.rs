@@ -15,8 +15,9 @@ use thiserror::Error;
 
 use crate::course::{Conditions, Course};
 
+/// A duration from milliseconds.
 const MS: fn(u64) -> Duration = Duration::from_millis;
-/// How long a walking rate's course is before it begins anew.
+/// Length of a course whose rate walks, in seconds, before it begins anew.
 const WALK_S: u64 = 120;
 
 /// A named link.
@@ -36,17 +37,17 @@ pub enum Profile {
     StepUp,
     /// 2.5 Mbit/s, of which another takes 60 % for 3 of each 10 seconds.
     Bursty,
-    /// So many kbit/s all the time, 30 ms, and a queue of 400 ms; its name is `300k`.
+    /// A steady rate in kbit/s, 30 ms, and a queue of 400 ms; the name is the rate: `300k`.
     Steady(u32),
 }
 
-/// No link has this name.
+/// The error that no link has that name.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("`{0}` is no link; there are {names}, and rates in kbit/s (300k)", names = Profile::ALL.map(|p| p.to_string()).join(", "))]
 pub struct UnknownProfile(String);
 
 impl Profile {
-    /// All that have names of their own.
+    /// All profiles with names of their own.
     pub const ALL: [Profile; 7] = [
         Profile::ThreeG,
         Profile::Lte,
@@ -57,7 +58,7 @@ impl Profile {
         Profile::Bursty,
     ];
 
-    /// The way to the participant; of profiles that walk, the walk of this seed.
+    /// The course towards the participant. Where the rate walks, `seed` decides how.
     pub fn down(self, seed: u64) -> Course {
         let base = self.base();
         let rate = |rate_bps| Conditions { rate_bps, ..base };
@@ -76,8 +77,8 @@ impl Profile {
         }
     }
 
-    /// The way from the participant: the same delay, jitter and loss, and a quarter of the first rate, but 300 kbit/s
-    /// at least.
+    /// The course from the participant: the same delay, jitter and loss, and a quarter of the first rate, but at
+    /// least 300 kbit/s.
     pub fn up(self) -> Course {
         let base = self.base();
         Course::steady(Conditions { rate_bps: (base.rate_bps / 4).max(300_000), ..base })
@@ -105,7 +106,7 @@ impl Profile {
     }
 }
 
-/// Another rate each second: up to a quarter more or less than the last, within bounds.
+/// A course with another rate each second: up to a quarter more or less than the last, within bounds.
 fn walk(base: Conditions, least: u64, most: u64, seed: u64) -> Course {
     let mut dice = StdRng::seed_from_u64(seed);
     let mut rate = base.rate_bps;

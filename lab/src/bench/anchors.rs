@@ -4,7 +4,7 @@
 //! every 2160p frame by libvpx at 35.5 Mbit/s. The paper does not say which `-speed` it took; ours is given on the
 //! command line. There is no 2160p source: the clip's pictures and the detail of their anchors are
 //! [mirrored](super::mirror) to that size, not scaled. Decoding, inference and reading are left out on both sides. One
-//! thread, processor time, one run.
+//! thread, CPU time, one run.
 
 use std::fmt::Write as _;
 use std::num::NonZeroU32;
@@ -29,12 +29,15 @@ use crate::output::Output;
 use crate::page::Contents;
 use crate::progress::Progress;
 
+/// Size of the frames, in pixels: 2160p, as in NeuroScaler §8.2.
 const SIZE: (usize, usize) = (3840, 2160);
+/// Frames per second, as in NeuroScaler §8.2.
 const FPS: f64 = 60.0;
+/// Bitrate of the peer's stream in kbit/s, as in NeuroScaler §8.2.
 const KBPS: u32 = 35_500;
-/// Share of the frames that are anchors.
+/// Share of the frames that are anchors: 7.5 %, as in NeuroScaler §8.2.
 const FRACTION: f64 = 0.075;
-/// Coarse, between, and the paper's for this share of anchors.
+/// Qualities of the anchors: coarse, between, and the paper's for this share of anchors.
 const QUALITIES: [u8; 3] = [50, 75, 90];
 
 /// Code the anchors of 2160p60 video, and encode all its frames anew: bytes and processor time.
@@ -65,24 +68,24 @@ pub(super) struct AnchorsArgs {
     ffmpeg: Option<PathBuf>,
 }
 
-/// One way to code a clip: every frame by libvpx, or its anchors at a quality.
+/// One way to encode a clip: every frame by libvpx, or its anchors at a quality.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 struct Row {
     clip: String,
     codec: &'static str,
     /// libvpx's speed, or the quality of the anchors.
     setting: u8,
-    /// Frames or anchors coded.
+    /// Number of frames or anchors that were encoded.
     count: usize,
-    /// Mean bytes of each.
+    /// Mean length of a frame or anchor, in bytes.
     bytes: f64,
-    /// PSNR of the detail.
+    /// PSNR of the anchors' detail, in dB.
     psnr_y_db: Option<f64>,
-    /// Mean processor time to code one.
+    /// Mean CPU time to encode a frame or anchor, in ms.
     encode_ms: Option<f64>,
-    /// Mean processor time to decode one.
+    /// Mean CPU time to decode a frame or anchor, in ms.
     decode_ms: Option<f64>,
-    /// Processor time of encoding all frames over that of the anchors.
+    /// CPU time of encoding all frames over that of the anchors.
     x_reencode: Option<f64>,
 }
 
@@ -191,7 +194,7 @@ fn measure(name: &str, clip: &Clip, speed: u8, progress: &Progress) -> Result<Ve
     Ok(rows)
 }
 
-/// Mean square error in square grey levels.
+/// Mean square error of two details, in square grey levels.
 fn mse(a: &Detail, b: &Detail) -> f64 {
     let pairs = a.samples().iter().zip(b.samples());
     let sum: f64 = pairs.map(|(&a, &b)| f64::from(i32::from(a) - i32::from(b)).powi(2)).sum();

@@ -2,16 +2,16 @@
 
 use anyhow::{Context, Result, ensure};
 
-/// What a file holds.
+/// The contents of an IVF file.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Ivf {
-    /// Frames or superframes.
+    /// The chunks: frames or superframes.
     pub chunks: Vec<Vec<u8>>,
     /// Chunks per second by the file's clock.
     pub fps: f64,
 }
 
-/// Reads a file. The error says why it is none.
+/// Reads a file. The error says why it is not an IVF file of VP9.
 pub(crate) fn read(bytes: &[u8]) -> Result<Ivf> {
     ensure!(
         bytes.starts_with(b"DKIF") && bytes.get(8..12) == Some(b"VP90"),
@@ -38,7 +38,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Ivf> {
     Ok(Ivf { chunks, fps })
 }
 
-/// A file of chunks at `fps` frames per second.
+/// Writes an IVF file of chunks at `fps` frames per second.
 pub(crate) fn write(chunks: &[Vec<u8>], width: usize, height: usize, fps: u32) -> Vec<u8> {
     let mut out = b"DKIF\0\0\x20\0VP90".to_vec();
     out.extend((width as u16).to_le_bytes());

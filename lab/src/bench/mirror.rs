@@ -1,15 +1,15 @@
-//! Pictures larger than any clip: a clip's own, mirrored and repeated side by side, sharp as they are and without
-//! seams.
+//! Pictures larger than any clip: a clip's pictures, mirrored and repeated side by side. They stay as sharp as they
+//! are and have no seams.
 
 use windlass_hybrid::detail::Detail;
 use windlass_vp9::{Picture, Plane};
 
-/// Place `i` of a row of `n` samples that is repeated, every other time mirrored.
+/// The sample of a row of `n` samples at place `i`, where the row is repeated and every other copy mirrored.
 fn fold(i: usize, n: usize) -> usize {
     if (i / n).is_multiple_of(2) { i % n } else { n - 1 - i % n }
 }
 
-/// A plane of another size.
+/// A plane, mirrored and repeated to another size.
 pub(super) fn plane(source: &Plane, width: usize, height: usize) -> Plane {
     let mut samples = Vec::with_capacity(width * height);
     for y in 0..height {
@@ -19,7 +19,7 @@ pub(super) fn plane(source: &Plane, width: usize, height: usize) -> Plane {
     Plane::from_samples(width, height, samples).unwrap_or_default()
 }
 
-/// A picture of another size.
+/// A picture, mirrored and repeated to another size.
 pub(super) fn picture(source: &Picture, width: usize, height: usize) -> Picture {
     let (cw, ch) = (width.div_ceil(2), height.div_ceil(2));
     Picture {
@@ -29,7 +29,7 @@ pub(super) fn picture(source: &Picture, width: usize, height: usize) -> Picture 
     }
 }
 
-/// Detail of another size.
+/// Detail, mirrored and repeated to another size.
 pub(super) fn detail(source: &Detail, width: usize, height: usize) -> Detail {
     let mut out = Detail::zero(width, height);
     for y in 0..height {

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use anyhow::{Context, Result, ensure};
 use windlass_sr::{Architecture, Model, embedded_model, fused_m_model, fused_model};
 
-/// A network.
+/// A network's architecture, as the command line names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Network(pub Architecture);
 
-/// Width and height.
+/// Width and height of a picture, in samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Size(pub usize, pub usize);
 
@@ -22,7 +22,7 @@ pub(super) struct Weights {
     pub trained: bool,
 }
 
-/// The built-in weights where there are some, else random ones.
+/// A network's built-in weights where there are some, else random ones.
 pub(super) fn weights(network: Architecture) -> Result<Weights> {
     for model in [embedded_model()?, fused_model()?, fused_m_model()?] {
         if model.architecture() == network {

@@ -5,7 +5,7 @@ use windlass_sr::{Architecture, Input, Luma};
 
 use super::networks::Size;
 
-/// Different pictures, so that caches do not hold all of what runs again and again.
+/// Number of different pictures, so that caches do not hold all of the data that is used again and again.
 const PICTURES: usize = 8;
 
 /// Pictures of one size, with noise.
@@ -36,7 +36,7 @@ impl Pictures {
         }
     }
 
-    /// So many inputs, by turns.
+    /// `count` inputs, the pictures by turns.
     pub(super) fn inputs(&self, count: usize) -> Result<Vec<Input<'_>>> {
         let (Size(width, height), scale) = (self.size, self.network.scale);
         let input = |n: usize| {

@@ -14,20 +14,20 @@ use windlass_types::StreamId;
 use crate::eval::cpu_clock::thread_time;
 use crate::eval::stats::percentile;
 
-/// What a plan of so many clients takes.
+/// The time of a plan for a number of clients.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct PlanRow {
-    /// Clients that want the promise.
+    /// Number of clients that want the promise.
     pub clients: u32,
-    /// Clients that are served, in the mean.
+    /// Number of clients that are served, in the mean.
     pub served: f64,
-    /// Median processor time of a plan, in milliseconds.
+    /// Median CPU time of a plan, in milliseconds.
     pub plan_ms: f64,
-    /// 99th percentile of the processor time of a plan, in milliseconds.
+    /// 99th percentile of the CPU time of a plan, in milliseconds.
     pub p99_ms: f64,
 }
 
-/// Measures so many plans.
+/// Measures `plans` plans for `count` clients.
 pub(super) fn measure(count: NonZeroU32, plans: u32) -> PlanRow {
     let mut clients: Vec<Client> = (0..count.get()).map(client).collect();
     let devices = clients.len().div_ceil(40);
@@ -36,7 +36,7 @@ pub(super) fn measure(count: NonZeroU32, plans: u32) -> PlanRow {
     for plan in 0..plans + 25 {
         let now = 100.0 + EVERY * f64::from(plan);
         for (n, client) in (0u32..).zip(&mut clients) {
-            // Slowly up and down, each at a time of its own.
+            // Decay goes slowly up and down, for each client at a time of its own.
             let turn = f64::from(plan) / 40.0 + f64::from(n);
             client.decay = Decay::line(0.006 + 0.003 * turn.sin());
         }

@@ -1,7 +1,7 @@
 //! `windlass-lab bench schedule`: what choosing anchors costs, by the number of streams.
 //!
 //! Source: NeuroScaler §4.1 and §6.2 (100 streams a thread at 4.13 ms). In: streams that are all alike but for phase,
-//! sizes of frames drawn by a seed. Out: processor time of an interval, all of it: frames pushed, chosen, reported as
+//! sizes of frames drawn by a seed. Out: CPU time of an interval, all of it: frames pushed, chosen, reported as
 //! finished.
 
 use std::fmt::Write as _;
@@ -64,14 +64,14 @@ struct Report {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 struct Row {
     streams: u32,
-    /// Processor time of an interval: median, and the longest of a hundred.
+    /// Median CPU time of an interval, in ms; `p99_ms` is what one in a hundred exceeds.
     tick_ms: f64,
     p99_ms: f64,
-    /// The median by stream.
+    /// The median CPU time of an interval for each stream, in ns.
     ns_by_stream: f64,
-    /// Share of the interval that the scheduler's processor time takes.
+    /// Share of the interval that the scheduler's CPU time takes.
     share: f64,
-    /// Anchors chosen by interval.
+    /// Number of anchors that are chosen in an interval.
     chosen: f64,
 }
 
@@ -110,7 +110,7 @@ pub(super) fn run(args: &ScheduleArgs) -> Result<()> {
 fn measure(streams: u32, args: &ScheduleArgs) -> Row {
     let interval = Duration::from_millis(args.interval_ms.get().into());
     let network = |nanos| NetworkCost { scale: 2, per_pixel: Duration::from_nanos(nanos) };
-    // Devices for a third of what the fraction allows, so that the limits of both are met.
+    // There are devices for a third of what the fraction allows, so that both limits are met.
     let config = SchedulerConfig {
         interval,
         devices: (streams / 500).max(1),
@@ -199,7 +199,7 @@ impl Frames {
 }
 
 impl Report {
-    /// How long a tick takes by the number of streams.
+    /// The time of an interval by the number of streams.
     fn plots(&self) -> Vec<Plot> {
         let line =
             |of: fn(&Row) -> f64| self.rows.iter().map(move |r| (f64::from(r.streams), of(r)));

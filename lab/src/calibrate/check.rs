@@ -1,4 +1,4 @@
-//! What constants predict, held against load tests that none was fitted to.
+//! Holds what constants predict against load tests that none was fitted to.
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ use super::runs::{CHECKED, Run, Taken};
 use crate::interrupt;
 use crate::progress::Progress;
 
-/// How far a prediction may be off, in percent.
+/// Maximum difference of a good prediction, in percent.
 const NEAR: f64 = 20.0;
 
 #[derive(Debug, Serialize)]
@@ -20,7 +20,7 @@ struct Report<'a> {
     rows: Vec<Row>,
 }
 
-/// One figure of one run.
+/// One figure of one load test, predicted and measured.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 struct Row {
     run: String,
@@ -30,7 +30,7 @@ struct Row {
     off_percent: f64,
 }
 
-/// Plays the runs, and says how far they are off.
+/// Runs the load tests, and says how far the predictions are off.
 pub(super) fn run(constants: &Constants, seconds: u32, json: bool) -> Result<()> {
     let progress = Progress::new(CHECKED.len(), "load tests");
     let mut rows = Vec::new();

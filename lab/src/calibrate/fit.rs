@@ -1,4 +1,4 @@
-//! From load tests to constants: the slopes between them.
+//! Computes constants from load tests: the slopes between them.
 
 use anyhow::{Context, Result};
 use windlass_plan::{
@@ -8,10 +8,10 @@ use windlass_plan::{
 use super::frames::FrameCost;
 use super::runs::{Run, Taken};
 
-/// Rounds of the fit; three unknowns have settled long before.
+/// Number of rounds of the fit; three unknowns have settled long before.
 const ROUNDS: usize = 20_000;
 
-/// The constants that the runs follow from.
+/// Fits the constants to the measured load tests.
 pub(super) fn fit(
     machine: Machine,
     measured: String,
@@ -60,7 +60,7 @@ pub(super) fn fit(
     Ok(constants)
 }
 
-/// What is left of an enhanced run beyond forwarding, decoding and anchors is the layer's own.
+/// The cost of a layer: what remains of an enhanced run without forwarding, decoding and anchors.
 fn layer(known: &Constants, cost: &FrameCost, (run, t): &(Run, Taken)) -> Result<LayerCost> {
     let publishers = f64::from(run.publishers);
     let (width, height) = run.size();
@@ -86,8 +86,8 @@ fn layer(known: &Constants, cost: &FrameCost, (run, t): &(Run, Taken)) -> Result
     })
 }
 
-/// What is not negative and has the least squares of errors, in parts of the right side: a busy run counts no more than
-/// a quiet one. One unknown after the other, again and again.
+/// The non-negative solution of least squares, where errors count as parts of the right side: so a busy run counts no
+/// more than a quiet one. The unknowns are improved one after the other, again and again.
 fn least_squares<const N: usize>(equations: &[([f64; N], f64)]) -> [f64; N] {
     let mut found = [0.0; N];
     let scaled: Vec<([f64; N], f64)> = equations

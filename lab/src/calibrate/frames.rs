@@ -1,4 +1,4 @@
-//! Processor time of a low frame: decoding it, and following what viewers see.
+//! CPU time of a low frame: to decode it, and to follow what viewers see.
 
 use anyhow::{Context, Result};
 use windlass_enhancer::twin::Twin;
@@ -9,14 +9,14 @@ use crate::eval::cpu_clock::CpuClock;
 use crate::interrupt;
 use crate::loadtest;
 
-/// Seconds of the scene that are decoded, as load tests send it.
+/// Length of the scene that is decoded, in seconds. Load tests send the same scene.
 const SECONDS: f64 = 4.0;
-/// How often it is decoded: the first time is for caches.
+/// How often the scene is decoded: the first time only fills caches.
 const PASSES: usize = 3;
-/// Width of what viewers see over that of the layer.
+/// Width of what viewers see, over the layer's.
 const SCALE: usize = 2;
 
-/// Of a layer.
+/// The costs of a layer's frame.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct FrameCost {
     pub layer: &'static str,

@@ -5,12 +5,16 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use windlass_plan::{Content, Gain, Gains, Spread, Way};
 
+/// The command that made the figures.
 const COMMAND: &str = "windlass-lab eval d13@crop=720:405:0:300 s18 soft-d13 soft-s18 notebook@screen terminal@screen \
     --height 360 --seconds 3 --uplink 150 --delay-ms BUDGET --no-times --methods lanczos@0.3,no-anchors,hybrid,captured@regions";
+/// The day of the measurement.
 const MEASURED: &str = "2026-11-27";
+/// Latency budgets of anchors that were measured, in ms.
 const BUDGETS_MS: [u32; 3] = [100, 200, 500];
-/// What every way is compared with.
+/// The method that every way is compared with.
 const REFERENCE: &str = "lanczos@0.3";
+/// The ways to make a picture, with the methods of `eval` that measure them.
 const WAYS: [(Way, &str); 3] =
     [(Way::Filters, "no-anchors"), (Way::Anchors, "hybrid"), (Way::Stills, "captured@regions")];
 
@@ -26,14 +30,14 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// The figure of a clip by a method.
+/// A clip's figure `key` by a method.
 fn figure(report: &Value, clip: &str, method: &str, key: &str) -> Option<f64> {
     let rows = report["rows"].as_array()?;
     let row = rows.iter().find(|row| row["clip"] == clip && row["method"] == method)?;
     row[key].as_f64()
 }
 
-/// Of all clips; nothing where one has none.
+/// The spread of all clips' values; `None` where a clip has none.
 fn spread(values: impl Iterator<Item = Option<f64>>) -> Option<Spread> {
     let values: Vec<f64> = values.collect::<Option<_>>()?;
     let fold = |of: fn(f64, f64) -> f64| values.iter().copied().reduce(of);

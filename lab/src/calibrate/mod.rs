@@ -3,7 +3,7 @@
 //! Short load tests on a server of our own, of real clients ([`runs`]): few and many publishers, few and many viewers,
 //! two sizes, with enhancement and without, three budgets. Slopes between them are the costs ([`fit`](fit())). Beside
 //! them the product's decoder and twin ([`frames`]), and its networks as a server measures them at its start. All is
-//! processor time, so that what else runs disturbs it little. [`check`] plays load tests of other sizes and holds them
+//! CPU time, so that what else runs disturbs it little. [`check`] plays load tests of other sizes and holds them
 //! against what the constants predict.
 
 mod check;
@@ -87,7 +87,7 @@ pub(crate) fn run(args: &CalibrateArgs) -> Result<()> {
     Ok(())
 }
 
-/// Networks of the least scale, the cheapest first, as a server measures them when it starts.
+/// The networks of the smallest scale, the cheapest first, as a server measures them when it starts.
 fn networks() -> Result<Vec<NetworkCost>> {
     let measured = EnhancerConfig::default().calibrate().context("measuring the networks")?;
     let least = measured.iter().map(|network| network.scale).min();
@@ -103,13 +103,13 @@ fn networks() -> Result<Vec<NetworkCost>> {
     Ok(networks)
 }
 
-/// Of the last minute.
+/// The system's load average of the last minute.
 fn load_average() -> f64 {
     let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     text.split(' ').next().and_then(|first| first.parse().ok()).unwrap_or_default()
 }
 
-/// As 2026-11-27.
+/// The date of today, as 2026-11-27.
 fn today() -> String {
     let now = std::time::SystemTime::now();
     humantime::format_rfc3339_seconds(now)

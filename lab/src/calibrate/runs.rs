@@ -8,16 +8,16 @@ use clap::Parser;
 pub(super) use crate::loadtest::Taken;
 use crate::loadtest::{self, LoadtestArgs};
 
-/// What a load test sends, and who takes it.
+/// The publishers and viewers of a load test.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Run {
-    /// `q` or `h`.
+    /// The layer that is sent: `q` or `h`.
     pub layer: &'static str,
-    /// Publishers, each in a room of its own.
+    /// Number of publishers, each in a room of its own.
     pub publishers: u32,
-    /// Viewers in each room.
+    /// Number of viewers in each room.
     pub viewers: u32,
-    /// Budget of anchors in ms; without, there are none.
+    /// Latency budget of anchors in ms; `None`: there are none.
     pub budget_ms: Option<u32>,
 }
 
@@ -25,7 +25,7 @@ const fn run(layer: &'static str, publishers: u32, viewers: u32, budget_ms: Opti
     Run { layer, publishers, viewers, budget_ms }
 }
 
-/// What constants are fitted to.
+/// The load tests that constants are fitted to.
 pub(super) const FITTED: [Run; 8] = [
     run("q", 4, 1, None),
     run("q", 12, 1, None),
@@ -37,7 +37,7 @@ pub(super) const FITTED: [Run; 8] = [
     run("q", 8, 1, Some(500)),
 ];
 
-/// What they are held against: other numbers of publishers and viewers.
+/// The load tests that constants are checked with: other numbers of publishers and viewers.
 pub(super) const CHECKED: [Run; 2] = [run("q", 20, 2, Some(200)), run("h", 6, 3, Some(200))];
 
 impl fmt::Display for Run {
@@ -51,7 +51,7 @@ impl fmt::Display for Run {
     }
 }
 
-/// Options as `windlass-lab loadtest` takes them.
+/// The options of a load test, as `windlass-lab loadtest` takes them.
 #[derive(Parser)]
 struct Words {
     #[command(flatten)]
@@ -59,12 +59,12 @@ struct Words {
 }
 
 impl Run {
-    /// Width and height of its layer.
+    /// Width and height of the layer that is sent.
     pub(super) fn size(self) -> (u32, u32) {
         if self.layer == "q" { (320, 180) } else { (640, 360) }
     }
 
-    /// Plays it on a server of our own.
+    /// Runs the load test on a server of our own.
     pub(super) fn play(self, seconds: u32) -> Result<Taken> {
         let Run { layer, publishers, viewers, budget_ms } = self;
         let mut words: Vec<String> =

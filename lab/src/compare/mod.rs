@@ -48,6 +48,7 @@ pub(crate) enum CompareCommand {
     },
 }
 
+/// Text at the end of the command's long help.
 const EXAMPLES: &str = "\
 Examples:
   windlass-lab compare page faithful=crops/faithful natural=crops/natural --out blind

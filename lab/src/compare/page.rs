@@ -9,8 +9,9 @@ use anyhow::{Context, Result, bail, ensure};
 use rand::seq::SliceRandom;
 use serde::Serialize;
 
+/// The page's text, without its pairs.
 const PAGE: &str = include_str!("page.html");
-/// What browsers show.
+/// The kinds of file that browsers show, by their extension.
 const KINDS: [&str; 7] = ["png", "webp", "jpg", "jpeg", "avif", "mp4", "webm"];
 
 /// A folder of pictures or clips, and what it is called in the result.
@@ -33,21 +34,21 @@ impl FromStr for Set {
     }
 }
 
-/// What is shown once: a file as two sets have it.
+/// A pair that is shown once: a file as two sets have it.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 struct Pair {
     file: String,
     sides: [Side; 2],
 }
 
-/// One of the two: whose it is, and what the page shows for it.
+/// One side of a pair: its set, and the file that the page shows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 struct Side {
     set: String,
     source: String,
 }
 
-/// Writes the page and copies of the files; gives the number of pairs.
+/// Writes the page and copies of the files. Returns the number of pairs.
 pub(super) fn write(sets: &[Set], out: &Path) -> Result<usize> {
     for (index, set) in sets.iter().enumerate() {
         let twice = sets[..index].iter().any(|other| other.name == set.name);
@@ -106,13 +107,13 @@ fn files(set: &Set) -> Result<BTreeMap<String, PathBuf>> {
     Ok(found)
 }
 
-/// A file's kind, where browsers show it.
+/// The kind of a file that browsers show; `None` for other files.
 fn kind(path: &Path) -> Option<String> {
     let kind = path.extension()?.to_str()?.to_ascii_lowercase();
     KINDS.contains(&kind.as_str()).then_some(kind)
 }
 
-/// Each name with each two sets that have it.
+/// Each name, with every two sets that have it.
 fn paired(all: &[BTreeMap<String, PathBuf>]) -> Vec<(&str, usize, usize)> {
     let mut out = Vec::new();
     for (one, files) in all.iter().enumerate() {

@@ -1,7 +1,7 @@
-//! What the answers come to: how often one set was preferred to another, and between what bounds that share lies.
+//! Counts answers: how often one set was preferred to another, and the bounds of that share.
 //!
-//! Source: Clopper and Pearson, 1934 (exact binomial interval). Pairs that were called equal decide nothing. The bounds
-//! take answers for independent, which those of one person are only in part.
+//! Source: Clopper and Pearson, 1934 (exact binomial interval). Pairs that were called equal decide nothing. The
+//! bounds take answers for independent, which those of one person are only in part.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -10,15 +10,15 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 
-/// Chance that the bounds do not hold.
+/// Chance that the share is outside of its bounds.
 const ALPHA: f64 = 0.05;
-/// Halvings until a bound is found.
+/// Number of halvings until a bound is found.
 const HALVINGS: usize = 60;
 
-/// What the page saves.
+/// The answers that the page saves.
 #[derive(Debug, Deserialize)]
 pub(super) struct Saved {
-    /// When the page was opened: no two of these are equal.
+    /// When the page was opened, which is different for every opening.
     begun: String,
     answers: Vec<Answer>,
 }
@@ -38,25 +38,25 @@ enum Chose {
     Equal,
 }
 
-/// Two sets beside each other.
+/// Two sets beside each other, with the answers about them.
 #[derive(Debug, PartialEq, Serialize)]
 pub(super) struct Preference {
-    /// The sets by their names, the lesser first.
+    /// The names of the two sets, in alphabetical order.
     one: String,
     other: String,
     people: usize,
-    /// Answers for each of them, and for neither.
+    /// Number of answers for each set, and for neither.
     for_one: u64,
     for_other: u64,
     equal: u64,
-    /// Of the answers for either, the share for the other; `None` where there is none.
+    /// Share of the answers for the other set, of those for either. `None` where there is none.
     share_of_other: Option<f64>,
-    /// Where that share lies, with 95 % confidence.
+    /// The bounds of that share, with 95 % confidence.
     least_share: f64,
     most_share: f64,
 }
 
-/// Reads what people saved, and counts.
+/// Reads the saved answers, and counts them.
 pub(super) fn read(files: &[PathBuf]) -> Result<Vec<Preference>> {
     let saved = files.iter().map(|path| {
         let text =
@@ -112,7 +112,7 @@ fn preference(
     }
 }
 
-/// The exact bounds of a share of which `count` of `all` were found.
+/// The exact bounds of a share, of which `count` of `all` were found.
 fn bounds(count: u64, all: u64) -> (f64, f64) {
     // `at_most` falls as the share grows.
     let least =
@@ -121,7 +121,7 @@ fn bounds(count: u64, all: u64) -> (f64, f64) {
     (least, most)
 }
 
-/// From where on, between 0 and 1, it holds.
+/// The least number between 0 and 1 from which on `holds` is true.
 fn crossing(holds: impl Fn(f64) -> bool) -> f64 {
     let (mut low, mut high) = (0.0, 1.0);
     for _ in 0..HALVINGS {
@@ -131,7 +131,7 @@ fn crossing(holds: impl Fn(f64) -> bool) -> f64 {
     high
 }
 
-/// How likely at most `count` of `all` are, each with this chance, which is neither 0 nor 1.
+/// How likely at most `count` of `all` are, where each has the same chance, which is neither 0 nor 1.
 fn at_most(count: u64, all: u64, chance: f64) -> f64 {
     let odds = (chance / (1.0 - chance)).ln();
     let mut log = all as f64 * (1.0 - chance).ln();
@@ -143,7 +143,7 @@ fn at_most(count: u64, all: u64, chance: f64) -> f64 {
     sum
 }
 
-/// The counts as Markdown, and a sentence for each two sets.
+/// The counts as Markdown, with a sentence for each two sets.
 pub(super) fn table(found: &[Preference]) -> String {
     let mut out = String::from(
         "| sets | people | for the first | for the second | equal | share of the second (95 % bounds) |\n\

@@ -1,11 +1,11 @@
-//! `windlass-lab eval --adapt`: what a network gains that learns its last layer from the call itself.
+//! `windlass-lab eval --adapt`: the gain of a network that learns its last layer from the call itself.
 //!
-//! Source: NeuroScaler §2 and LiveNAS; [`LastLayer`]. The first seconds of a clip are the call so far: one picture a
-//! second of them has an HR picture, the camera's own or as the full layer has it (what a server that decodes `f`
-//! knows). The pictures after are measured, each through the network alone, without anchors: by Lanczos, by the generic
-//! network and by what it has become. The same frames for all seconds, so that rows compare. Once a second what was
-//! learned is tried on a picture of which the server knows the truth, and given up for good where it does not help any
-//! more.
+//! Source: NeuroScaler §2 and LiveNAS; [`LastLayer`]. The first seconds of a clip are the call so far. One picture a
+//! second of them has an HR picture: the camera's own, or the full layer's, which a server that decodes `f` knows.
+//! The pictures after are measured, each through the network alone, without anchors: by Lanczos, by the generic
+//! network and by the one that has learned. The measured frames are the same for all seconds, so that rows compare.
+//! Once a second the learned weights are tried on a picture of which the server knows the truth. They are given up
+//! for good where they do not help any more.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -31,12 +31,12 @@ use crate::interrupt;
 use crate::page::Contents;
 use crate::progress::Progress;
 
-/// Frames between the last learned frame and the first measured frame.
+/// Number of frames between the last learned frame and the first measured frame.
 const GAP: usize = 10;
 /// Every `EVERY`th frame after the gap is measured.
 const EVERY: usize = 5;
 
-/// All that was measured.
+/// All results of one run.
 #[derive(Debug, Clone, Serialize)]
 struct Report {
     command: &'static str,
@@ -49,21 +49,21 @@ struct Report {
 struct Row {
     clip: String,
     uplink_kbps: u32,
-    /// `camera`, or `f` and its bit rate.
+    /// The source of the pictures: `camera`, or `f` and its bitrate.
     from: String,
     seconds: f64,
-    /// Pictures that were learned from.
+    /// Number of pictures that were learned from.
     pictures: usize,
-    /// PSNR-Y in dB, mean over the frames measured.
+    /// PSNR of luma in dB by Lanczos: the mean over the measured frames.
     lanczos_db: f64,
     generic_db: f64,
     adapted_db: f64,
     gain_db: f64,
-    /// What was expected, by what was held back; none: the generic weights were kept.
+    /// Gain in dB on examples that were held back from learning; none: the generic weights were kept.
     held_back_db: Option<f64>,
-    /// Seconds after which it was given up, if it was.
+    /// Seconds after which learning was given up, if it was.
     given_up_s: Option<f64>,
-    /// Processor time of all learning so far, in seconds; left out with `--no-times`.
+    /// CPU time of all learning so far, in seconds; left out with `--no-times`.
     cpu_s: Option<f64>,
     frames: usize,
 }
@@ -135,7 +135,7 @@ fn luma(plane: &Plane) -> Result<Luma<'_>> {
     Ok(Luma::new(plane.samples(), plane.width(), plane.height(), plane.stride())?)
 }
 
-/// The network after each of the asked seconds.
+/// The network after each of the seconds that were asked for.
 fn learn(
     args: &EvalArgs,
     clip: &Clip,
@@ -188,11 +188,11 @@ fn learn(
     Ok(networks)
 }
 
-/// The clip that trained networks are measured on.
+/// The clip that trained networks are measured on, and its low layer.
 struct Known<'a> {
     clip: &'a Clip,
     low: &'a Coded,
-    /// The full layer that the server decodes; none: the camera's own pictures.
+    /// The full layer that the server decodes; `None`: the camera's own pictures.
     from: Option<&'a Coded>,
     model: &'a Arc<Model>,
     scale: Scale,

@@ -1,7 +1,7 @@
-//! Anchors for a coded low layer, made as the server makes them, with the delay they would have.
+//! Anchors for an encoded low layer, made as the server makes them, with the delay they would have.
 //!
 //! Source: NeuroScaler §5. The chosen frames ([`select`](super::select)) get detail, by
-//! super-resolution or, as the publisher would give it, from the original; it is coded
+//! super-resolution or, as the publisher would give it, from the original; it is encoded
 //! ([`coding`]), cut into messages and put together again as a browser does it.
 //! Every message byte counts, lost ones too.
 
@@ -30,49 +30,49 @@ use super::scale::Scale;
 use super::sr::Upscaler;
 use crate::interrupt;
 
-/// The stream that all messages are of.
+/// The stream id of all messages.
 pub(super) const STREAM: u32 = 1;
 
-/// An anchor as the browser has it after reassembly.
+/// An anchor as the browser has it after reassembly, with its time.
 #[derive(Debug, Clone)]
 pub(crate) struct TimedAnchor {
-    /// The frame it belongs to.
+    /// The number of the anchor's frame.
     pub frame: usize,
-    /// When it can be used, from the first frame's arrival.
+    /// When the anchor can be used, counted from the first frame's arrival.
     pub ready_at: Duration,
-    /// What the decoder takes.
+    /// The anchor as the decoder takes it.
     pub anchor: ReassembledAnchor,
 }
 
 /// All anchors of a clip under one setting.
 #[derive(Debug, Default)]
 pub(crate) struct AnchorTrack {
-    /// In the order of their frames, which is that of becoming ready.
+    /// The anchors in the order of their frames, in which they also become ready.
     pub anchors: Vec<TimedAnchor>,
-    /// Anchors that were made and lost in transit.
+    /// Number of anchors that were made and lost in transit.
     pub lost: usize,
-    /// Bytes of all messages.
+    /// Length of all messages, in bytes.
     pub bytes: usize,
-    /// Bit rate of all messages, kbit/s.
+    /// Bitrate of all messages, in kbit/s.
     pub kbps: f64,
     /// Low samples that went through the network, as a share of all of the clip.
     pub sr_share: f64,
-    /// Mean processor time of one super-resolution in milliseconds.
+    /// Mean CPU time of one super-resolution, in milliseconds.
     pub infer_ms: Option<f64>,
-    /// Mean processor time to code one in milliseconds.
+    /// Mean CPU time to encode one anchor, in milliseconds.
     pub encode_ms: Option<f64>,
 }
 
-/// The settings by which anchors are chosen, made, coded and lost.
+/// The settings by which anchors are chosen, made, encoded and lost.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct AnchorSettings {
     /// Share of frames that become anchors, 0 to 1.
     pub fraction: f64,
-    /// Quality or size of the coded anchors.
+    /// Quality or size of the encoded anchors.
     pub target: Target,
-    /// Which tiles are sent; whole frames when `None`.
+    /// The settings by which tiles are chosen; `None`: whole frames are sent.
     pub tiles: Option<TileConfig>,
-    /// Whether only the detail that the decoder's built-in filters do not predict is coded; the papers code all.
+    /// Whether only the detail that the decoder's built-in filters do not predict is encoded; the papers encode all.
     pub beyond_prior: bool,
     /// Whether the detail comes from the original or from super-resolution.
     pub source: AnchorSource,
@@ -84,7 +84,7 @@ pub(crate) struct AnchorSettings {
     pub seed: u64,
 }
 
-/// When frame `n` arrives and is shown.
+/// When frame `n` arrives and is shown, counted from the first frame.
 pub(super) fn shown_at(n: usize, fps: f64) -> Duration {
     Duration::from_secs_f64(n as f64 / fps)
 }
@@ -95,7 +95,7 @@ pub(super) fn rtp_timestamp(n: usize, fps: f64) -> u32 {
 }
 
 impl AnchorTrack {
-    /// Both tracks' anchors, in the order of becoming ready.
+    /// The anchors of both tracks, in the order in which they become ready.
     #[must_use]
     pub(crate) fn with(self, other: AnchorTrack) -> AnchorTrack {
         let mut anchors = [self.anchors, other.anchors].concat();

@@ -1,38 +1,38 @@
-//! Bjøntegaard's measures: how much bit rate a method saves at equal quality, and how much better
-//! it is at equal bit rate.
+//! Bjøntegaard's measures: how much bitrate a method saves at equal quality, and how much better
+//! it is at equal bitrate.
 //!
 //! Source: Bjøntegaard, VCEG-M33, with monotone piecewise cubics (Fritsch and Carlson's, as in
 //! PCHIP) instead of one polynomial, so that curves with bends do not overshoot. Rates count by
-//! their logarithm. In: points of bit rate and quality. Out: percent (negative: saved), or quality
+//! their logarithm. In: points of bitrate and quality. Out: percent (negative: saved), or quality
 //! in the metric's own unit (positive: better), over the range that both curves have.
 
 use serde::Serialize;
 
-/// A bit rate and what it gives.
+/// A bitrate and the quality at it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Point {
-    /// Bit rate in kbit/s.
+    /// Bitrate, in kbit/s.
     pub kbps: f64,
-    /// Quality: more is better.
+    /// Quality in the metric's unit: more is better.
     pub quality: f64,
 }
 
 /// A method against the reference by one metric.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Difference {
-    /// File name of the clip, or `mean`.
+    /// The clip's file name, or `mean`.
     pub clip: String,
     /// The method.
     pub method: String,
-    /// How its anchors were made; `best` for the best of all at each rate, empty without anchors.
+    /// How the method's anchors were made; `best` for the best of all at each rate, empty without anchors.
     pub anchors: String,
     /// The row's key that was compared.
     pub metric: &'static str,
-    /// The method that it is compared with.
+    /// The method that this one is compared with.
     pub reference: String,
-    /// Mean difference of bit rate at equal quality; `None` where no quality is reached by both.
+    /// Mean difference of bitrate at equal quality in percent; `None` where no quality is reached by both.
     pub bd_rate_percent: Option<f64>,
-    /// Mean difference of quality at equal bit rate; `None` where no rate is had by both.
+    /// Mean difference of quality at equal bitrate; `None` where no rate is had by both.
     pub bd_quality: Option<f64>,
 }
 
@@ -49,9 +49,9 @@ pub(super) fn front(points: &[Point]) -> Vec<Point> {
     front
 }
 
-/// The points of the front that no mixture of two others beats (the upper hull over the logarithm of
-/// the rate): what one gets who may choose among several ways. On the front of a few points each,
-/// one that costs much and gives little would drag a curve down that is better without it.
+/// The points of the front that no mixture of two others beats: the upper hull over the logarithm of the rate. It is
+/// what one gets who may choose among several ways. On fronts of a few points, one point that costs much and gives
+/// little would lower a curve that is better without it.
 pub(super) fn hull(points: &[Point]) -> Vec<Point> {
     let mut hull: Vec<Point> = Vec::new();
     for point in front(points) {
@@ -67,8 +67,8 @@ pub(super) fn hull(points: &[Point]) -> Vec<Point> {
     hull
 }
 
-/// Mean difference in bit rate of `test` to `reference` in percent; `None` where their qualities
-/// do not overlap. At least two points each that no other one beats; four or more are the custom.
+/// Mean difference in bitrate of `test` to `reference`, in percent; `None` where their qualities do not overlap. Each
+/// needs at least two points that no other one beats; four or more are usual.
 pub(super) fn bd_rate(reference: &[Point], test: &[Point]) -> Option<f64> {
     let inverse = |points| Curve::new(front(points).iter().map(|p| (p.quality, p.kbps.log10())));
     let difference = mean_difference(&inverse(reference)?, &inverse(test)?)?;
@@ -87,7 +87,7 @@ fn mean_difference(reference: &Curve, test: &Curve) -> Option<f64> {
     (high > low).then(|| (test.integral(low, high) - reference.integral(low, high)) / (high - low))
 }
 
-/// A monotone piecewise cubic through points of rising x.
+/// A monotone piecewise cubic through points with rising x.
 struct Curve {
     x: Vec<f64>,
     y: Vec<f64>,
@@ -113,7 +113,7 @@ impl Curve {
         self.x[self.x.len() - 1]
     }
 
-    /// The value in the span from point `i` to the next.
+    /// The value at `x` in the span from point `i` to the next.
     fn at(&self, i: usize, x: f64) -> f64 {
         let h = self.x[i + 1] - self.x[i];
         let t = (x - self.x[i]) / h;

@@ -19,25 +19,25 @@ use super::frames::{FrameStore, FrameWriter, Size};
 use super::scale::Scale;
 use crate::interrupt;
 
-/// What to take from a clip.
+/// The part of a clip that is read.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Wanted {
-    /// Part of the picture; all of it when `None`.
+    /// The part of the picture; `None`: all of it.
     pub crop: Option<Crop>,
-    /// Most lines of a picture.
+    /// Maximum number of lines of a picture.
     pub height: u32,
-    /// Seconds from the start; all when `None`.
+    /// Number of seconds from the start; `None`: all.
     pub seconds: Option<f64>,
-    /// Frame rate to assume.
+    /// The frame rate to assume.
     pub fps: Fps,
-    /// What the low layer will be scaled down by.
+    /// The factor by which the low layer will be scaled down.
     pub scale: Scale,
 }
 
-/// The original pictures.
+/// The original pictures of a clip.
 #[derive(Debug)]
 pub(crate) struct Clip {
-    /// Pictures in HR; both sides are multiples of twice the scale.
+    /// The pictures at HR size; both sides are multiples of twice the scale.
     pub frames: FrameStore,
     /// Frames per second.
     pub fps: f64,
@@ -78,7 +78,8 @@ pub(crate) fn read(ffmpeg: &Path, path: &Path, wanted: &Wanted) -> Result<Clip> 
     Ok(Clip { frames, fps })
 }
 
-/// The filters that crop and scale down, to multiples of twice the scale: the low layer's chroma is that much smaller.
+/// The filters that crop and scale down, to multiples of twice the scale: the low layer's chroma is that much
+/// smaller.
 fn filter(full: Size, wanted: &Wanted) -> Result<String> {
     let mut chain = String::new();
     let mut size = full;
@@ -129,7 +130,8 @@ impl Y4m {
         let (Some(stdout), Some(mut stderr)) = (child.stdout.take(), child.stderr.take()) else {
             bail!("ffmpeg started without its pipes");
         };
-        // Read beside the video, or a talkative ffmpeg would wait for us while we wait for it.
+        // Messages are read beside the video. Otherwise ffmpeg could wait until they are read, while we wait for
+        // video.
         let messages = std::thread::spawn(move || {
             let mut text = Vec::new();
             // What was read before an error is still worth showing.
@@ -166,9 +168,9 @@ impl Y4m {
             .context("ffmpeg's video stream is damaged")
     }
 
-    /// Waits for the end; an error of ffmpeg's is ours.
+    /// Waits for ffmpeg's end, and fails if ffmpeg does.
     fn finish(mut self, path: &Path) -> Result<()> {
-        // Whatever is left (the probe leaves a frame) must be taken, or ffmpeg would call it an error.
+        // The remaining bytes (the probe leaves a frame) must be read, or ffmpeg would call it an error.
         std::io::copy(&mut self.pipe, &mut std::io::sink()).context("reading video from ffmpeg")?;
         let status = self.child.wait().context("waiting for ffmpeg")?;
         ensure!(
@@ -187,7 +189,7 @@ fn last_line(messages: JoinHandle<String>) -> String {
     line.unwrap_or("it gave no reason").trim().to_owned()
 }
 
-/// Size and rate from `YUV4MPEG2 W640 H360 F30:1 …`.
+/// Reads size and rate from `YUV4MPEG2 W640 H360 F30:1 …`.
 fn parse_header(line: &str) -> Option<(Size, f64)> {
     let mut words = line.trim_end().split(' ');
     if words.next() != Some("YUV4MPEG2") {

@@ -1,4 +1,4 @@
-//! One clip at one uplink bit rate: every method on the same low layer, with every setting of anchors.
+//! Runs every method on one clip at one uplink bitrate: on the same low layer, with every setting of anchors.
 
 use std::path::Path;
 
@@ -37,17 +37,17 @@ pub(super) struct RunSettings<'a> {
     pub anchors: Vec<AnchorSettings>,
     /// The settings of captured anchors.
     pub captured: CapturedSettings,
-    /// `nemo` chooses among every `nemo_step`th frame.
+    /// Step of the frames that `nemo` chooses among: 1 in `nemo_step`.
     pub nemo_step: usize,
-    /// An ffmpeg with libvmaf.
+    /// The path of an ffmpeg with libvmaf, if there is one.
     pub vmaf: Option<&'a Path>,
-    /// Whether rows contain processor times.
+    /// Whether rows contain CPU times.
     pub times: bool,
-    /// What is told of every row, where somebody wants to know.
+    /// The progress that every row is reported to, if there is one.
     pub progress: Option<&'a Progress>,
 }
 
-/// One clip at one uplink bit rate: its coded layers, on which every method is run.
+/// One clip at one uplink bitrate: its encoded layers, on which every method is run.
 pub(super) struct ClipRun<'a> {
     settings: &'a RunSettings<'a>,
     name: String,
@@ -55,17 +55,17 @@ pub(super) struct ClipRun<'a> {
     uplink_kbps: u32,
     screen: bool,
     low: Coded,
-    /// The low layer at the bit rate that stills leave of the uplink.
+    /// The low layer at the bitrate that stills leave of the uplink.
     lean: Option<Coded>,
-    /// The full layer and its bit rate in kbit/s.
+    /// The full layer, and its bitrate in kbit/s.
     full: Option<(Clip, f64)>,
     bicubic_db: Vec<f64>,
     lanczos_db: Vec<f64>,
-    /// True gains by the target that they were measured with.
+    /// True gains of anchors, by the target that they were measured with.
     gains: Vec<(Target, Gains)>,
 }
 
-/// The HR pictures of one method that are shown beside the original.
+/// Pictures of one method that are shown beside the original.
 pub(super) struct KeptPictures {
     /// The method that made them.
     pub method: Method,
@@ -78,9 +78,9 @@ struct MethodResult {
     scores: Scores,
     kept: Vec<Picture>,
     cost: Cost,
-    /// The reconstruction, where the method has one.
+    /// The result of the reconstruction, where the method has one.
     played: Option<Played>,
-    /// The stream that was shown, where it is not the low layer.
+    /// The stream that was shown, if it is not the low layer.
     video: Option<Coded>,
 }
 
@@ -89,31 +89,31 @@ struct MethodResult {
 struct MethodAnchors {
     /// Anchors of tiles on the frames that the product's scheduler chooses.
     scheduled: AnchorTrack,
-    /// Bit rate in kbit/s of the anchors that the publisher sends, by source.
+    /// Bitrate of the anchors that the publisher sends in kbit/s, by source.
     sent_kbps: Vec<(Source, f64)>,
     /// Anchors of whole frames on the scheduled frames.
     whole: Option<AnchorTrack>,
-    /// Anchors of whole frames on the scheduled frames, with all detail coded as the papers do.
+    /// Anchors of whole frames on the scheduled frames, with all detail encoded as in the papers.
     papers: Option<AnchorTrack>,
     /// The anchors of methods that choose other frames.
     other: Vec<(Method, AnchorTrack)>,
 }
 
 impl RunSettings<'_> {
-    /// The methods that run with the setting of anchors of this number: those without anchors once.
+    /// The methods that run with the setting of anchors with this number. Methods without anchors run once.
     fn methods_with(&self, number: usize) -> Vec<Method> {
         let wanted = |method: &&Method| number == 0 || method.has_enhanced();
         self.methods.iter().filter(wanted).copied().collect()
     }
 
-    /// Rows of one clip at one uplink.
+    /// Number of rows of one clip at one uplink.
     pub(super) fn rows(&self) -> usize {
         (0..self.anchors.len()).map(|number| self.methods_with(number).len()).sum()
     }
 }
 
 impl<'a> ClipRun<'a> {
-    /// Encodes the low layer.
+    /// Encodes the low layer of a clip.
     pub(super) fn new(
         settings: &'a RunSettings<'a>,
         name: &str,
@@ -247,7 +247,7 @@ impl<'a> ClipRun<'a> {
         methods: &[Method],
         upscaler: &mut Upscaler,
     ) -> Result<MethodAnchors> {
-        // `direct` has the bits of the anchors, if not the anchors.
+        // The method `direct` needs the size of the anchors, though not the anchors.
         let chosen = if methods.iter().any(|m| m.has_enhanced() || *m == Method::Direct) {
             select::scheduled(&self.low, self.clip.fps, anchor_settings.fraction)
         } else {
@@ -372,7 +372,7 @@ impl<'a> ClipRun<'a> {
         Ok(&self.gains[at].1)
     }
 
-    /// The true gain of every frame's anchor under the first setting of anchors, beside what is known of the frame.
+    /// The true gain of every frame's anchor under the first setting of anchors, beside the frame's features.
     pub(super) fn frame_worths(&mut self, upscaler: &mut Upscaler) -> Result<Vec<FrameWorth>> {
         let anchor_settings = *self.settings.anchors.first().context("no method has anchors")?;
         self.gains(&anchor_settings, upscaler)?;
@@ -443,7 +443,7 @@ impl<'a> ClipRun<'a> {
         Ok(MethodResult { scores, kept, cost, played, video })
     }
 
-    /// The processor time of reconstruction without decoding.
+    /// CPU time of the reconstruction without decoding.
     fn rebuilt(&self, played: &Played) -> Cost {
         let reconstruct_ms = (played.whole_ms - self.low.decode_ms).max(0.0);
         Cost { reconstruct_ms, infer_ms: None }
@@ -506,7 +506,7 @@ impl<'a> ClipRun<'a> {
 }
 
 impl MethodAnchors {
-    /// The anchors of a method with anchors.
+    /// The anchors of a method that has anchors.
     fn of(&self, method: Method) -> &AnchorTrack {
         let own = self.other.iter().find(|(of, _)| *of == method);
         let whole = match method {

@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use super::frame_worth::FrameWorth;
 use super::low_layer::Coded;
 
-/// Times, sizes and tiers; gains where they were measured.
+/// The trace of a low layer: times, sizes and tiers, and gains where they were measured.
 pub(super) fn of(low: &Coded, fps: f64, frame_worths: &[FrameWorth]) -> Result<Trace> {
     let frames = low.frames.iter().enumerate().map(|(n, frame)| TraceFrame {
         at: Duration::from_secs_f64(n as f64 / fps),

@@ -1,4 +1,4 @@
-//! How the detail of an anchor is coded: the one place of `eval` that knows the codec.
+//! Encodes the detail of an anchor: the one place of `eval` that knows the codec.
 
 use std::fmt;
 
@@ -9,12 +9,12 @@ use windlass_hybrid::detail::Detail;
 use windlass_types::message::ReassembledAnchor;
 use windlass_types::tiles::TileMap;
 
-/// What the code of an anchor is held to.
+/// The target that an anchor's code must meet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Target {
     /// A quality from 1 to 100.
     Quality(u8),
-    /// At most so many bytes for each anchor, and as near to that as the codec comes.
+    /// A maximum number of bytes for each anchor, filled as far as the codec can.
     Budget(usize),
 }
 
@@ -27,8 +27,8 @@ impl fmt::Display for Target {
     }
 }
 
-/// The payload of an anchor of some tiles, of pictures `scale` times as large as the low layer, and whether it is
-/// tiled; with a budget that nothing fits, it is coded as coarsely as can be.
+/// Encodes the payload of an anchor of some tiles, of pictures `scale` times as large as the low layer. Returns it,
+/// and whether it begins with a tile map. If nothing fits a budget, the anchor is encoded as coarsely as possible.
 pub(super) fn code(
     target: Target,
     scale: usize,
@@ -51,7 +51,7 @@ pub(super) fn code(
     Ok(payload::pack(tiles, coded.context("coding an anchor")?))
 }
 
-/// The detail that an anchor carries.
+/// Decodes the detail that an anchor carries.
 pub(super) fn decode(anchor: &ReassembledAnchor, scale: usize) -> Result<Detail> {
     ensure!(!anchor.header.tiled, "an anchor of tiles is not a whole picture");
     let (detail, _) = payload::decode(anchor, scale).context("decoding an anchor of our own")?;

@@ -1,10 +1,10 @@
-//! Processor time of the calling thread: what a stage costs, whatever else the machine does.
+//! CPU time of the calling thread: the cost of a stage, whatever else the machine does.
 
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// Sums up the processor time of repeated work.
+/// Sums up the CPU time of repeated work.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct CpuClock {
     total: Duration,
@@ -12,7 +12,7 @@ pub(crate) struct CpuClock {
 }
 
 impl CpuClock {
-    /// Runs `work` and counts its time.
+    /// Runs `work` and counts its CPU time.
     pub(crate) fn measure<T>(&mut self, work: impl FnOnce() -> T) -> T {
         let start = thread_time();
         let result = work();
@@ -21,7 +21,7 @@ impl CpuClock {
         result
     }
 
-    /// Mean time of `count` units of work in milliseconds; `None` when there were none.
+    /// Mean time for each of `count` units of work, in milliseconds; `None` when there were none.
     pub(crate) fn mean_ms(&self, count: usize) -> Option<f64> {
         (count > 0 && self.runs > 0).then(|| self.total.as_secs_f64() * 1000.0 / count as f64)
     }
@@ -32,7 +32,7 @@ impl CpuClock {
     }
 }
 
-/// Processor time of the calling thread so far.
+/// CPU time of the calling thread so far.
 pub(crate) fn thread_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)

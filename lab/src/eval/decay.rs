@@ -1,37 +1,37 @@
 //! Decay: quality by distance from the last anchor.
 //!
-//! In: for every frame its quality and how many frames ago the frame lay whose anchor its picture
-//! rests on (`None` before the first). Out: means by distance, in buckets that double.
+//! In, for every frame: its quality, and its distance in frames from the frame whose anchor its picture rests on
+//! (`None` before the first). Out: means by distance, in buckets that double.
 
 use serde::Serialize;
 
 use super::score::Scores;
 use super::stats::mean;
 
-/// First distances of the buckets; the last one is open.
+/// First distances of the buckets, in frames; the last bucket is open.
 const STARTS: [usize; 9] = [0, 1, 2, 4, 8, 16, 32, 64, 128];
 
 /// The frames whose distance from the last anchor is in one range.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Bucket {
-    /// Least distance in frames.
+    /// Minimum distance of the bucket, in frames.
     pub from_frames: usize,
-    /// Greatest distance in frames; `None` in the last bucket.
+    /// Maximum distance of the bucket, in frames; `None` in the last bucket.
     pub to_frames: Option<usize>,
-    /// How many frames are in it.
+    /// Number of frames in the bucket.
     pub frames: usize,
-    /// Their mean PSNR of luma.
+    /// Mean PSNR of luma of the bucket's frames, in dB.
     pub psnr_y_db: f64,
-    /// How much of that is more than Lanczos has on the same frames.
+    /// Mean PSNR of luma over that of Lanczos on the same frames, in dB.
     pub gain_db: f64,
-    /// Their mean VMAF.
+    /// Mean VMAF of the bucket's frames.
     pub vmaf: Option<f64>,
-    /// Their mean VMAF of the model that does not reward sharpening.
+    /// Mean VMAF-NEG of the bucket's frames: the model does not reward sharpening.
     pub vmaf_neg: Option<f64>,
 }
 
 impl Bucket {
-    /// Range of distances in frames, as `4–7`.
+    /// The bucket's range of distances in frames, as `4–7`.
     pub(crate) fn name(&self) -> String {
         match self.to_frames {
             Some(to) if to == self.from_frames => to.to_string(),
@@ -41,7 +41,7 @@ impl Bucket {
     }
 }
 
-/// The buckets that have frames. `lanczos_db` is the PSNR of Lanczos, frame by frame.
+/// The buckets that have frames. `lanczos_db` is the PSNR of Lanczos in dB, frame by frame.
 pub(super) fn decay(
     distances: &[Option<usize>],
     scores: &Scores,
@@ -75,7 +75,7 @@ pub(super) fn decay(
         .collect()
 }
 
-/// Mean of the same bucket over clips, weighted by frames.
+/// Means of the same bucket over clips, weighted by frames.
 pub(super) fn pooled(tables: &[&[Bucket]]) -> Vec<Bucket> {
     STARTS
         .iter()

@@ -1,7 +1,7 @@
-//! A clip of a real face that is shipped, for tests of what anchors are worth.
+//! A shipped clip of a real face, for tests of the worth of anchors.
 //!
 //! One photograph (`tests/fixtures/faces`) as a hand-held camera shows it: the picture drifts and comes nearer by
-//! fractions of a sample. No mouth moves, so what is carried has it easier than in a call.
+//! fractions of a sample. No mouth moves, so it is easier to carry than the picture of a call.
 
 use fast_image_resize::images::{Image, ImageRef};
 use fast_image_resize::{FilterType, PixelType, ResizeAlg, ResizeOptions, Resizer};
@@ -10,10 +10,12 @@ use windlass_vp9::Picture;
 use super::clip::Clip;
 use super::frames::{FrameWriter, Size};
 
+/// The photograph, as a PNG file.
 const PHOTOGRAPH: &[u8] = include_bytes!("../../../tests/fixtures/faces/astronaut.png");
+/// Size of the clip's pictures, in samples.
 const SIZE: Size = Size { width: 384, height: 288 };
 
-/// So many frames at 30 a second.
+/// A clip of `frames` frames, 30 in a second.
 pub(super) fn clip(frames: usize) -> Clip {
     let mut reader = png::Decoder::new(std::io::Cursor::new(PHOTOGRAPH)).read_info().unwrap();
     let (width, height) = (reader.info().width, reader.info().height);

@@ -1,20 +1,20 @@
-//! Finding an ffmpeg: one that reads clips, and one that has libvmaf (often another).
+//! Finds an ffmpeg that reads clips, and one that has libvmaf, which is often another.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Result, bail};
 
-/// What the search found.
+/// The programs that were found.
 #[derive(Debug, Clone)]
 pub(crate) struct Ffmpeg {
-    /// Reads clips.
+    /// The ffmpeg that reads clips.
     pub reader: PathBuf,
-    /// Computes VMAF; `None` when no ffmpeg here has libvmaf.
+    /// The ffmpeg that computes VMAF; `None` when none here has libvmaf.
     pub vmaf: Option<PathBuf>,
 }
 
-/// Looks at `wished`, then at `ffmpeg` on the path, then at Python's `imageio_ffmpeg`.
+/// Finds programs: `wished` first, then `ffmpeg` on the path, then that of Python's `imageio_ffmpeg`.
 ///
 /// A wished ffmpeg that does not run is an error; one without libvmaf still reads clips.
 pub(crate) fn find(wished: Option<&Path>) -> Result<Ffmpeg> {
@@ -53,7 +53,7 @@ fn from_python() -> Option<PathBuf> {
     runs(&path).then_some(path)
 }
 
-/// Standard output of a program that ended well.
+/// Standard output of a program that ended with success.
 fn output(program: &Path, args: &[&str]) -> Option<String> {
     let done = Command::new(program)
         .args(args)

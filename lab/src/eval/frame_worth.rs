@@ -1,5 +1,5 @@
-//! How much each frame is worth as an anchor: what each frame's anchor alone would have given, beside what is known of
-//! the frame without inference, and how far the two go together.
+//! The worth of each frame as an anchor: the gain of the frame's anchor alone, beside the features that are known
+//! without inference, and how far the two go together.
 //!
 //! Source: NeuroScaler §4.1, whose middle tier (alternative references) real-time VP9 does not have. Rank correlation
 //! (Spearman's) by clip; a feature that can rank nothing (all frames are alike) has none.
@@ -13,35 +13,36 @@ use super::anchors::{STREAM, shown_at};
 use super::gains::Gains;
 use super::low_layer::Coded;
 
-/// Gains are summed over so many frames: a call's next anchor is seldom later, and all frames must have as many left.
+/// Number of frames over which gains are summed. In a call the next anchor is seldom later, and all frames must have
+/// as many frames after them.
 const WINDOW: usize = 34;
 
-/// What is known of a frame, and what it turned out to give.
+/// The features of a frame, and the gain of its anchor.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct FrameWorth {
     /// The frame's number.
     pub frame: usize,
-    /// Encoded size.
+    /// Length of the encoded frame, in bytes.
     pub bytes: f64,
-    /// `base_q_idx`: the lower, the better is the picture that the anchor is made of.
+    /// Quantiser index (`base_q_idx`): the lower it is, the better is the picture that the anchor is made of.
     pub quantiser: f64,
-    /// 1 of frames that refresh more than the slot of the last frame.
+    /// 1 for frames that refresh more than the slot of the last frame, else 0.
     pub golden: f64,
-    /// The quantiser below the mean of the four frames before: a frame that the encoder refreshed.
+    /// How far the quantiser is below the mean of the four frames before: the encoder refreshed the frame.
     pub refreshed: f64,
-    /// The gain that Algorithm 1 expects in an interval of two frames.
+    /// The gain that Algorithm 1 of NeuroScaler expects in an interval of two frames.
     pub expected: f64,
-    /// Energy of the residual that it codes, in square grey levels by sample.
+    /// Energy of the residual that the frame encodes, in square grey levels for each sample.
     pub residual: f64,
-    /// Share of its area that is intra.
+    /// Share of the frame's area that is intra.
     pub intra: f64,
-    /// Mean length of its motion vectors in samples.
+    /// Mean length of the frame's motion vectors, in samples.
     pub motion: f64,
-    /// dB summed over the frames from this one on, [`WINDOW`] of them.
+    /// The gain in dB, summed over [`WINDOW`] frames from this one on.
     pub gain: f64,
 }
 
-/// All frames whose gain is known, key frames left out: they have a tier of their own.
+/// All frames whose gain is known. Key frames are left out: they have a tier of their own.
 pub(super) fn frame_worths(low: &Coded, fps: f64, gains: &Gains) -> Vec<FrameWorth> {
     let size = low.pictures.size();
     let candidate = |n: usize| Candidate {
@@ -85,9 +86,10 @@ pub(super) fn frame_worths(low: &Coded, fps: f64, gains: &Gains) -> Vec<FrameWor
     out
 }
 
-/// What is known of a frame, by name.
+/// A feature of a frame, with its name.
 type Feature = (&'static str, fn(&FrameWorth) -> f64);
 
+/// The features that are compared with the gain. The quantiser counts negated: the lower it is, the better.
 const FEATURES: [Feature; 8] = [
     ("bytes", |d| d.bytes),
     ("golden", |d| d.golden),

@@ -1,4 +1,4 @@
-//! Long runs of pictures, kept in a temporary file so that memory stays small.
+//! Stores long runs of pictures in a temporary file, so that memory stays small.
 
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Read, Seek, Write};
@@ -19,7 +19,7 @@ pub(crate) struct Size {
 }
 
 impl Size {
-    /// Luma samples of a picture.
+    /// Number of luma samples of a picture.
     pub(crate) fn area(self) -> usize {
         self.width * self.height
     }
@@ -29,7 +29,7 @@ impl Size {
         Size { width: picture.width(), height: picture.height() }
     }
 
-    /// Bytes of a picture as I420.
+    /// Length of a picture as I420, in bytes.
     pub(crate) fn bytes(self) -> usize {
         self.width * self.height + 2 * self.width.div_ceil(2) * self.height.div_ceil(2)
     }
@@ -49,7 +49,7 @@ impl std::fmt::Display for Size {
     }
 }
 
-/// Many pictures of one size, in a temporary file that goes when the store does.
+/// Many pictures of one size, in a temporary file that is removed with the store.
 #[derive(Debug)]
 pub(crate) struct FrameStore {
     file: NamedTempFile,
@@ -58,17 +58,17 @@ pub(crate) struct FrameStore {
 }
 
 impl FrameStore {
-    /// How large its pictures are.
+    /// The size of the store's pictures.
     pub(crate) fn size(&self) -> Size {
         self.size
     }
 
-    /// How many pictures it holds.
+    /// The number of the store's pictures.
     pub(crate) fn len(&self) -> usize {
         self.count
     }
 
-    /// Where the packed pictures lie, one after the other.
+    /// The file with the packed pictures, one after the other.
     pub(crate) fn path(&self) -> &Path {
         self.file.path()
     }
@@ -115,7 +115,7 @@ impl FrameWriter {
         Ok(())
     }
 
-    /// The finished store.
+    /// The store with all pictures.
     pub(crate) fn finish(self) -> Result<FrameStore> {
         let mut file = self.file.into_inner().context("storing pictures")?;
         file.rewind().context("storing pictures")?;

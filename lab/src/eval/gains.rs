@@ -17,19 +17,20 @@ use super::metrics;
 use super::rebuild;
 use crate::interrupt;
 
-/// PSNR of luma of every frame.
+/// PSNR of luma of every frame in dB, without anchors and with single ones.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Gains {
-    /// Without any anchor.
+    /// PSNR of each frame without any anchor, in dB.
     pub without: Vec<f64>,
-    /// With the anchor of one frame alone, by that frame; `None` where it is no candidate.
+    /// PSNR of each frame with the anchor of one frame alone, in dB, by that frame. `None` where the frame is no
+    /// candidate.
     pub with: Vec<Option<Vec<f64>>>,
 }
 
-/// Frames with what their anchors give.
+/// Frames, with the PSNR of all frames that their anchors give.
 type Found = Vec<(usize, Vec<f64>)>;
 
-/// Measures every anchor of `all` on its own.
+/// Measures every anchor of `all` alone.
 pub(super) fn measure(
     clip: &Clip,
     low: &Coded,

@@ -12,37 +12,37 @@ use super::frames::{FrameStore, FrameWriter, Size};
 use crate::interrupt;
 use windlass_vpx::{Encoder, EncoderConfig};
 
-/// One coded frame.
+/// One encoded frame.
 #[derive(Debug, Clone)]
 pub(crate) struct CodedFrame {
     /// The VP9 frame.
     pub data: Vec<u8>,
-    /// What anchor selection knows of it.
+    /// The frame's tier, by which anchors are selected.
     pub tier: Tier,
-    /// The residual by tile, up to and with this frame.
+    /// The residual of each tile, summed up to this frame.
     pub energy: TileEnergy,
-    /// `base_q_idx`, 0 to 255.
+    /// Quantiser index (`base_q_idx`), 0 to 255.
     pub quantiser: u8,
-    /// Energy of the residual that it codes, in square grey levels by sample.
+    /// Energy of the residual that the frame encodes, in square grey levels for each sample.
     pub residual: f64,
-    /// Share of its area that is intra.
+    /// Share of the frame's area that is intra.
     pub intra: f64,
-    /// Mean length of its motion vectors in samples.
+    /// Mean length of the frame's motion vectors, in samples.
     pub motion: f64,
 }
 
-/// A coded video with its decoded pictures.
+/// An encoded video with its decoded pictures.
 #[derive(Debug)]
 pub(crate) struct Coded {
-    /// One for each picture.
+    /// The encoded frames: one for each picture.
     pub frames: Vec<CodedFrame>,
     /// The decoded pictures.
     pub pictures: FrameStore,
-    /// Bit rate that came out.
+    /// Bitrate of the encoded frames, in kbit/s.
     pub kbps: f64,
-    /// Mean processor time to encode a frame, in milliseconds.
+    /// Mean CPU time to encode a frame, in milliseconds.
     pub encode_ms: f64,
-    /// Mean processor time to decode a frame, in milliseconds.
+    /// Mean CPU time to decode a frame, in milliseconds.
     pub decode_ms: f64,
 }
 
@@ -120,13 +120,13 @@ fn length(block: &Block) -> f64 {
     vector.map_or(0.0, |(_, MotionVector { x, y })| f64::from(x).hypot(f64::from(y)) / 8.0)
 }
 
-/// The mean of what `of` says of each block over the picture.
+/// The mean over the picture's area of the value that `of` gives for each block.
 fn by_area(info: &FrameInfo, of: impl Fn(&Block) -> f64) -> f64 {
     let sum: f64 = info.blocks.iter().map(|block| of(block) * area(block)).sum();
     sum / (f64::from(info.width) * f64::from(info.height)).max(1.0)
 }
 
-/// Encodes the full-size pictures so that they take `kbps` altogether, as nearly as rate control goes.
+/// Encodes the full-size pictures so that they take `kbps` kbit/s in all, as nearly as rate control goes.
 pub(crate) fn encode_at(clip: &Clip, kbps: f64, screen: bool) -> Result<Coded> {
     let mut target = kbps;
     let mut best = encode(clip, target.round().max(1.0) as u32, screen, |picture| picture)?;

@@ -1,4 +1,4 @@
-//! The methods of making HR pictures that `eval` compares, by name.
+//! The methods that `eval` compares, by name: ways to make HR pictures.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,32 +11,32 @@ use super::captured::Source;
 use super::scale::Scale;
 use super::variants::{self, VARIANTS, Variant};
 
-/// A method of making HR pictures from what the publisher sends: filters, networks, other streams, or the product.
+/// A way to make HR pictures from what the publisher sends: filters, networks, other streams, or the product.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Method {
-    /// One full-size stream at the bits of low layer and anchors together.
+    /// One full-size stream with the bits of low layer and anchors together.
     Direct,
-    /// One full-size stream at twice the bits of the low layer.
+    /// One full-size stream with twice the bits of the low layer.
     DirectTwice,
-    /// The full layer at its own bit rate.
+    /// The full layer at its own bitrate.
     Full,
-    /// The low layer, bicubic.
+    /// The low layer, enlarged by bicubic interpolation.
     Bicubic,
-    /// The low layer, Lanczos-3.
+    /// The low layer, enlarged by Lanczos-3.
     Lanczos,
-    /// Lanczos-3, then an unsharp mask of 0.3.
+    /// The low layer, enlarged by Lanczos-3 and sharpened by an unsharp mask of 0.3.
     LanczosSharp,
     /// Super-resolution of every frame, as if it cost neither time nor bits.
     PerFrameSr,
-    /// The product's reconstruction with anchors on key frames and evenly spaced ones.
+    /// The product's reconstruction, with anchors on key frames and evenly spaced ones.
     KeyUniform,
-    /// The product's reconstruction with anchors where their true gain is greatest.
+    /// The product's reconstruction, with anchors where their true gain is greatest.
     Nemo,
-    /// The papers' reconstruction with the product's anchors, none of them late.
+    /// The papers' reconstruction, with the product's anchors, none of them late.
     NemoStyle,
-    /// Reconstruction without any anchor.
+    /// The product's reconstruction without any anchor.
     NoAnchors,
-    /// As `hybrid`, but every anchor is a whole frame.
+    /// The product's reconstruction, where every anchor is a whole frame.
     WholeFrames,
     /// The product's default: anchors of tiles, and reconstruction.
     Hybrid,
@@ -44,11 +44,11 @@ pub(crate) enum Method {
     Frames(Tier),
     /// Captured anchors of the full layer, and a built-in network on every frame.
     FramesFull(Tier),
-    /// Captured anchors alone.
+    /// The product with captured anchors alone.
     Captured(Source),
-    /// Captured and enhanced anchors together.
+    /// The product with captured and enhanced anchors together.
     Both(Source),
-    /// `captured` or `both` without a source; `--captured-from` names it.
+    /// The method `captured` or `both` without a source, which `--captured-from` names.
     Unresolved { both: bool },
     /// The product with other settings of the reconstruction.
     Variant(&'static Variant),
@@ -119,7 +119,7 @@ impl Method {
         }
     }
 
-    /// The network that runs on every frame.
+    /// The network that runs on every frame, if there is one.
     pub(crate) fn frame_network(self) -> Option<Tier> {
         match self {
             Method::Frames(tier) | Method::FramesFull(tier) => Some(tier),

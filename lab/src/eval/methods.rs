@@ -1,4 +1,4 @@
-//! The methods that need no anchors: what each of them shows.
+//! The methods that need no anchors: the pictures that each of them shows.
 
 use anyhow::Result;
 use windlass_vp9::Picture;
@@ -10,12 +10,12 @@ use super::score::Scorer;
 use super::sharpen::{BINOMIAL, unsharp};
 use super::sr::Upscaler;
 
-/// What a method cost.
+/// The CPU time of a method.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Cost {
-    /// Mean processor time per frame for everything after decoding, in milliseconds.
+    /// Mean CPU time for each frame for everything after decoding, in milliseconds.
     pub reconstruct_ms: f64,
-    /// Mean processor time of one super-resolution.
+    /// Mean CPU time of one super-resolution, in milliseconds.
     pub infer_ms: Option<f64>,
 }
 

@@ -1,4 +1,4 @@
-//! How near a picture is to the original: PSNR and SSIM of luma, SSIMULACRA2 in colour.
+//! The similarity of a picture and the original: PSNR and SSIM of luma, SSIMULACRA2 in colour.
 //!
 //! SSIM is Wang et al. 2004: an 11×11 Gaussian window (σ = 1.5), K1 = 0.01, K2 = 0.03, valid windows
 //! only. In: two 8-bit planes, or pictures, of one size. Out: dB, 0…1, and at most 100.
@@ -9,7 +9,7 @@ use windlass_vp9::{Picture, Plane, psnr};
 
 use super::pictures;
 
-/// Highest PSNR reported for one picture (identical pictures would be infinite).
+/// Maximum PSNR that is reported for one picture, in dB (that of identical pictures would be infinite).
 pub(super) const PSNR_CAP_DB: f64 = 100.0;
 
 /// Peak signal-to-noise ratio in dB, at most [`PSNR_CAP_DB`]. The planes must be of one size.
@@ -22,12 +22,16 @@ fn size(plane: &Plane) -> (usize, usize) {
     (plane.width(), plane.height())
 }
 
+/// Side of the Gaussian window of SSIM, in samples (Wang et al. 2004).
 const TAPS: usize = 11;
+/// Standard deviation of the Gaussian window of SSIM, in samples (Wang et al. 2004).
 const SIGMA: f64 = 1.5;
+/// Constant of SSIM for the means: (K1 · 255)² with K1 = 0.01 (Wang et al. 2004).
 const C1: f32 = (0.01 * 255.0) * (0.01 * 255.0);
+/// Constant of SSIM for the variances: (K2 · 255)² with K2 = 0.03 (Wang et al. 2004).
 const C2: f32 = (0.03 * 255.0) * (0.03 * 255.0);
 
-/// The five windowed moments of a picture pair: x, y, x², y², xy.
+/// Number of windowed moments of a picture pair: x, y, x², y², xy.
 const MOMENTS: usize = 5;
 
 /// Mean structural similarity; `None` when the picture is smaller than one window.

@@ -17,20 +17,21 @@ use super::scale::Scale;
 use super::sr::Upscaler;
 use crate::progress::Progress;
 
-/// What every network is compared with, by the names of the report.
+/// Name of the method that every network is compared with.
 pub(crate) const BICUBIC: &str = "bicubic";
-/// The base of every network.
+/// Name of the method that is the base of every network.
 pub(crate) const LANCZOS: &str = "lanczos";
-/// The bar for VMAF, which sharpening alone raises.
+/// Name of the method that sets the bar for VMAF, which sharpening alone raises.
 pub(crate) const SHARPENED: &str = "lanczos@0.3";
 
+/// The methods without a network.
 const PLAIN: [Method; 3] = [Method::Bicubic, Method::Lanczos, Method::LanczosSharp];
 
 /// A network by its name.
 pub(crate) struct Network {
-    /// As reports have it.
+    /// The network's name in reports.
     pub name: String,
-    /// What runs it.
+    /// The engine that runs the network.
     pub upscaler: Upscaler,
 }
 
@@ -38,22 +39,23 @@ pub(crate) struct Network {
 pub(crate) struct Call<'a> {
     /// Name of the clip in reports.
     pub name: &'a str,
-    /// Pictures of the clip.
+    /// The pictures of the clip.
     pub clip: &'a Clip,
-    /// Whether the clip is coded as a shared screen.
+    /// Whether the clip is encoded as a shared screen.
     pub screen: bool,
-    /// Bit rate of the low layer.
+    /// Bitrate of the low layer, in kbit/s.
     pub uplink_kbps: u32,
-    /// An ffmpeg with libvmaf.
+    /// The path of an ffmpeg with libvmaf, if there is one.
     pub vmaf: Option<&'a Path>,
-    /// What is told how far it is.
+    /// The progress that is told of every row.
     pub progress: &'a Progress,
 }
 
-/// What gave a row, and the picture that was asked for.
+/// A row, and the picture of the frame that was asked for.
 pub(crate) type Shown = (Row, Option<Picture>);
 
-/// Plays the call by everything that needs no network, then by each network of `scale`; sets frame number `keep` aside.
+/// Plays the call by every method without a network, then by each network of `scale`. Keeps the picture of frame
+/// `keep`.
 pub(crate) fn play(
     call: &Call<'_>,
     scale: Scale,

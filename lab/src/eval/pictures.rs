@@ -12,12 +12,13 @@ use windlass_vp9::{Picture, Plane};
 
 use super::frames::Size;
 
-/// Sides of the shown region in HR samples.
+/// Side of the shown region, in HR samples.
 const REGION: usize = 160;
+/// Side of the blocks whose deviation is measured, in samples.
 const BLOCK: usize = 8;
-/// PNG pixels for one sample.
+/// Number of PNG pixels for one sample, in each direction.
 const ZOOM: usize = 2;
-/// PNG pixels between two panels.
+/// Number of PNG pixels between two panels.
 const GAP: usize = 4;
 
 /// A rectangle in luma samples.
@@ -34,7 +35,7 @@ pub(crate) struct Region {
 }
 
 impl Region {
-    /// As large as is shown, with its corner at `x`, `y`, or as near to it as fits.
+    /// A region of the shown size with its corner at `x`, `y`, or as near to it as fits.
     pub(crate) fn at(x: usize, y: usize, picture: Size) -> Region {
         let (width, height) = (picture.width.min(REGION), picture.height.min(REGION));
         Region { x: x.min(picture.width - width), y: y.min(picture.height - height), width, height }
@@ -49,9 +50,9 @@ impl Region {
 
 /// Panels side by side: the same region of pictures of one size, each with its name.
 pub(crate) struct Line<'a> {
-    /// What is shown of each.
+    /// The region that is shown of each picture.
     pub region: Region,
-    /// From left to right.
+    /// The pictures with their names, from left to right.
     pub panels: Vec<(&'a str, &'a Picture)>,
 }
 
@@ -87,7 +88,7 @@ pub(crate) fn busiest(luma: &Plane) -> Region {
     Region { x: best.1 * BLOCK, y: best.2 * BLOCK, width, height }
 }
 
-/// Standard deviation of a block: the square root keeps one hard edge from outweighing texture.
+/// Standard deviation of a block. Its square root keeps one hard edge from outweighing texture.
 fn deviation(luma: &Plane, x: usize, y: usize) -> f64 {
     let (mut sum, mut squares) = (0u32, 0u32);
     for row in y..y + BLOCK {
@@ -129,7 +130,7 @@ pub(crate) fn write_lines(path: &Path, lines: &[Line<'_>]) -> Result<()> {
     writer.finish().with_context(writing)
 }
 
-/// Width, height and pixels of all lines; what they do not fill is white.
+/// Width, height and pixels of all lines together; the rest of the rectangle is white.
 fn compose(lines: &[Line<'_>]) -> Result<(usize, usize, Vec<u8>)> {
     let wide = |line: &Line<'_>| line.panels.len() * (line.region.width * ZOOM + GAP);
     let high = |line: &Line<'_>| line.region.height * ZOOM + GAP;
@@ -149,7 +150,7 @@ fn compose(lines: &[Line<'_>]) -> Result<(usize, usize, Vec<u8>)> {
     Ok((width, height, rgb))
 }
 
-/// A region of a picture at the beginning of `rgb`, whose rows have `width` pixels.
+/// Draws a region of a picture at the beginning of `rgb`, whose rows have `width` pixels.
 fn draw(region: Region, picture: &Picture, rgb: &mut [u8], width: usize) -> Result<()> {
     ensure!(
         region.x + region.width <= picture.width() && region.y + region.height <= picture.height(),
@@ -165,13 +166,13 @@ fn draw(region: Region, picture: &Picture, rgb: &mut [u8], width: usize) -> Resu
     Ok(())
 }
 
-/// All of a picture as RGB, three bytes a pixel.
+/// A whole picture as RGB, three bytes a pixel.
 pub(crate) fn rgb(picture: &Picture) -> Vec<u8> {
     let places = (0..picture.height()).flat_map(|y| (0..picture.width()).map(move |x| (x, y)));
     places.flat_map(|(x, y)| colour(picture, x, y)).collect()
 }
 
-/// All of a picture as a PNG file.
+/// A whole picture as a PNG file.
 pub(crate) fn png(picture: &Picture) -> Result<Vec<u8>> {
     let mut file = Vec::new();
     let mut encoder = png::Encoder::new(&mut file, picture.width() as u32, picture.height() as u32);
@@ -182,7 +183,7 @@ pub(crate) fn png(picture: &Picture) -> Result<Vec<u8>> {
     Ok(file)
 }
 
-/// Limited-range BT.709 to RGB.
+/// The RGB colour of a sample, from limited-range BT.709.
 fn colour(picture: &Picture, x: usize, y: usize) -> [u8; 3] {
     let luma = 1.164 * (f32::from(picture.y.row(y)[x]) - 16.0);
     let u = f32::from(picture.u.row(y / 2)[x / 2]) - 128.0;

@@ -1,4 +1,4 @@
-//! Playing a low layer and its anchors through the codec's own decoder.
+//! Plays a low layer and its anchors through the product's own decoder.
 
 use anyhow::{Context, Result, ensure};
 use windlass_hybrid::{AnchorOutcome, HybridConfig, HybridDecoder};
@@ -8,19 +8,19 @@ use super::anchors::{TimedAnchor, rtp_timestamp, shown_at};
 use super::cpu_clock::CpuClock;
 use super::low_layer::Coded;
 
-/// What playing found besides pictures.
+/// The results of playing, besides the pictures.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Played {
-    /// Mean processor time per frame, decoding included, in milliseconds.
+    /// Mean CPU time for each frame, decoding included, in milliseconds.
     pub whole_ms: f64,
-    /// Anchors that reached the picture.
+    /// Number of anchors that reached the picture.
     pub anchors: usize,
-    /// For every frame, how many frames ago the last anchor's frame was that its picture rests on.
+    /// For every frame, its distance in frames from the last frame whose anchor its picture rests on.
     pub distances: Vec<Option<usize>>,
 }
 
-/// Plays the low layer while anchors come in, and hands on what the decoder has when each frame is
-/// shown, with the frame's number.
+/// Plays the low layer while anchors come in. Passes on the decoder's picture when each frame is shown, with the
+/// frame's number.
 pub(super) fn play(
     low: &Coded,
     fps: f64,
@@ -46,7 +46,7 @@ pub(super) fn play(
         clock
             .measure(|| decoder.push_frame(rtp_timestamp(n, fps), &frame.data))
             .with_context(|| format!("rebuilding frame {n}"))?;
-        // Without any delay an anchor is there with its frame.
+        // Without any delay, an anchor comes with its frame.
         while let Some(prompt) = pending.next_if(|a| a.ready_at <= now) {
             let outcome = clock.measure(|| decoder.push_anchor(&prompt.anchor));
             if applied(outcome, prompt.frame)? {
@@ -62,7 +62,7 @@ pub(super) fn play(
     Ok(played)
 }
 
-/// Whether the anchor reached the picture; one that the decoder calls wrong is our own fault.
+/// Whether the anchor reached the picture. An anchor that the decoder calls wrong is a fault of `eval`.
 fn applied(outcome: AnchorOutcome, frame: usize) -> Result<bool> {
     ensure!(
         !matches!(outcome, AnchorOutcome::Malformed | AnchorOutcome::WrongSize),

@@ -1,5 +1,4 @@
-//! Everything that one run found, as one JSON object; the table for people is in
-//! [`table`](super::table).
+//! The results of one run as one JSON object. The table for people is in [`table`](super::table).
 
 use serde::Serialize;
 
@@ -7,12 +6,12 @@ use super::bd::Difference;
 use super::row::Row;
 use super::rungs::Rung;
 
-/// What the figures were measured on.
+/// The machine that the figures were measured on.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Machine {
-    /// The processor's own name.
+    /// The CPU's own name.
     pub cpu: String,
-    /// Threads that run at once.
+    /// Number of threads that the CPU runs at once.
     pub threads: usize,
     /// Operating system and instruction set.
     pub platform: String,
@@ -31,21 +30,21 @@ impl Machine {
     }
 }
 
-/// Everything that one run of the command found.
+/// All results of one run of the command.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Report {
-    /// `eval`.
+    /// The command: `eval`.
     pub command: &'static str,
-    /// Where it ran.
+    /// The machine that the run was on.
     pub machine: Machine,
-    /// What the rows share.
+    /// The settings that the rows share.
     pub settings: Settings,
-    /// One for each clip, uplink, method and way of making anchors; means over the clips at the end.
+    /// A row for each clip, uplink, method and way of making anchors; means over the clips at the end.
     pub rows: Vec<Row>,
-    /// Methods between the rungs `h` and `f`.
+    /// The methods between the rungs `h` and `f`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub rungs: Vec<Rung>,
-    /// Methods against the reference, of a sweep.
+    /// The methods against the reference, in a sweep.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub bd: Vec<Difference>,
 }
@@ -53,17 +52,17 @@ pub(crate) struct Report {
 /// The settings that every row was made with.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Settings {
-    /// HR over LR.
+    /// HR size over LR size.
     pub scale: usize,
-    /// Where the detail of anchors is from: `enhanced` or, with `--oracle`, `captured`.
+    /// The source of the anchors' detail: `enhanced` or, with `--oracle`, `captured`.
     pub anchor_source: &'static str,
-    /// How long after its frame an anchor can be used.
+    /// Time from a frame's arrival until its anchor can be used, in ms.
     pub delay_ms: u32,
-    /// Share of anchor messages that are lost.
+    /// Share of anchor messages that are lost, 0 to 1.
     pub anchor_loss: f64,
-    /// What losses are drawn from.
+    /// Seed of the losses.
     pub seed: u64,
-    /// What runs the network.
+    /// Name of the backend that runs the network.
     pub backend: String,
 }
 

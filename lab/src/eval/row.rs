@@ -6,18 +6,18 @@ use super::decay::{self, Bucket};
 use super::score::Scores;
 use super::stats::{self, LOW_PERCENTILE, mean, percentile};
 
-/// The clip of the rows that hold means over all clips.
+/// Name of the clip in rows that hold means over all clips.
 pub(crate) const MEAN: &str = "mean";
 
 /// The setting of anchors of a row.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[expect(clippy::struct_field_names, reason = "they are keys of the report")]
 pub(crate) struct AnchorKey {
-    /// Share of frames that may be anchors.
+    /// Share of frames that may be anchors, 0 to 1.
     pub anchor_fraction: f64,
     /// Quality of the anchors, 1 to 100, where one was given.
     pub anchor_quality: Option<u8>,
-    /// Greatest size of each anchor in bytes, where one was given.
+    /// Maximum size of each anchor in bytes, where one was given.
     pub anchor_budget_bytes: Option<usize>,
 }
 
@@ -32,12 +32,12 @@ impl AnchorKey {
     }
 }
 
-/// Quality of a run of frames.
+/// The quality of a run of frames.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub(crate) struct Quality {
-    /// Mean PSNR of luma.
+    /// Mean PSNR of luma, in dB.
     pub psnr_y_db: f64,
-    /// 5th percentile of the PSNR of luma over the frames.
+    /// 5th percentile of the PSNR of luma over the frames, in dB.
     pub psnr_y_p5_db: f64,
     /// Mean SSIM of luma.
     pub ssim: Option<f64>,
@@ -47,20 +47,20 @@ pub(crate) struct Quality {
     pub vmaf: Option<f64>,
     /// 5th percentile of VMAF.
     pub vmaf_p5: Option<f64>,
-    /// Mean VMAF (`vmaf_v0.6.1neg`).
+    /// Mean VMAF-NEG (`vmaf_v0.6.1neg`).
     pub vmaf_neg: Option<f64>,
     /// 5th percentile of VMAF-NEG.
     pub vmaf_neg_p5: Option<f64>,
-    /// Least difference in PSNR of any frame from bicubic: the drift guard's figure.
+    /// Least difference of a frame's PSNR from that of bicubic, in dB: the figure of the guard against drift.
     pub worst_vs_bicubic_db: f64,
     /// The frame with the least difference from bicubic.
     pub worst_vs_bicubic_frame: Option<usize>,
-    /// Least difference in PSNR of any frame from Lanczos.
+    /// Least difference of a frame's PSNR from that of Lanczos, in dB.
     pub worst_vs_lanczos_db: f64,
 }
 
 impl Quality {
-    /// What the scores of all frames come to, beside those of bicubic and Lanczos (PSNR in dB).
+    /// The quality from the scores of all frames, with those of bicubic and Lanczos (PSNR in dB).
     pub(crate) fn of(scores: &Scores, bicubic_db: &[f64], lanczos_db: &[f64]) -> Quality {
         let against =
             |base: &[f64]| stats::least(scores.psnr_y_db.iter().zip(base).map(|(a, b)| a - b));
@@ -86,60 +86,60 @@ impl Quality {
     }
 }
 
-/// Processor time in milliseconds; `None` where nothing was measured, or times are not wanted.
+/// Mean CPU times in milliseconds; `None` where nothing was measured, or times are not wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 #[expect(clippy::struct_field_names, reason = "they are keys of the report")]
 pub(crate) struct Times {
-    /// Mean to encode a frame of the video.
+    /// Mean CPU time to encode a frame of the video, in ms.
     pub encode_ms: Option<f64>,
-    /// Mean to decode a frame.
+    /// Mean CPU time to decode a frame, in ms.
     pub decode_ms: Option<f64>,
-    /// Mean to make the HR picture of a decoded frame, anchors included.
+    /// Mean CPU time to make the HR picture of a decoded frame, anchors included, in ms.
     pub reconstruct_ms: Option<f64>,
-    /// Mean of one super-resolution.
+    /// Mean CPU time of one super-resolution, in ms.
     pub infer_ms: Option<f64>,
-    /// Mean to code one anchor.
+    /// Mean CPU time to encode one anchor, in ms.
     pub anchor_encode_ms: Option<f64>,
 }
 
 /// One method on one clip at one uplink.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Row {
-    /// File name of the clip.
+    /// The clip's file name.
     pub clip: String,
     /// Size of the HR picture, as `640x360`.
     pub size: String,
     /// Frames per second.
     pub fps: f64,
-    /// Target of the low layer in kbit/s.
+    /// Target bitrate of the low layer, in kbit/s.
     pub uplink_kbps: u32,
-    /// What made the HR pictures.
+    /// The method that made the HR pictures.
     pub method: String,
-    /// How its anchors were made; nothing where it has none.
+    /// How the method's anchors were made; `None` where it has none.
     #[serde(flatten)]
     pub key: Option<AnchorKey>,
-    /// How good they are.
+    /// The quality of the pictures.
     #[serde(flatten)]
     pub quality: Quality,
-    /// Bit rate of the video.
+    /// Bitrate of the video, in kbit/s.
     pub video_kbps: f64,
-    /// Bit rate of the anchors; zero where the method has none.
+    /// Bitrate of the anchors in kbit/s; zero where the method has none.
     pub anchor_kbps: f64,
-    /// Both together.
+    /// Bitrate of video and anchors, in kbit/s.
     pub total_kbps: f64,
-    /// What the publisher sends for it.
+    /// Bitrate that the publisher sends for the method, in kbit/s.
     pub publisher_kbps: f64,
-    /// Bytes of all anchors.
+    /// Length of all anchors, in bytes.
     pub anchor_bytes: usize,
-    /// Frames compared.
+    /// Number of frames that were compared.
     pub frames: usize,
-    /// Anchors used.
+    /// Number of anchors that were used.
     pub anchors: usize,
-    /// Anchors lost on their way.
+    /// Number of anchors that were lost on their way.
     pub anchors_lost: usize,
     /// Low samples that went through the network, as a share of all.
     pub sr_share: f64,
-    /// What it cost.
+    /// The CPU times of the method.
     #[serde(flatten)]
     pub times: Times,
     /// Quality by distance from the last anchor.
@@ -154,8 +154,8 @@ impl Row {
     }
 }
 
-/// One row for each method, uplink and way of making anchors that all clips have: means over
-/// the clips; frames, anchors and their bytes summed up, and the worst difference of any clip.
+/// One row for each method, uplink and way of making anchors that all clips have. It has means over the clips, sums
+/// of frames, anchors and their bytes, and the worst difference of any clip.
 pub(crate) fn means(rows: &[Row]) -> Vec<Row> {
     let mut clips: Vec<&str> = rows.iter().map(|row| row.clip.as_str()).collect();
     clips.dedup();

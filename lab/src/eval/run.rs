@@ -28,7 +28,7 @@ use crate::interrupt;
 use crate::page::Contents;
 use crate::progress::Progress;
 
-/// Methods whose pictures stand beside the original, in this order.
+/// Methods whose pictures are shown beside the original, in this order.
 const SHOWN: [Method; 7] = [
     Method::Bicubic,
     Method::Lanczos,
@@ -203,7 +203,7 @@ fn evaluate(
     Ok(())
 }
 
-/// A clip's name in the report: its own or its file's, numbered where an earlier clip has the same.
+/// A clip's name in the report: its own or its file's, with a number where an earlier clip has the same.
 pub(crate) fn name(clips: &[ClipSpec], number: usize) -> String {
     let of = |spec: &ClipSpec| {
         if let Some(name) = &spec.name {

@@ -1,5 +1,5 @@
-//! The rungs of the ladder against each other: how much of the gap between `h` and `f` a method closes, for which share
-//! of `f`'s bits.
+//! Compares methods with the rungs of the ladder: how much of the gap between `h` and `f` a method closes, for which
+//! share of `f`'s bits.
 
 use serde::Serialize;
 
@@ -9,26 +9,26 @@ use super::row::{MEAN, Row};
 /// A method between two rungs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Rung {
-    /// File name of the clip, or `mean`.
+    /// The clip's file name, or `mean`.
     pub clip: String,
-    /// What made the HR pictures.
+    /// The method that made the HR pictures.
     pub method: String,
-    /// What a subscriber gets of it, in kbit/s.
+    /// Bitrate that a subscriber gets of it, in kbit/s.
     pub total_kbps: f64,
-    /// Mean PSNR of luma.
+    /// Mean PSNR of luma, in dB.
     pub psnr_y_db: f64,
     /// Mean VMAF.
     pub vmaf: Option<f64>,
-    /// Share of the gap in VMAF between the upper and the lower rung.
+    /// Share of the gap in VMAF between the lower and the upper rung that the method closes, in percent.
     pub gap_closed_percent: Option<f64>,
-    /// Share of the gap in PSNR of luma between the upper and the lower rung.
+    /// Share of the gap in PSNR of luma between the lower and the upper rung that the method closes, in percent.
     pub gap_closed_psnr_percent: Option<f64>,
-    /// Bits as a share of the upper rung's.
+    /// Bits over those of the upper rung, in percent.
     pub full_percent: f64,
 }
 
-/// Every row between the rungs `h` (the low layer by Lanczos) and `f` of its clip, then means of all clips, of which
-/// the gap is that of the means.
+/// Every row between the rungs `h` (the low layer by Lanczos) and `f` of its clip, then means of all clips. The gap
+/// of a mean is that of the means.
 pub(super) fn rungs(rows: &[Row]) -> Vec<Rung> {
     let rows: Vec<&Row> = rows.iter().filter(|row| row.clip != MEAN).collect();
     let mut found = Vec::new();
@@ -84,7 +84,7 @@ fn mean(of: &[&Rung]) -> Rung {
     }
 }
 
-/// Fills in what depends on the two rungs; nothing without them.
+/// Fills in the figures that depend on the two rungs; without both, there are none.
 fn between(mut rungs: Vec<Rung>) -> Vec<Rung> {
     let of = |method: Method| rungs.iter().find(|r| r.method == method.to_string()).cloned();
     let (Some(low), Some(full)) = (of(Method::Lanczos), of(Method::Full)) else {

@@ -1,7 +1,7 @@
-//! The scale of HR over LR, and the ways between the two that know nothing but pictures.
+//! The scale (HR size over LR size), and the ways between the two sizes that know nothing but pictures.
 //!
-//! Down is the publisher's way: libyuv's box, the rounded mean of S×S samples. Up is by the codec's
-//! own resamplers, so that `lanczos` here is the base on which the codec puts detail.
+//! Pictures are made smaller as by publishers: by libyuv's box, the rounded mean of S×S samples. They are made larger
+//! by the product's own resamplers, so that `lanczos` here is the base on which the product puts detail.
 
 use std::fmt;
 use std::str::FromStr;
@@ -15,12 +15,12 @@ use windlass_vp9::{Picture, Plane};
 
 use super::frames::Size;
 
-/// HR over LR in both directions.
+/// HR size over LR size, in both directions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Scale(usize);
 
 impl Scale {
-    /// Twice as wide and as high.
+    /// The scale of 2: twice as wide and as high.
     pub(crate) const TWO: Scale = Scale(2);
 
     /// The scale of a network.
@@ -28,22 +28,22 @@ impl Scale {
         Scale(network.scale)
     }
 
-    /// The factor.
+    /// The scale as a number.
     pub(crate) fn factor(self) -> usize {
         self.0
     }
 
-    /// HR sides must be multiples of this: chroma is halved before it is scaled.
+    /// The number that HR sides must be multiples of: chroma is halved before it is scaled.
     pub(crate) fn multiple(self) -> usize {
         2 * self.0
     }
 
-    /// The HR size over an LR one.
+    /// The HR size for an LR size.
     pub(crate) fn high(self, low: Size) -> Size {
         Size { width: low.width * self.0, height: low.height * self.0 }
     }
 
-    /// The LR size under an HR one.
+    /// The LR size for an HR size.
     pub(crate) fn low(self, high: Size) -> Size {
         Size { width: high.width / self.0, height: high.height / self.0 }
     }
@@ -54,7 +54,7 @@ impl Scale {
         Picture { y, u, v }
     }
 
-    /// The Lanczos base of a luma plane in 1/16 grey level.
+    /// The Lanczos base of a luma plane, in 1/16 grey level.
     pub(crate) fn base(self, low: &Plane) -> Detail {
         let mut out = Detail::zero(self.0 * low.width(), self.0 * low.height());
         let rows = 0..low.height();
@@ -74,14 +74,14 @@ impl Scale {
         self.with_luma(self.enlarged(&low.y, size.width, size.height), low)
     }
 
-    /// An HR picture of finished luma and the chroma of the low picture, bicubic.
+    /// An HR picture from finished luma and the chroma of the low picture, enlarged by bicubic interpolation.
     pub(crate) fn with_luma(self, y: Plane, low: &Picture) -> Picture {
         let (width, height) = (y.width().div_ceil(2), y.height().div_ceil(2));
         let [u, v] = [&low.u, &low.v].map(|plane| self.enlarged(plane, width, height));
         Picture { y, u, v }
     }
 
-    /// A plane by bicubic interpolation, cropped to a size.
+    /// A plane enlarged by bicubic interpolation, cropped to a size.
     fn enlarged(self, plane: &Plane, width: usize, height: usize) -> Plane {
         let mut out = Plane::filled(width, height, 0);
         let rows = 0..plane.height();

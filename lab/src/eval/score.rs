@@ -10,30 +10,31 @@ use super::metrics;
 use super::vmaf::Vmaf;
 use crate::interrupt;
 
-/// SSIMULACRA2 scores every `STEP`th frame: it measures single images, and is the slowest.
+/// Distance of the frames that SSIMULACRA2 scores: it measures single images, and is the slowest metric.
 const STEP: usize = 30;
 
-/// What is measured besides PSNR and VMAF. Both are slow, so that one says which is wanted.
+/// The metric that is measured besides PSNR and VMAF. Both are slow, so the caller chooses one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Besides {
-    /// SSIM of luma.
+    /// The SSIM of luma.
     Ssim,
-    /// SSIMULACRA2, in colour.
+    /// SSIMULACRA2 in colour.
     Ssimulacra2,
 }
 
-/// Quality frame by frame.
+/// The scores of a clip, frame by frame.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Scores {
     /// PSNR of luma in dB.
     pub psnr_y_db: Vec<f64>,
-    /// SSIM of luma; `None` where nobody asked, and for pictures smaller than its window.
+    /// SSIM of luma; `None` where it was not asked for, and for pictures smaller than its window.
     pub ssim: Option<Vec<f64>>,
-    /// SSIMULACRA2 of every 30th frame: 100 is the original, 90 cannot be told from it. Empty where nobody asked.
+    /// SSIMULACRA2 of every 30th frame: 100 is the original, 90 cannot be told from it. Empty where it was not asked
+    /// for.
     pub ssimulacra2: Vec<f64>,
     /// VMAF; `None` without an ffmpeg that has libvmaf.
     pub vmaf: Option<Vec<f64>>,
-    /// VMAF of the model that does not reward sharpening.
+    /// VMAF-NEG: VMAF of the model that does not reward sharpening.
     pub vmaf_neg: Option<Vec<f64>>,
 }
 
@@ -53,7 +54,7 @@ pub(super) struct Scorer<'a> {
 }
 
 impl<'a> Scorer<'a> {
-    /// A scorer over all pictures of `original`, which sets the pictures numbered `keep` aside.
+    /// A scorer over all pictures of `original`, which keeps the pictures numbered `keep`.
     pub(super) fn new(
         original: &'a FrameStore,
         vmaf: Option<&Path>,
@@ -106,7 +107,7 @@ impl<'a> Scorer<'a> {
         Ok(())
     }
 
-    /// The scores, and the pictures set aside.
+    /// The scores, and the pictures that were kept.
     pub(super) fn finish(self) -> Result<(Scores, Vec<Picture>)> {
         ensure!(self.count == self.expected, "{} of {} frames came out", self.count, self.expected);
         let vmaf = self.vmaf.map(Vmaf::finish).transpose()?;
@@ -115,7 +116,7 @@ impl<'a> Scorer<'a> {
         Ok((Scores { psnr_y_db, ssim, ssimulacra2, vmaf, vmaf_neg }, self.kept))
     }
 
-    /// Whether SSIMULACRA2 takes the next picture; a short clip's last one, where it took none.
+    /// Whether SSIMULACRA2 scores the next picture. Of a clip that is too short, it scores the last one.
     fn is_sampled(&self) -> bool {
         let last = self.count + 1 == self.expected;
         self.count % STEP == STEP / 2 || last && self.ssimulacra2.is_empty()

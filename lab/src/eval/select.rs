@@ -1,9 +1,9 @@
-//! Which frames become anchors: the product's scheduler, and the two selections it is compared with.
+//! Selects the frames that become anchors: by the product's scheduler, or by the two selections it is compared with.
 //!
-//! Source: NeuroScaler §2 and §5.1. *Key+Uniform* takes key frames and evenly spaced ones. *NEMO*
-//! knows the true gains ([`gains`](super::gains)): it takes, one after the other, the frame that
-//! raises the sum over all frames of the best quality so far. Both get as many anchors as the
-//! scheduler chose. All three give frame numbers, ascending.
+//! Source: NeuroScaler §2 and §5.1. *Key+Uniform* takes key frames and evenly spaced ones. *NEMO* knows the true
+//! gains ([`gains`](super::gains)): it takes, one after the other, the frame that raises the sum over all frames of
+//! the best quality so far. Both get as many anchors as the scheduler chose. All three return frame numbers,
+//! ascending.
 
 use windlass_enhancer::EnhancerConfig;
 use windlass_enhancer::offline::AnchorPlanner;
@@ -14,7 +14,7 @@ use super::anchors::{STREAM, shown_at};
 use super::gains::Gains;
 use super::low_layer::Coded;
 
-/// The choice of the enhancer's own scheduler under a fixed cost per picture, so that it repeats.
+/// The choice of the enhancer's own scheduler. Each picture has a fixed cost, so that the choice repeats.
 pub(super) fn scheduled(low: &Coded, fps: f64, fraction: f64) -> Vec<usize> {
     let size = low.pictures.size();
     // One thread, and the cost that is expected before anything was measured: no clock decides.
@@ -44,7 +44,7 @@ pub(super) fn scheduled(low: &Coded, fps: f64, fraction: f64) -> Vec<usize> {
     chosen
 }
 
-/// `count` anchors: key frames first, the rest evenly over the clip.
+/// Chooses `count` anchors: key frames first, the rest evenly over the clip.
 pub(super) fn key_uniform(tiers: impl IntoIterator<Item = Tier>, count: usize) -> Vec<usize> {
     let tiers: Vec<Tier> = tiers.into_iter().collect();
     let keys = (0..tiers.len()).filter(|&n| tiers[n] == Tier::Key);
@@ -60,7 +60,7 @@ pub(super) fn key_uniform(tiers: impl IntoIterator<Item = Tier>, count: usize) -
     chosen
 }
 
-/// `count` anchors by NEMO's greedy choice; of equals, the earliest.
+/// Chooses `count` anchors by NEMO's greedy choice; of equal ones, the earliest.
 pub(super) fn nemo(gains: &Gains, count: usize) -> Vec<usize> {
     let mut best = gains.without.clone();
     let mut chosen: Vec<usize> = Vec::new();

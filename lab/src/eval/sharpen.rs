@@ -2,10 +2,10 @@
 
 use windlass_vp9::Plane;
 
-/// The blur of ffmpeg's `unsharp=5:5`.
+/// The taps of the blur of ffmpeg's `unsharp=5:5`.
 pub(super) const BINOMIAL: [f32; 5] = [1.0 / 16.0, 4.0 / 16.0, 6.0 / 16.0, 4.0 / 16.0, 1.0 / 16.0];
 
-/// A Gaussian blur; `sigma` in samples.
+/// The taps of a Gaussian blur; `sigma` is in samples.
 pub(super) fn gaussian(sigma: f32) -> Vec<f32> {
     let reach = (2.5 * sigma).ceil();
     let raw = (0..=2 * reach as usize)
@@ -14,7 +14,8 @@ pub(super) fn gaussian(sigma: f32) -> Vec<f32> {
     raw.map(|tap| tap / sum).collect()
 }
 
-/// `y + amount · (y − blur(y))`, the blur by an odd number of taps along rows and columns; edges repeat.
+/// Sharpens a plane: `y + amount · (y − blur(y))`. The blur has an odd number of taps along rows and columns; edges
+/// repeat.
 pub(super) fn unsharp(plane: &Plane, taps: &[f32], amount: f32) -> Plane {
     let (width, height) = (plane.width(), plane.height());
     let reach = taps.len() / 2;

@@ -19,7 +19,7 @@ use windlass_vp9::{Picture, Plane};
 use super::cpu_clock::CpuClock;
 use super::scale::Scale;
 
-/// The weights of a file, or those that the binary carries.
+/// The network with the weights of a file, or with those that the binary carries.
 pub(crate) fn network(file: Option<&Path>) -> Result<Arc<Model>> {
     let Some(path) = file else {
         return fused_model().context("loading the network that this binary carries");
@@ -36,7 +36,7 @@ pub(crate) fn without_anchors(low: &Plane, scale: Scale) -> Plane {
     to_plane(&seen)
 }
 
-/// The network, its working memory and what it has cost so far.
+/// A network with its engine, its working memory and the CPU time so far.
 pub(crate) struct Upscaler {
     engine: CpuEngine,
     residual: Residual,
@@ -44,25 +44,25 @@ pub(crate) struct Upscaler {
 }
 
 impl Upscaler {
-    /// The network that the binary carries, on the processor.
+    /// The network that the binary carries, on the CPU.
     pub(crate) fn new() -> Result<Upscaler> {
         network(None).map(Upscaler::with)
     }
 
-    /// A network of the caller's, on the processor.
+    /// A network from a file, on the CPU.
     pub(crate) fn from_file(path: &Path) -> Result<Upscaler> {
         network(Some(path)).map(Upscaler::with)
     }
 
-    /// The network on this backend of the processor, as reports name backends.
+    /// This network on another backend of the CPU, by the name that reports give it.
     pub(crate) fn on(self, backend: &str) -> Result<Upscaler> {
         let found = Simd::available().into_iter().find(|simd| simd.name() == backend);
         let engine = found.and_then(|simd| CpuEngine::with_simd(self.engine.model().clone(), simd));
-        let engine = engine.with_context(|| format!("this processor has no backend {backend}"))?;
+        let engine = engine.with_context(|| format!("this CPU has no backend {backend}"))?;
         Ok(Upscaler { engine, ..self })
     }
 
-    /// A network on the processor.
+    /// A network on the CPU.
     pub(crate) fn with(model: Arc<Model>) -> Upscaler {
         Upscaler {
             engine: CpuEngine::new(model),
@@ -81,17 +81,17 @@ impl Upscaler {
         Scale::of(self.engine.architecture())
     }
 
-    /// What runs it.
+    /// Name of the backend that runs the network.
     pub(crate) fn backend(&self) -> &'static str {
         self.engine.backend()
     }
 
-    /// Forgets what it has cost.
+    /// Forgets the CPU time so far.
     pub(crate) fn restart_clock(&mut self) {
         self.clock = CpuClock::default();
     }
 
-    /// Mean processor time of one picture in milliseconds since the clock was restarted.
+    /// Mean CPU time of one picture in milliseconds, since the clock was restarted.
     pub(crate) fn infer_ms(&self) -> Option<f64> {
         self.clock.mean_run_ms()
     }
@@ -109,8 +109,8 @@ impl Upscaler {
         self.residual.to_detail().context("the network's picture has another size than it says")
     }
 
-    /// The detail of some tiles of an LR picture of which viewers see `seen`, and how many samples went through the
-    /// network for it.
+    /// The detail of some tiles of an LR picture, where viewers see `seen`. Returned too: how many samples went
+    /// through the network.
     pub(crate) fn tiles(
         &mut self,
         lr: &Plane,
@@ -127,7 +127,7 @@ impl Upscaler {
         })?)
     }
 
-    /// The HR picture of an LR one.
+    /// The HR picture of an LR one, by the network.
     pub(crate) fn picture(&mut self, lr: &Picture) -> Result<Picture> {
         let detail = self.detail(&lr.y)?;
         let mut luma = self.scale().base(&lr.y);

@@ -1,9 +1,9 @@
-//! Figures of a series: mean, percentile.
+//! Statistics of a series: mean, percentile.
 
 /// The percentile of the worst frames that reports give beside the mean.
 pub(crate) const LOW_PERCENTILE: f64 = 5.0;
 
-/// The mean; `None` of nothing.
+/// The mean of the values; `None` where there are none.
 pub(crate) fn mean(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     let (mut sum, mut count) = (0.0, 0u32);
     for value in values {
@@ -13,8 +13,8 @@ pub(crate) fn mean(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     (count > 0).then(|| sum / f64::from(count))
 }
 
-/// The value that `percent` of the values lie below, interpolated between neighbours in rank
-/// (as numpy does by default); `None` of nothing.
+/// The value that `percent` of the values lie below, interpolated between neighbours in rank (as numpy does by
+/// default). `None` where there are no values.
 pub(crate) fn percentile(values: &[f64], percent: f64) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -25,7 +25,7 @@ pub(crate) fn percentile(values: &[f64], percent: f64) -> Option<f64> {
     Some(sorted[below] + (sorted[above] - sorted[below]) * rank.fract())
 }
 
-/// The smallest value with its place; `None` of nothing.
+/// The smallest value with its index; `None` where there are none.
 pub(crate) fn least(values: impl IntoIterator<Item = f64>) -> Option<(usize, f64)> {
     values.into_iter().enumerate().min_by(|a, b| a.1.total_cmp(&b.1))
 }

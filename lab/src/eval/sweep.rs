@@ -1,7 +1,7 @@
 //! A sweep's rows as curves: methods against a reference, and plots.
 //!
-//! A curve is what a method gives over the bit rates of the low layer with one way of making
-//! anchors; `best` is the hull over all ways. Rates are of video and anchors together.
+//! A curve is the quality of a method over the bitrates of the low layer, with one way of making anchors. `best` is
+//! the hull over all ways. Rates are of video and anchors together.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ use crate::plot::{Curve, Plot};
 pub(super) const METRICS: [(&str, &str); 3] =
     [("psnr_y_db", "PSNR-Y (dB)"), ("vmaf", "VMAF"), ("vmaf_neg", "VMAF-NEG")];
 
-/// The way of making anchors that stands for the best at each rate.
+/// Name of the way of making anchors that stands for the best one at each rate.
 const BEST: &str = "best";
 
 fn metric(row: &Row, key: &str) -> Option<f64> {
@@ -158,7 +158,7 @@ pub(super) fn plots(rows: &[Row]) -> Vec<(String, Plot)> {
     plots
 }
 
-/// A line along the hull of every method, and a dot for each of its points.
+/// The curves of a clip: a line along the hull of every method, and a dot for each of its points.
 fn curves(rows: &[Row], clip: &str, key: &str) -> Vec<Curve> {
     // Colours belong to methods, so they are numbered over all clips.
     let methods = distinct(rows.iter().map(|row| row.method.as_str()));
@@ -174,7 +174,7 @@ fn curves(rows: &[Row], clip: &str, key: &str) -> Vec<Curve> {
         .collect()
 }
 
-/// A clip's name without what a file name should not have.
+/// A clip's name without the characters that a file name should not have.
 fn file_stem(clip: &str) -> String {
     let stem = Path::new(clip).with_extension("");
     let clean = |c: char| if c.is_alphanumeric() || "-_.".contains(c) { c } else { '-' };

@@ -29,7 +29,7 @@ pub(crate) fn clip(frames: usize, luma: impl Fn(usize, usize, usize) -> u8) -> C
     Clip { frames: writer.finish().unwrap(), fps: 30.0 }
 }
 
-/// A pan over a texture.
+/// A clip of a pan over a texture.
 pub(crate) fn panning(frames: usize) -> Clip {
     clip(frames, |n, x, y| {
         let (x, y) = ((x + 2 * n) as f32, y as f32);
@@ -69,7 +69,7 @@ pub(crate) fn captured_settings() -> CapturedSettings {
     }
 }
 
-/// The anchors of [`anchor_settings`] on a fifth of the frames, chosen by the scheduler.
+/// The anchors of [`anchor_settings`] on a fifth of the frames, which the scheduler chooses.
 pub(crate) fn track(clip: &Clip, low: &Coded, delay_ms: u64) -> AnchorTrack {
     let settings = anchor_settings(0.2, delay_ms);
     let chosen = select::scheduled(low, clip.fps, settings.fraction);

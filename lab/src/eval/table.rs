@@ -10,8 +10,8 @@ use super::rungs::Rung;
 
 // Writing to a String cannot fail.
 impl Report {
-    /// One block for each clip and uplink: a line for each method, then the decay of those with
-    /// anchors; at the end, in a sweep, the methods against the reference.
+    /// The report as text. It has one block for each clip and uplink: a line for each method, then the decay of those
+    /// with anchors. In a sweep, the methods against the reference follow.
     pub(crate) fn table(&self) -> String {
         let mut out = String::new();
         for block in self.rows.chunk_by(|a, b| (&a.clip, a.uplink_kbps) == (&b.clip, b.uplink_kbps))
@@ -109,7 +109,7 @@ fn line(out: &mut String, width: usize, row: &Row, name: &str) {
     );
 }
 
-/// Gain over Lanczos and VMAF by distance from the last anchor.
+/// Adds the gain over Lanczos and VMAF by distance from the last anchor.
 fn decays(out: &mut String, width: usize, block: &[Row]) {
     let mut buckets: Vec<&Bucket> = block.iter().flat_map(|row| &row.decay).collect();
     buckets.sort_by_key(|bucket| bucket.from_frames);
@@ -136,7 +136,7 @@ fn decays(out: &mut String, width: usize, block: &[Row]) {
     }
 }
 
-/// One line for each method between two rungs.
+/// Adds one line for each method between two rungs.
 fn between(out: &mut String, rungs: &[Rung]) {
     if rungs.is_empty() {
         return;
@@ -163,7 +163,7 @@ fn between(out: &mut String, rungs: &[Rung]) {
     }
 }
 
-/// One line for each clip, method and way of making anchors, a pair of columns for each metric.
+/// Adds one line for each clip, method and way of making anchors, with a pair of columns for each metric.
 fn differences(out: &mut String, all: &[Difference]) {
     let Some(first) = all.first() else { return };
     let mut metrics: Vec<&str> = Vec::new();

@@ -9,11 +9,11 @@ use windlass_network::Tier;
 /// A reconstruction to compare with the product's.
 #[derive(Debug)]
 pub(crate) struct Variant {
-    /// What follows `hybrid@`.
+    /// The variant's name, which follows `hybrid@`.
     pub name: &'static str,
-    /// What is different, in a few words.
+    /// The difference from the product, in a few words.
     pub about: &'static str,
-    /// The settings, made of the product's.
+    /// Makes the variant's settings of the product's.
     pub config: fn(HybridConfig) -> HybridConfig,
 }
 
@@ -41,7 +41,7 @@ pub(super) static VARIANTS: &[Variant] = &[
     },
 ];
 
-/// The variant of a name.
+/// The variant with this name.
 pub(super) fn by_name(name: &str) -> Option<&'static Variant> {
     VARIANTS.iter().find(|variant| variant.name == name)
 }

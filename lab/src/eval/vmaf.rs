@@ -18,9 +18,9 @@ use crate::interrupt;
 /// Scores of the frames of a clip, 0 to 100.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Scores {
-    /// Model `vmaf_v0.6.1`.
+    /// Scores by the model `vmaf_v0.6.1`.
     pub vmaf: Vec<f64>,
-    /// Model `vmaf_v0.6.1neg`.
+    /// Scores by the model `vmaf_v0.6.1neg`, which does not reward sharpening.
     pub neg: Vec<f64>,
 }
 
@@ -33,6 +33,7 @@ pub(super) struct Vmaf {
     frames: usize,
 }
 
+/// Name of the file that ffmpeg writes scores to, in the temporary folder.
 const LOG: &str = "vmaf.json";
 
 impl Vmaf {

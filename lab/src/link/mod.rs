@@ -22,13 +22,13 @@ use windlass_netem::Profile;
 use self::path::{Path, PathStats};
 use crate::loadtest::any_for;
 
-/// Clients at a time; those beyond are not answered.
+/// Maximum number of clients at a time; those beyond are not answered.
 const CLIENTS: usize = 1000;
-/// Largest datagram.
+/// Maximum length of a datagram, in bytes.
 const DATAGRAM: usize = 2048;
-/// Datagrams that wait for a client's task; more are dropped and counted.
+/// Maximum number of datagrams that wait for a client's task; more are dropped and counted.
 const WAITING: usize = 1024;
-/// A client that is silent for so long has gone.
+/// Time without datagrams after which a client has gone.
 const IDLE: Duration = Duration::from_secs(60);
 
 /// Stand between clients and a server's UDP port as an access link of some kind.
@@ -59,7 +59,7 @@ pub(crate) struct LinkArgs {
     pub seed: u64,
 }
 
-/// Runs until Ctrl-C or SIGTERM, then says what was lost.
+/// Runs the proxy until Ctrl-C or SIGTERM, then prints what was lost.
 pub(crate) fn run(args: &LinkArgs) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
@@ -73,7 +73,7 @@ pub(crate) fn run(args: &LinkArgs) -> Result<()> {
     })
 }
 
-/// Waits for SIGINT or SIGTERM, which are heard from now on.
+/// A future that ends at SIGINT or SIGTERM, which are handled from now on.
 fn asked_to_end() -> Result<impl Future<Output = ()>> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
@@ -85,7 +85,7 @@ fn asked_to_end() -> Result<impl Future<Output = ()>> {
     })
 }
 
-/// Serves clients until `stop`; what became of all their datagrams.
+/// Serves clients until `stop`, and returns the counters of all their datagrams.
 async fn serve(
     front: Arc<UdpSocket>,
     args: &LinkArgs,
@@ -93,7 +93,7 @@ async fn serve(
 ) -> Result<PathStats> {
     let mut stop = std::pin::pin!(stop);
     let mut total = PathStats::default();
-    // What takes a client's datagrams to its task.
+    // The queue by which a client's datagrams get to its task.
     let mut clients: HashMap<SocketAddr, mpsc::Sender<(Instant, Vec<u8>)>> = HashMap::new();
     let (done, mut ended) = mpsc::channel(CLIENTS);
     let mut buffer = vec![0; DATAGRAM];
@@ -102,7 +102,7 @@ async fn serve(
         let (bytes, from) = tokio::select! {
             received = front.recv_from(&mut buffer) => match received {
                 Ok(received) => received,
-                // An ICMP answer to what was sent to a client that has gone.
+                // The system reports an ICMP answer to a datagram for a client that has gone.
                 Err(_) => continue,
             },
             () = &mut stop => break,

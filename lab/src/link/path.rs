@@ -1,4 +1,4 @@
-//! One client's way through the link, and back.
+//! One client's path through the link, in both directions.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -10,19 +10,19 @@ use windlass_netem::{Conditions, Course, Link, LinkStats};
 
 use super::{DATAGRAM, LinkArgs};
 
-/// What became of datagrams.
+/// Counters of datagrams.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct PathStats {
     down: LinkStats,
     up: LinkStats,
-    /// Of clients beyond the bound.
+    /// Datagrams of clients beyond the maximum.
     pub refused: u64,
-    /// That came faster than they could be taken in.
+    /// Datagrams that came faster than they could be taken in.
     pub overwhelmed: u64,
 }
 
 impl PathStats {
-    /// Adds another's.
+    /// Adds the counters of another path.
     pub(super) fn add(&mut self, other: &PathStats) {
         for (sum, more) in [(&mut self.down, &other.down), (&mut self.up, &other.up)] {
             sum.sent += more.sent;
@@ -51,7 +51,7 @@ pub(super) struct Path {
 }
 
 impl Path {
-    /// A client's way that begins at `now`.
+    /// The path of a client, which begins at `now`.
     pub(super) fn new(args: &LinkArgs, seed: u64, now: Instant) -> Path {
         let wide = Course::steady(Conditions::default());
         let up = if args.down_only { wide } else { args.profile.up() };
@@ -59,7 +59,8 @@ impl Path {
         Path { down: Link::new(down, seed, now), up: Link::new(up, seed + 1, now) }
     }
 
-    /// Carries datagrams both ways until the client has been silent for `idle`, or nobody hands anything in any more.
+    /// Carries datagrams in both directions until the client has been silent for `idle`, or the proxy hands in no
+    /// more.
     pub(super) async fn run(
         mut self,
         front: &UdpSocket,

@@ -7,11 +7,11 @@ use windlass_netem::{Conditions, Course, Link, LinkStats, Profile};
 
 use super::downlinks::{Downlink, Downlinks};
 
-/// Both ways of one client.
+/// The emulated links of one client, in both directions.
 pub(super) struct Access {
     down: Link<(Vec<u8>, SocketAddr)>,
     up: Link<(Vec<u8>, SocketAddr)>,
-    /// Of somebody who watches.
+    /// The figures of the downlink; only subscribers have them.
     watched: Option<Downlink>,
 }
 
@@ -23,8 +23,8 @@ impl Access {
         Access { watched, ..Access::new(down, profile.up(), seed, now) }
     }
 
-    /// The link of a publisher, whose bit rate does not adapt: the profile's downlink towards the server, and no limit
-    /// back.
+    /// The link of a publisher, whose bitrate does not adapt. Towards the server it has the profile's downlink, and
+    /// no limit back.
     pub(super) fn of_publisher(profile: Profile, seed: u64, now: Instant) -> Access {
         Access::new(Course::steady(Conditions::default()), profile.down(seed), seed, now)
     }
@@ -34,12 +34,12 @@ impl Access {
         Access { down, up, watched: None }
     }
 
-    /// Takes a datagram of the server's.
+    /// Takes a datagram from the server.
     pub(super) fn came(&mut self, now: Instant, data: &[u8], source: SocketAddr) {
         self.down.push(now, data.len(), (data.to_vec(), source));
     }
 
-    /// The next one that has come through, and where it is from.
+    /// The next datagram that has come through to the client, and its source.
     pub(super) fn arrived(&mut self, now: Instant) -> Option<(Vec<u8>, SocketAddr)> {
         let (datagram, waited) = self.down.poll(now)?;
         if let Some(watched) = &mut self.watched {
@@ -48,29 +48,29 @@ impl Access {
         Some(datagram)
     }
 
-    /// Brings the totals of the way down up to date, where somebody watches.
+    /// Brings the totals of the downlink up to date, if it is watched.
     pub(super) fn tell(&mut self, now: Instant, totals: &mut Downlinks) {
         if let Some(watched) = &mut self.watched {
             watched.tell(now, self.down.stats(), totals);
         }
     }
 
-    /// Takes a datagram of the client's.
+    /// Takes a datagram from the client.
     pub(super) fn send(&mut self, now: Instant, data: &[u8], to: SocketAddr) {
         self.up.push(now, data.len(), (data.to_vec(), to));
     }
 
-    /// The next one that has come through, and where it goes.
+    /// The next datagram that has come through to the server, and its destination.
     pub(super) fn sent(&mut self, now: Instant) -> Option<(Vec<u8>, SocketAddr)> {
         self.up.poll(now).map(|(datagram, _)| datagram)
     }
 
-    /// When something comes through next.
+    /// The time at which the next datagram comes through.
     pub(super) fn timeout(&self) -> Option<Instant> {
         [self.down.timeout(), self.up.timeout()].into_iter().flatten().min()
     }
 
-    /// What was put in, down and up, what became of it, and how much is still on its way.
+    /// The counters of the links down and up, each with the number of datagrams that are still on their way.
     pub(super) fn stats(&self) -> [(LinkStats, usize); 2] {
         [(self.down.stats(), self.down.len()), (self.up.stats(), self.up.len())]
     }

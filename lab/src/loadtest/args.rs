@@ -12,7 +12,7 @@ use windlass_types::{Layer, Rung};
 use super::children::Part;
 use crate::output::Output;
 
-/// Whose signalling clients speak.
+/// The server whose signalling clients speak.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Peer {
     /// Ours.
@@ -186,6 +186,7 @@ pub(crate) struct LoadtestArgs {
     pub output: Output,
 }
 
+/// Text at the end of the command's long help.
 const EXAMPLES: &str = "\
 Examples:
   windlass-lab loadtest --publishers 20                      against `windlass serve` on this machine
@@ -200,7 +201,7 @@ Examples:
 Server and clients share this machine's processors unless told otherwise (`taskset`, `nice`): say so with the figures.";
 
 impl LoadtestArgs {
-    /// The best rung that subscribers ask for.
+    /// The best rung that subscribers ask for. Without anchors it is the plain rung of the largest layer.
     pub(crate) fn rung(&self) -> Rung {
         if self.no_anchors || self.peer == Peer::Janus {
             return self.layers.iter().copied().max().map_or(Rung::F, Rung::plain);
@@ -210,12 +211,12 @@ impl LoadtestArgs {
         self.max_rung.unwrap_or(usual)
     }
 
-    /// Whether packets carry the time at which they were sent: nobody decodes them.
+    /// Whether packets carry the time at which they were sent: only where nobody decodes them.
     pub(crate) fn stamps(&self) -> bool {
         !self.rung().enhanced()
     }
 
-    /// Rooms that it takes.
+    /// Number of rooms that the publishers take.
     pub(crate) fn rooms(&self) -> usize {
         self.publishers.get().div_ceil(self.per_room.get())
     }

@@ -1,9 +1,9 @@
-//! What a subscriber has of one track's video: whole frames, lost packets, and when each frame was complete.
+//! The video of one track as a subscriber receives it: whole frames, lost packets, and when each frame was complete.
 
 use std::collections::VecDeque;
 use std::time::Instant;
 
-/// Frames that are remembered: two seconds at 60 a second, longer than any budget.
+/// Number of frames that are remembered: two seconds at 60 a second, longer than any budget.
 const FRAMES: usize = 120;
 
 #[derive(Debug)]
@@ -21,13 +21,13 @@ pub(super) struct Arrivals {
     frames: VecDeque<Frame>,
     numbers: Option<(u64, u64)>,
     packets: u64,
-    /// Payload bytes.
+    /// Number of payload bytes.
     pub bytes: u64,
-    /// Frames of which all packets came.
+    /// Number of frames of which all packets came.
     pub complete: u64,
 }
 
-/// A packet, as far as it matters.
+/// The fields of a packet that are counted.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Packet {
     /// Extended sequence number.
@@ -38,7 +38,7 @@ pub(super) struct Packet {
     pub begins: bool,
     /// Whether the packet is the last of its frame.
     pub ends: bool,
-    /// Payload bytes; padding has none.
+    /// Number of payload bytes; padding has none.
     pub bytes: usize,
 }
 
@@ -75,17 +75,17 @@ impl Arrivals {
         }
     }
 
-    /// Packets whose numbers were skipped and that never came.
+    /// Number of packets whose sequence numbers were skipped and that never came.
     pub(super) fn lost(&self) -> u64 {
         self.expected().saturating_sub(self.packets)
     }
 
-    /// Packets that there should be.
+    /// Number of packets that should have come.
     pub(super) fn expected(&self) -> u64 {
         self.numbers.map_or(0, |(least, most)| most - least + 1)
     }
 
-    /// When the frame with a timestamp was complete; `None` where it was not, or is long gone.
+    /// When the frame with this timestamp was complete; `None` where it was not, or is no longer remembered.
     pub(super) fn completed(&self, timestamp: u32) -> Option<Instant> {
         self.frames.iter().rev().find(|f| f.timestamp == timestamp)?.complete
     }

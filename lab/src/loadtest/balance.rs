@@ -1,4 +1,4 @@
-//! After the last client has gone: what the server still holds, and whether what it counted adds up.
+//! Checks the server after the last client has gone: what it still holds, and whether its counters add up.
 
 use std::time::{Duration, Instant};
 
@@ -8,10 +8,10 @@ use super::process::Usage;
 use super::scrape::Figures;
 use super::tally::{ClientTotals, Totals};
 
-/// How long a server may take to notice that clients are gone who did not say so, and to end what it did for them.
+/// Maximum time for a server to notice that clients have gone without a goodbye, and to end what it did for them.
 pub(super) const PATIENCE: Duration = Duration::from_secs(90);
 
-/// What must be zero when nobody is there.
+/// Metrics that must be zero when nobody is there.
 const NOBODY: [&str; 9] = [
     "sfu_participants",
     "sfu_rooms",
@@ -23,10 +23,10 @@ const NOBODY: [&str; 9] = [
     "enhancer_cpu_tasks_running",
     "enhancer_cpu_tasks_waiting",
 ];
-/// What must be as it was before the first client.
+/// Metrics that must be as they were before the first client.
 const AS_BEFORE: [&str; 2] = ["signaling_sockets_open", "tasks"];
 
-/// What goes in, and all that may become of it. Names stand for all of their labels.
+/// Sums: a metric of what goes in, and the metrics of all that may become of it. Names stand for all of their labels.
 const SUMS: [(&str, &[&str]); 9] = [
     ("sfu_joins_total", &["sfu_leaves_total", "sfu_participants"]),
     (
@@ -106,37 +106,39 @@ const SUMS: [(&str, &[&str]); 9] = [
     ("sfu_tap_frames_total", &["enhancer_frames_in_total", "sfu_tap_overflows_total"]),
 ];
 
+/// Bytes in a MiB.
 const MIB: f64 = 1_048_576.0;
 /// Memory in MiB that a server may keep of what its clients took, when they have gone.
 const KEPT_MIB: f64 = 64.0;
-/// Share of its clients' memory that a server may keep when they have gone; the busiest hour must not decide for ever.
+/// Share of its clients' memory that a server may keep when they have gone. The busiest hour must not decide for
+/// ever.
 const KEPT_SHARE: f64 = 0.5;
 
-/// One sum.
+/// One sum of the server's counters.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct Sum {
-    /// What went in.
+    /// Name of the metric of what went in.
     pub of: &'static str,
-    /// How much.
+    /// Value of the metric of what went in.
     pub total: f64,
-    /// All that became of it.
+    /// Sum of the metrics of all that became of it.
     pub parts: f64,
 }
 
-/// What was found.
+/// The state of the server after the last client.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub(super) struct Balance {
-    /// Clients that came and went.
+    /// Number of visits: clients that came and went.
     pub visits: u64,
-    /// Visits that ended without a goodbye.
+    /// Number of visits that ended without a goodbye.
     pub vanished: u64,
-    /// What is still there, with how much more than there should be.
+    /// Metrics that are not as they should be, with how much more there is.
     pub left_over: Vec<(String, f64)>,
-    /// Everything that was summed up.
+    /// All sums of counters.
     pub sums: Vec<Sum>,
-    /// File descriptors of the server beyond their number before the first client.
+    /// Number of the server's file descriptors beyond that before the first client.
     pub descriptors: Option<i64>,
-    /// Threads of the server beyond their number before the first client.
+    /// Number of the server's threads beyond that before the first client.
     pub threads: Option<i64>,
     /// Resident memory when all had gone, in MiB.
     pub resident_mib: Option<f64>,
@@ -144,12 +146,12 @@ pub(super) struct Balance {
     pub kept_mib: Option<f64>,
     /// Greatest resident memory, less that before the first client, in MiB.
     pub took_mib: Option<f64>,
-    /// By how much resident memory grew in the second half of the time, in MiB an hour.
+    /// Growth of resident memory in the second half of the time, in MiB an hour.
     pub resident_mib_per_hour: Option<f64>,
 }
 
 impl Balance {
-    /// What `now` tells; `before` is from when nobody had come yet.
+    /// The balance from the metrics `now`; `before` is from when nobody had come yet.
     pub(super) fn of(before: &Figures, now: &Figures, totals: &Totals) -> Balance {
         let left = |name: &str, base: f64| (name.to_owned(), now.sum(name) - base);
         let nobody = NOBODY.iter().map(|name| left(name, 0.0));
@@ -178,7 +180,7 @@ impl Balance {
         Balance { visits, vanished, left_over, sums, ..Balance::default() }
     }
 
-    /// Adds what the system knows of the server's process.
+    /// Adds what the system reports of the server's process.
     pub(super) fn of_process(&mut self, before: Option<Usage>, now: Option<Usage>, seen: &[Usage]) {
         let more = |of: fn(&Usage) -> u64| {
             Some(of(now.as_ref()?).cast_signed() - of(before.as_ref()?).cast_signed())
@@ -197,25 +199,25 @@ impl Balance {
         self.left_over.is_empty()
     }
 
-    /// Whether the system has most of the memory back that clients took, as far as is known.
+    /// Whether the system has got most of the memory back that clients took, as far as is known.
     pub(super) fn gave_back(&self) -> bool {
         let known = self.kept_mib.zip(self.took_mib);
         known.is_none_or(|(kept, took)| kept <= KEPT_MIB || kept <= KEPT_SHARE * took)
     }
 
-    /// Whether nothing more is to come. Sums may be wrong for an instant: the scheduler publishes its counts once an
-    /// interval.
+    /// Whether no more changes are to come. Sums may be wrong for an instant: the scheduler publishes its counters
+    /// once an interval.
     pub(super) fn settled(&self) -> bool {
         self.empty() && self.gave_back() && self.wrong().next().is_none()
     }
 
-    /// Sums whose parts are another than their total.
+    /// The sums whose parts differ from their total.
     pub(super) fn wrong(&self) -> impl Iterator<Item = &Sum> {
         self.sums.iter().filter(|sum| (sum.total - sum.parts).abs() > 0.5)
     }
 }
 
-/// By how much memory grows, by least squares, in MiB an hour.
+/// Growth of resident memory in MiB an hour, by least squares.
 fn slope(usage: &[Usage]) -> Option<f64> {
     let first: Instant = usage.first()?.at;
     let points: Vec<(f64, f64)> = usage

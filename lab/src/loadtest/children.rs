@@ -1,5 +1,5 @@
-//! Subscribers in processes of their own: each runs this program with a part of the clients, and tells once a second,
-//! as a line of JSON on standard output, what they counted. A process ends when its standard input does.
+//! Subscribers in processes of their own. Each process runs this program with a part of the clients, and prints their
+//! counters as a line of JSON on standard output. A process ends when its standard input does.
 
 use std::io::Read;
 use std::process::Stdio;
@@ -18,19 +18,19 @@ use super::process::Usage;
 use super::tally::{Tally, Totals};
 use super::visits::Parting;
 
-/// How often a process says what its clients counted.
+/// Time between two reports of a process on its clients' counters.
 const EVERY: Duration = Duration::from_millis(500);
-/// How long a process may take to end.
+/// Maximum time for a process to end.
 const LEAVE: Duration = Duration::from_secs(8);
 
-/// Which of the subscribers a process runs, and of which run.
+/// The part of the subscribers that a process runs, and the run that they belong to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Part {
-    /// Number of the process, from 0.
+    /// The process' number, from 0.
     pub number: usize,
-    /// Number of processes.
+    /// The number of processes.
     pub of: usize,
-    /// The run, by which rooms are named.
+    /// The run's name, by which rooms are named.
     pub run: String,
 }
 
@@ -52,7 +52,7 @@ impl std::fmt::Display for Part {
     }
 }
 
-/// The processes, and what their clients have counted so far.
+/// The child processes, and what their clients have counted so far.
 pub(super) struct Children {
     children: Vec<Child>,
     totals: Arc<Mutex<Vec<Totals>>>,
@@ -89,18 +89,18 @@ impl Children {
         Ok(Children { children, totals })
     }
 
-    /// Adds what their clients have counted.
+    /// Adds what the processes' clients have counted.
     pub(super) fn add_to(&self, totals: &mut Totals) {
         let said = self.totals.lock().unwrap_or_else(PoisonError::into_inner);
         said.iter().for_each(|part| totals.add(part));
     }
 
-    /// What they have taken of the machine.
+    /// The CPU time and memory of the processes.
     pub(super) fn usage(&self) -> Vec<Usage> {
         self.children.iter().filter_map(|child| Usage::of(child.id()?)).collect()
     }
 
-    /// Lets them end.
+    /// Ends the processes.
     pub(super) async fn stop(mut self) {
         for child in &mut self.children {
             drop(child.stdin.take());
@@ -114,7 +114,7 @@ impl Children {
     }
 }
 
-/// The arguments of this program that its clients' processes get too.
+/// The arguments of this program that child processes get too.
 fn own_arguments(all: impl Iterator<Item = String>) -> Vec<String> {
     let mut kept = Vec::new();
     let mut all = all.take_while(|a| a != "--");
@@ -129,7 +129,7 @@ fn own_arguments(all: impl Iterator<Item = String>) -> Vec<String> {
     kept
 }
 
-/// In such a process: says what its clients count until its standard input ends.
+/// In a child process: prints what its clients count until its standard input ends.
 pub(super) async fn tell(
     mut clients: JoinSet<()>,
     tally: &Tally,

@@ -1,4 +1,4 @@
-//! The course of a run, second by second: for the curves of its page.
+//! Samples a run second by second, for the curves of its page.
 
 use std::time::Instant;
 
@@ -8,15 +8,15 @@ use super::scrape::Figures;
 use super::tally::Totals;
 use crate::plot::{Curve, Plot};
 
-/// What came in a second.
+/// The figures of a second.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct Second {
-    /// Since the beginning of what is measured.
+    /// Seconds since the beginning of the measured time.
     at_s: f64,
     anchor_p50_ms: Option<f64>,
     anchor_p95_ms: Option<f64>,
     transit_p95_ms: Option<f64>,
-    /// Of the anchors that were chosen, those that missed the budget, in percent.
+    /// Share of the chosen anchors that missed the budget, in percent.
     late_percent: Option<f64>,
     server_cores: Option<f64>,
     clients_cores: Option<f64>,
@@ -24,7 +24,7 @@ struct Second {
     anchor_kbps: f64,
 }
 
-/// A sample, which the next is compared with.
+/// A sample of the totals, which the next one is compared with.
 struct Sample {
     at: Instant,
     totals: Totals,
@@ -36,19 +36,19 @@ struct Sample {
 /// The seconds of a run.
 pub(super) struct Course {
     begun: Instant,
-    /// Subscribers in a room, each of whom goes without an anchor that the server gave up.
+    /// Number of subscribers in a room: each of them goes without an anchor that the server gave up.
     subscribers: usize,
     last: Option<Sample>,
     seconds: Vec<Second>,
 }
 
 impl Course {
-    /// Begins now.
+    /// A course that begins now.
     pub(super) fn new(subscribers: usize) -> Course {
         Course { begun: Instant::now(), subscribers, last: None, seconds: Vec::new() }
     }
 
-    /// Adds what came since the last call.
+    /// Adds what came since the last sample.
     pub(super) fn sample(
         &mut self,
         figures: &Figures,
@@ -69,7 +69,7 @@ impl Course {
         self.last = Some(now);
     }
 
-    /// Latency, what was late, processors and bits over time; without what was never seen.
+    /// Plots over time: latency, late anchors, CPU cores and bitrates. Figures that never came are left out.
     pub(super) fn plots(&self) -> Vec<Plot> {
         let curve = |name: &str, of: fn(&Second) -> Option<f64>| Curve {
             name: name.to_owned(),

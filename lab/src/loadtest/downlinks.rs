@@ -1,5 +1,5 @@
-//! What came of subscribers' emulated links, on the way to them: what they could carry and did, how long datagrams
-//! waited, and how soon changes of their rates were followed.
+//! Figures of subscribers' emulated downlinks: what they could carry and did, how long datagrams waited, and how soon
+//! changes of their rates were followed.
 
 use std::time::{Duration, Instant};
 
@@ -9,25 +9,25 @@ use windlass_netem::{Course, LinkStats};
 use crate::latencies::Latencies;
 use crate::viewer::{Following, LONG_WAIT, TENTH, Tenth};
 
-/// IP and UDP, which links carry too.
+/// Length of the IP and UDP headers in bytes, which links carry too.
 const HEADERS: u64 = 28;
 
-/// Totals of all emulated downlinks. Everything only grows.
+/// Totals of all emulated downlinks. All of them only grow.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct Downlinks {
-    /// Bytes that the links could have carried.
+    /// Number of bytes that the links could have carried.
     pub capacity_bytes: u64,
-    /// Bytes of datagrams that arrived, headers, padding, probes and repairs included.
+    /// Number of bytes in datagrams that arrived, with headers, padding, probes and repairs.
     pub carried_bytes: u64,
-    /// Datagrams put in.
+    /// Number of datagrams that were put in.
     pub datagrams: u64,
-    /// Datagrams that were dropped at a full queue.
+    /// Number of datagrams that were dropped at a full queue.
     pub overflowed: u64,
-    /// Waits before the bottleneck, its transmission included.
+    /// Waits before the bottleneck, with the transmission.
     pub waits: Latencies,
-    /// From a link's beginning until 85 % of its rate was carried, the longest, in seconds.
+    /// Longest time from a link's beginning until 85 % of its rate was carried, in seconds.
     pub first_s: Option<f64>,
-    /// The longest that a change of a rate took to be followed, in seconds.
+    /// Longest time until traffic followed a change of a link's rate, in seconds.
     pub converged_s: Option<f64>,
 }
 
@@ -54,12 +54,12 @@ pub(super) struct Downlink {
     began: Instant,
     following: Following,
     tenth: Tenth,
-    /// Whole tenths of a second that were looked at.
+    /// Number of whole tenths of a second that were counted.
     tenths: u32,
     waited: Vec<Duration>,
-    /// What came since the totals were told.
+    /// Number of bytes that came since the totals were brought up to date.
     bytes: u64,
-    /// Up to where they were, and with what.
+    /// The time up to which the totals are, and the figures that they contain.
     told: Duration,
     told_stats: LinkStats,
 }
@@ -80,7 +80,7 @@ impl Downlink {
         }
     }
 
-    /// A datagram with `bytes` of payload came through after waiting for so long.
+    /// Counts a datagram with `bytes` of payload, which came through after waiting for `waited`.
     pub(super) fn arrived(&mut self, now: Instant, bytes: usize, waited: Duration) {
         self.advance(now);
         let bytes = bytes as u64 + HEADERS;
@@ -107,7 +107,7 @@ impl Downlink {
         (self.told, self.told_stats) = (since, stats);
     }
 
-    /// Hands on the tenths of a second that are over.
+    /// Counts the tenths of a second that are over.
     fn advance(&mut self, now: Instant) {
         let since = now.saturating_duration_since(self.began);
         while TENTH * (self.tenths + 1) <= since {

@@ -5,7 +5,8 @@ const GIVEN_UP: [&str; 2] = ["enhancer_late_infer_total", "enhancer_late_encode_
 /// Counter of finished anchors that the SFU dropped as late, once for each subscriber.
 const DROPPED: &str = "sfu_anchors_dropped_late_total";
 
-/// Chosen anchors that did not reach a subscriber because of the budget, once for each of them.
+/// Number of chosen anchors that did not reach a subscriber because of the budget; each counts once for every
+/// subscriber.
 pub(super) fn given_up(counter: impl Fn(&str) -> f64, subscribers: usize) -> f64 {
     let each = subscribers.max(1) as f64;
     GIVEN_UP.iter().map(|name| each * counter(name)).sum::<f64>() + counter(DROPPED)

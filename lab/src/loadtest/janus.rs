@@ -1,5 +1,5 @@
 //! The signalling of one client of Janus: its JSON protocol over a WebSocket, and the VideoRoom plugin
-//! (<https://janus.conf.meetecho.com/docs/videoroom>). And a Janus of our own to load.
+//! (<https://janus.conf.meetecho.com/docs/videoroom>). The module also starts a Janus to load.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -18,13 +18,13 @@ use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 use super::signal::ServerUrl;
 use crate::interrupt;
 
-/// How long the server may take to answer.
+/// Maximum time for the server to answer.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// A session that says nothing for a minute ends.
+/// Time between two keep-alives. Janus ends a session that says nothing for a minute.
 const ALIVE: Duration = Duration::from_secs(25);
-/// Between two looks for somebody to watch.
+/// Time between two questions for publishers to watch.
 const LOOK: Duration = Duration::from_millis(300);
-/// Where distributions put what it loads.
+/// Folders in which distributions put the libraries that Janus loads.
 const LIBRARIES: [&str; 3] =
     ["/usr/lib/x86_64-linux-gnu/janus", "/usr/lib/aarch64-linux-gnu/janus", "/usr/lib/janus"];
 
@@ -37,7 +37,7 @@ pub(super) struct Janus {
 }
 
 impl Janus {
-    /// Opens a session and attaches to the plugin.
+    /// Opens a session and attaches it to the plugin.
     pub(super) async fn attach(server: &ServerUrl) -> Result<Janus> {
         let url = format!("ws://{}/", server.authority);
         let mut request = url.as_str().into_client_request()?;
@@ -61,19 +61,19 @@ impl Janus {
         self.message(body, None).await.map(|_| ())
     }
 
-    /// Publishes what an offer has; the answer.
+    /// Publishes the tracks of an offer, and returns the answer.
     pub(super) async fn publish(&mut self, room: u64, offer: String) -> Result<String> {
         let body = json!({"request": "joinandconfigure", "ptype": "publisher", "room": room});
         sdp_of(&self.message(body, Some(("offer", offer))).await?)
     }
 
-    /// Waits for `publishers` of a room and subscribes to all of them; Janus' offer.
+    /// Waits for `publishers` publishers of a room, subscribes to all of them, and returns Janus' offer.
     pub(super) async fn subscribe(&mut self, room: u64, publishers: usize) -> Result<String> {
         let begun = Instant::now();
         let feeds = loop {
             let body = json!({"request": "listparticipants", "room": room});
             let told = match self.message(body, None).await {
-                // Its first publisher makes it.
+                // The room's first publisher makes it.
                 Err(error) if error.to_string().contains("No such room") => Value::Null,
                 told => told?,
             };
@@ -97,12 +97,13 @@ impl Janus {
         sdp_of(&self.message(body, None).await?)
     }
 
-    /// Answers that offer.
+    /// Sends the answer to Janus' offer.
     pub(super) async fn start(&mut self, answer: String) -> Result<()> {
         self.message(json!({"request": "start"}), Some(("answer", answer))).await.map(|_| ())
     }
 
-    /// Reads what needs no answer, and keeps the session alive. Ends with an error only. May be given up without loss.
+    /// Reads messages that need no answer, and keeps the session alive. It ends only with an error. The future may be
+    /// dropped without loss.
     pub(super) async fn receive(&mut self) -> Result<()> {
         tokio::select! {
             said = next(&mut self.socket) => said.map(|_| ()),
@@ -113,7 +114,7 @@ impl Janus {
         }
     }
 
-    /// Ends the session; errors do not matter any more.
+    /// Ends the session. Errors do not matter any more.
     pub(super) async fn close(mut self) {
         let _ = timeout(Duration::from_secs(1), async {
             let _ = self.write(json!({"janus": "destroy"})).await;
@@ -134,7 +135,7 @@ impl Janus {
         }
     }
 
-    /// Asks, and waits for what is more than an acknowledgement. One question at a time.
+    /// Sends a question, and waits for what is more than an acknowledgement. Only one question is open at a time.
     async fn ask(&mut self, question: Value) -> Result<Value> {
         self.write(question).await?;
         timeout(PATIENCE, async {
@@ -185,8 +186,8 @@ fn sdp_of(told: &Value) -> Result<String> {
     sdp.map(str::to_owned).with_context(|| format!("Janus gives no session description: {told}"))
 }
 
-/// Starts the Janus that is installed, with the VideoRoom plugin alone, on a free port of this machine. ICE lite, as
-/// ours is; its own defaults else.
+/// Starts the installed Janus on a free port of this machine, with the VideoRoom plugin alone. It runs ICE lite, as
+/// Windlass does, and has its own defaults for the rest.
 pub(super) async fn start_own(folder: &Path) -> Result<(Child, String)> {
     let libraries = LIBRARIES.iter().map(Path::new).find(|p| p.is_dir());
     let libraries = libraries.context("Janus is not installed: `apt-get install janus`")?;

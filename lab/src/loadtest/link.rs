@@ -17,16 +17,16 @@ use tokio::net::UdpSocket;
 use super::access::Access;
 use super::tally::{LinkTotals, Totals};
 
-/// Largest datagram that is read.
+/// Maximum length of a datagram that is read, in bytes.
 const DATAGRAM_BYTES: usize = 2048;
-/// From one look at an emulated link to the next.
+/// Time from one look at an emulated link to the next.
 const GRAIN: Duration = Duration::from_micros(500);
-/// Datagrams read before anything else is looked at.
+/// Maximum number of datagrams that are read before other work.
 const BURST: usize = 64;
 
 /// The WebRTC connection of one client.
 pub(super) struct Link {
-    /// The connection.
+    /// The WebRTC connection of the stack.
     pub rtc: Rtc,
     socket: Option<(UdpSocket, SocketAddr)>,
     /// The emulated link, if there is one.
@@ -40,11 +40,11 @@ pub(super) struct Link {
     pub lost: bool,
 }
 
-/// Datagrams.
+/// Counters of datagrams.
 #[derive(Debug, Default)]
 struct Counted {
     sent: u64,
-    /// Not taken by the socket.
+    /// Datagrams that the socket did not take.
     unsent: u64,
 }
 
@@ -70,7 +70,7 @@ impl Link {
         }
     }
 
-    /// Takes the server's answer; the first one says where the server's media is.
+    /// Takes the server's answer. The first one names the address of the server's media.
     pub(super) async fn accept(&mut self, pending: SdpPendingOffer, sdp: &str) -> Result<()> {
         self.reach(sdp).await?;
         let answer = SdpAnswer::from_sdp_string(sdp).context("the server's answer")?;
@@ -79,7 +79,7 @@ impl Link {
         Ok(())
     }
 
-    /// Answers a server that offers.
+    /// Answers the offer of a server.
     pub(super) async fn answer(&mut self, sdp: &str) -> Result<String> {
         self.reach(sdp).await?;
         let offer = SdpOffer::from_sdp_string(sdp).context("the server's offer")?;
@@ -88,7 +88,7 @@ impl Link {
         Ok(answer.to_sdp_string())
     }
 
-    /// Opens the socket towards the server, which the first description of it names.
+    /// Opens the socket towards the server, whose first session description names the address.
     async fn reach(&mut self, sdp: &str) -> Result<()> {
         if self.socket.is_none() {
             let server = candidate(sdp).context("the server names no UDP address")?;
@@ -111,21 +111,21 @@ impl Link {
             .ok_or_else(|| anyhow!("the server does not take VP9"))
     }
 
-    /// When the connection wants to be looked at.
+    /// When the connection must be run next.
     pub(super) fn due(&self) -> Instant {
         self.due
     }
 
-    /// Resolves when datagrams wait; never before the first answer.
+    /// Waits until datagrams can be read; before the first answer it never returns.
     pub(super) async fn readable(&self) {
         match &self.socket {
-            // A socket's error shows in what is read next.
+            // An error of the socket shows when data is read next.
             Some((socket, _)) => drop(socket.readable().await),
             None => std::future::pending().await,
         }
     }
 
-    /// Takes in what waits and lets time pass; events are added to `events`.
+    /// Reads waiting datagrams and lets time pass. Events are added to `events`.
     pub(super) fn run(&mut self, events: &mut Vec<Event>) -> Result<()> {
         let Some((socket, local)) = &self.socket else { return Ok(()) };
         for _ in 0..BURST {
@@ -152,7 +152,7 @@ impl Link {
             while let Some((data, to)) = access.sent(Instant::now()) {
                 self.counted.put(socket, &data, to);
             }
-            // Datagrams come through some microseconds apart; nobody needs to wake up for each.
+            // Datagrams come through some microseconds apart; the client need not wake up for each.
             let next = access.timeout().map(|next| next.max(now + GRAIN));
             self.due = next.map_or(self.due, |next| next.min(self.due));
         }
@@ -176,7 +176,7 @@ impl Link {
         }
     }
 
-    /// Ends it without a word, and adds what it carried.
+    /// Ends the connection without a goodbye, and adds what it carried.
     pub(super) fn close(mut self, totals: &mut Totals) {
         self.rtc.disconnect();
         self.tell(Instant::now(), totals);
@@ -197,7 +197,7 @@ impl Link {
 }
 
 impl Counted {
-    /// Hands a datagram to the socket. A full one loses datagrams, as a network does.
+    /// Sends a datagram by the socket. A full one loses datagrams, as a network does.
     fn put(&mut self, socket: &UdpSocket, data: &[u8], to: SocketAddr) {
         let taken = socket.try_send_to(data, to).is_ok();
         self.sent += u64::from(taken);
@@ -205,7 +205,7 @@ impl Counted {
     }
 }
 
-/// A datagram into the connection; what is none of its is passed over.
+/// Passes a datagram to the connection, unless it belongs to another one.
 fn take(rtc: &mut Rtc, data: &[u8], source: SocketAddr, destination: SocketAddr) -> Result<()> {
     let Ok(contents) = data.try_into() else { return Ok(()) };
     let receive = Receive { proto: Protocol::Udp, source, destination, contents };
@@ -213,7 +213,7 @@ fn take(rtc: &mut Rtc, data: &[u8], source: SocketAddr, destination: SocketAddr)
     Ok(())
 }
 
-/// Everything out of the connection; when it wants to be looked at again.
+/// Passes on everything that the connection has to send. Returns when the connection must be run again.
 fn drain(
     rtc: &mut Rtc,
     socket: &UdpSocket,
@@ -243,7 +243,7 @@ fn candidate(sdp: &str) -> Option<SocketAddr> {
     })
 }
 
-/// Any address of ours, and any port, of the same kind as another.
+/// Any local address with any port, of the same family as another address.
 pub(crate) fn any_for(server: SocketAddr) -> SocketAddr {
     let any: IpAddr = match server {
         SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
@@ -252,10 +252,10 @@ pub(crate) fn any_for(server: SocketAddr) -> SocketAddr {
     SocketAddr::new(any, 0)
 }
 
-/// Our address on the way to another.
+/// The local address on the way to another.
 fn local_for(server: SocketAddr) -> std::io::Result<IpAddr> {
     let probe = StdSocket::bind(any_for(server))?;
-    // Sends nothing.
+    // Connecting a UDP socket sends nothing.
     probe.connect(server)?;
     Ok(probe.local_addr()?.ip())
 }

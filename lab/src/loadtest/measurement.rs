@@ -9,7 +9,7 @@ use super::process::Usage;
 use super::scrape::Figures;
 use super::tally::Totals;
 
-/// Everything that was sampled from the beginning of the measured time on.
+/// All samples from the beginning of the measured time on.
 pub(super) struct Measurement {
     /// The server's metrics and the clients' totals at the beginning.
     pub before: (Figures, Totals),
@@ -21,16 +21,16 @@ pub(super) struct Measurement {
     pub server_empty: Option<Usage>,
     /// The server's process, once a second.
     pub server: Vec<Usage>,
-    /// This process, with the processor time of its child processes added, once a second.
+    /// This process, with the CPU time of its child processes added, once a second.
     pub clients: Vec<Usage>,
     /// The longest sampled length of each queue of the server, by metric name.
     pub queues: BTreeMap<String, f64>,
-    /// What came second by second.
+    /// The figures of every second.
     pub course: Course,
 }
 
 impl Measurement {
-    /// Begins with a first sample; `subscribers` are those of a room.
+    /// A measurement that begins with a first sample; `subscribers` are those of a room.
     pub(super) fn new(
         figures: Figures,
         totals: Totals,

@@ -1,4 +1,4 @@
-//! Where recordings come from: IVF files, a clip that is coded here, or the drawn scene.
+//! The sources of recordings: IVF files, a clip that is encoded here, or the drawn scene.
 
 use std::path::Path;
 
@@ -18,14 +18,14 @@ use crate::eval::scale::Scale;
 use crate::interrupt;
 use windlass_vpx::{Encoder, EncoderConfig, FrameUse};
 
-/// Lines of the full layer.
+/// Number of lines of the full layer.
 const FULL_LINES: u32 = 720;
-/// Seconds between key frames, unless the arguments say otherwise.
+/// Number of seconds between key frames, unless the arguments say otherwise.
 const KEY_EVERY_S: f64 = 2.0;
-/// Frames a second of the scene.
+/// Frames per second of the scene.
 const SCENE_FPS: f64 = 30.0;
 
-/// What the SDK lets each layer have, in kbit/s.
+/// The bitrate that the SDK gives each layer, in kbit/s.
 fn kbps(layer: Layer) -> u32 {
     match layer {
         Layer::Q => 150,
@@ -34,12 +34,12 @@ fn kbps(layer: Layer) -> u32 {
     }
 }
 
-/// The full layer's sides over this one's.
+/// Factor by which the full layer's sides are longer than this one's.
 fn shrink(layer: Layer) -> usize {
     4 >> layer as usize
 }
 
-/// What the arguments ask for.
+/// The recording that the arguments ask for.
 pub(super) fn recording(args: &LoadtestArgs) -> Result<Recording> {
     let mut layers = args.layers.clone();
     layers.sort_unstable();
@@ -51,7 +51,7 @@ pub(super) fn recording(args: &LoadtestArgs) -> Result<Recording> {
     }
 }
 
-/// Coded frames of the scene as publishers send it in a layer.
+/// Encoded frames of the scene, as publishers send it in a layer.
 pub(crate) fn scene_frames(rid: &str, seconds: f64) -> Result<Vec<Vec<u8>>> {
     let layer = Layer::from_rid(rid).context("there are the layers q, h and f")?;
     let recording = drawn(&[layer], seconds, KEY_EVERY_S)?;
@@ -61,7 +61,7 @@ pub(crate) fn scene_frames(rid: &str, seconds: f64) -> Result<Vec<Vec<u8>>> {
         .collect())
 }
 
-/// The moving scene.
+/// A recording of the moving scene.
 fn drawn(layers: &[Layer], seconds: f64, key_every: f64) -> Result<Recording> {
     let frames = frames_of(seconds, SCENE_FPS);
     let pictures = (0..frames).map(|n| Ok(n as f64 / frames as f64));
@@ -73,7 +73,7 @@ fn frames_of(seconds: f64, fps: f64) -> usize {
     ((seconds * fps).round() as usize).max(1)
 }
 
-/// The folder's files; of layers without one, none are sent.
+/// A recording of the folder's files. Layers without a file are not sent.
 fn read(folder: &Path, layers: &[Layer]) -> Result<Recording> {
     ensure!(
         folder.is_dir(),
@@ -117,7 +117,7 @@ fn code_clip(args: &LoadtestArgs, file: &Path, layers: &[Layer]) -> Result<Recor
         .with_context(|| format!("coding {}", file.display()))
 }
 
-/// Codes pictures, of which `at_size` makes one a layer, its sides divided by the second argument.
+/// Encodes pictures: `at_size` makes one for each layer, with sides divided by its second argument.
 fn code<T: Clone>(
     pictures: impl Iterator<Item = Result<T>>,
     layers: &[Layer],

@@ -1,6 +1,6 @@
 //! `windlass-lab loadtest`: many calls at once on a running server, and what came of them.
 //!
-//! A recording ([`media`]: files, a clip coded here, or the drawn [`scene`]) → [`publisher`]s play it ([`recording`],
+//! A recording ([`media`]: files, a clip encoded here, or the drawn [`scene`]) → [`publisher`]s play it ([`recording`],
 //! [`packets`]) over WebRTC ([`link`], [`signal`]) → the server → [`subscriber`]s receive video ([`arrivals`]) and
 //! anchors ([`watching`]) and count ([`tally`]), in this process or in child processes ([`children`]). [`janus`] and
 //! [`signalling`] speak to other servers. [`access`] and [`downlinks`] put clients behind emulated links. Without

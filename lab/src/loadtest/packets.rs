@@ -3,14 +3,14 @@
 //!
 //! The WebRTC stack has a packetiser too, but only with its own timestamps and numbers, which a replay sets itself.
 
-/// Bytes of a payload at most: what fits the usual path with all headers.
+/// Maximum length of a payload, in bytes: it fits the usual path with all headers.
 const PAYLOAD_BYTES: usize = 1150;
-/// Bytes before the part of the frame.
+/// Length of the payload descriptor before the part of the frame, in bytes.
 const DESCRIPTOR_BYTES: usize = 5;
 
-/// Payloads in order; the last ends the frame. `number` counts the layer's frames.
+/// The payloads of a frame in order; the last one ends the frame. `number` counts the layer's frames.
 pub(super) fn packets(frame: &[u8], key: bool, number: u64) -> Vec<Vec<u8>> {
-    // In equal parts, as Chromium does.
+    // The parts have equal lengths, as in Chromium.
     let count = frame.len().div_ceil(PAYLOAD_BYTES - DESCRIPTOR_BYTES).max(1);
     let size = frame.len().div_ceil(count).max(1);
     let [high, low] = (number as u16 & 0x7fff | 0x8000).to_be_bytes();
@@ -19,7 +19,7 @@ pub(super) fn packets(frame: &[u8], key: bool, number: u64) -> Vec<Vec<u8>> {
     parts
         .enumerate()
         .map(|(n, part)| {
-            // I and L are set; P, B and E as it is.
+            // The descriptor's bits I and L are set; P, B and E depend on the packet.
             let flags = 0xa0
                 | if key { 0 } else { 0x40 }
                 | if n == 0 { 0x08 } else { 0 }

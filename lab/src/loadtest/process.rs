@@ -1,4 +1,4 @@
-//! The server's process: what it takes of this machine, and one of our own to load.
+//! The server's process: its CPU time and memory, and a server started for the test.
 
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -12,25 +12,25 @@ use tokio::time::timeout;
 use super::janus;
 use crate::interrupt;
 
-/// How long a server may take to start; it benchmarks its networks first.
+/// Maximum time for a server to start; it benchmarks its networks first.
 const START: Duration = Duration::from_secs(60);
-/// How long a server may take to stop.
+/// Maximum time for a server to stop.
 const STOP: Duration = Duration::from_secs(10);
 /// Beginning of the line that a server prints when it is ready.
 const GREETING: &str = "Windlass is running: ";
 
-/// What a process has taken so far, and what it holds.
+/// The CPU time that a process has used so far, and the resources that it holds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Usage {
-    /// When.
+    /// When the usage was read.
     pub at: Instant,
-    /// Processor time in seconds.
+    /// CPU time, in seconds.
     pub cpu_s: f64,
-    /// Resident memory in bytes.
+    /// Resident memory, in bytes.
     pub resident: u64,
-    /// Open file descriptors.
+    /// Number of open file descriptors.
     pub descriptors: u64,
-    /// Threads.
+    /// Number of threads.
     pub threads: u64,
 }
 
@@ -50,7 +50,7 @@ impl Usage {
     }
 }
 
-/// User and system time: fields 14 and 15, of which 2, the name, may hold anything.
+/// User and system time in ticks, from fields 14 and 15. Field 2, the name, may hold any characters.
 fn cpu_ticks(stat: &str) -> Option<u64> {
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
     Some(fields.next()?.parse::<u64>().ok()? + fields.next()?.parse::<u64>().ok()?)
@@ -68,9 +68,9 @@ fn field(status: &str, name: &str) -> Option<u64> {
 /// A server that was started for the test.
 pub(super) struct Own {
     child: Child,
-    /// Where it is.
+    /// The server's URL.
     pub url: String,
-    // Its standard output would be closed else.
+    // The reader is kept, as the server's standard output would be closed otherwise.
     _said: Option<BufReader<ChildStdout>>,
     _folder: Option<tempfile::TempDir>,
 }
@@ -85,7 +85,7 @@ impl Own {
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .kill_on_drop(true)
-            // A terminal's Ctrl-C is for us: the server is asked afterwards what it did.
+            // A terminal's Ctrl-C is for the load test: the server is asked for its figures afterwards.
             .process_group(0)
             .spawn()
             .context("starting a server")?;
@@ -114,7 +114,7 @@ impl Own {
         self.child.id()
     }
 
-    /// Asks it to end, and waits.
+    /// Asks the server to end, and waits.
     pub(super) async fn stop(mut self) {
         if let Some(pid) = self.pid().and_then(|pid| rustix::process::Pid::from_raw(pid as i32)) {
             let _ = rustix::process::kill_process(pid, rustix::process::Signal::INT);
@@ -126,7 +126,7 @@ impl Own {
     }
 }
 
-/// The server's program: what `WINDLASS_BIN` names, or that beside this one.
+/// The path of the server's program: the one that `WINDLASS_BIN` names, or the one beside this program.
 fn server_program() -> Result<PathBuf> {
     if let Some(named) = std::env::var_os("WINDLASS_BIN") {
         return Ok(named.into());

@@ -24,9 +24,10 @@ use super::stamp::{now_ns, stamp};
 use super::tally::Tally;
 use super::visits::{Parting, Stop, told};
 
-/// Media must flow after this time.
+/// Maximum time until media must flow.
 const CONNECT: Duration = Duration::from_secs(20);
-/// A publisher that is later than this leaves pictures out, as a camera does, instead of sending them all at once.
+/// Maximum lag of a publisher. Beyond it the publisher leaves pictures out, as a camera does, instead of sending them
+/// all at once.
 const LATE: Duration = Duration::from_millis(500);
 
 /// A simulated publisher.
@@ -34,11 +35,11 @@ const LATE: Duration = Duration::from_millis(500);
 pub(super) struct Publisher {
     /// Address of the server.
     pub server: ServerUrl,
-    /// Software of the server.
+    /// The server's software.
     pub peer: Peer,
     /// Name of the room.
     pub room: String,
-    /// Publishers in a room.
+    /// Number of publishers in a room.
     pub per_room: usize,
     /// Whether packets carry the time at which they were sent.
     pub stamps: bool,
@@ -126,7 +127,7 @@ impl Publisher {
         Ok(mid)
     }
 
-    /// One encoding, without a name for it.
+    /// Offers one encoding without a name, and returns its m-line.
     async fn offer_janus(&self, janus: &mut Janus, link: &mut Link) -> Result<Mid> {
         let room = self.room.parse()?;
         if self.number.is_multiple_of(self.per_room) {
@@ -154,7 +155,7 @@ impl Publisher {
             .layers()
             .enumerate()
             .map(|(n, layer)| {
-                // Any starts will do; different ones show mix-ups, late ones wrap around soon.
+                // Any first numbers are allowed. Different ones show mix-ups, high ones wrap around soon.
                 let salt = (self.number * 3 + n + 1) as u32;
                 let base = salt.wrapping_mul(0x9e37_79b9);
                 Sending { layer, seq: u64::from(salt.wrapping_mul(40_503) & 0x7fff), base }
@@ -210,7 +211,7 @@ impl Publisher {
                 let next = picture.number + 1;
                 due = Some(start + Duration::from_secs_f64(next as f64 / fps));
                 if now.saturating_duration_since(at) > LATE {
-                    // What follows needs what is left out.
+                    // The pictures that follow reference those that are left out.
                     head.want_key();
                     self.tally.lock().sent.pictures_skipped += 1;
                     continue;
@@ -221,7 +222,7 @@ impl Publisher {
         }
     }
 
-    /// All layers of a picture that was shot at `at`.
+    /// Sends all layers of a picture that was taken at `at`.
     fn send(
         &self,
         link: &mut Link,

@@ -1,28 +1,28 @@
-//! What publishers send: the same camera coded once, as one stream a layer, and a playhead that goes round in it for
-//! ever.
+//! The media that publishers send: the same camera encoded once, as one stream for each layer, and a playhead that
+//! repeats it without end.
 //!
-//! Layers go in step: picture n of one is picture n of the others, as a camera's simulcast has it. So a key frame that
-//! is asked for is where *all* layers have one: the playhead goes on from the next such picture. Numbers and timestamps
-//! go on over loops and jumps, so that receivers see one stream without end.
+//! Layers go in step: picture n of one is picture n of the others, as in a camera's simulcast. So a requested key
+//! frame must be where *all* layers have one: the playhead jumps to the next such picture. Numbers and timestamps
+//! continue over loops and jumps, so that receivers see one stream without end.
 
 use anyhow::{Result, bail, ensure};
 use windlass_types::Layer;
 
-/// RTP's clock of video.
+/// Clock rate of video in RTP, in Hz.
 pub(super) const CLOCK_HZ: f64 = 90_000.0;
 
-/// One coded picture of one layer.
+/// One encoded picture of one layer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Frame {
     /// The VP9 frame.
     pub data: Vec<u8>,
-    /// Whether it needs no other.
+    /// Whether the frame is a key frame.
     pub key: bool,
 }
 
 impl Frame {
-    /// A frame, which says itself whether it is a key frame (VP9 specification, 6.2: marker, profile, shows an existing
-    /// frame, kind).
+    /// A frame from its bytes. The first byte says whether it is a key frame (VP9 specification, 6.2: marker,
+    /// profile, shows an existing frame, kind).
     pub(super) fn new(data: Vec<u8>) -> Frame {
         let key = data.first().is_some_and(|head| {
             // Profile 3 has a reserved bit; only profile 0 is sent in calls.
@@ -32,10 +32,10 @@ impl Frame {
     }
 }
 
-/// A camera's layers, coded once.
+/// A camera's layers, each encoded once.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Recording {
-    /// Pictures a second.
+    /// Pictures in a second.
     pub fps: f64,
     layers: Vec<(Layer, Vec<Frame>)>,
     restarts: Vec<usize>,
@@ -43,7 +43,7 @@ pub(super) struct Recording {
 }
 
 impl Recording {
-    /// Puts layers together, cut to the shortest; they must begin with key frames.
+    /// A recording of layers, cut to the shortest; all must begin with key frames.
     pub(super) fn new(fps: f64, layers: Vec<(Layer, Vec<Frame>)>) -> Result<Recording> {
         ensure!((1.0..=120.0).contains(&fps), "{fps} frames a second are not between 1 and 120");
         let len = layers.iter().map(|(_, frames)| frames.len()).min().unwrap_or_default();
@@ -60,24 +60,24 @@ impl Recording {
         Ok(Recording { fps, layers, restarts, len })
     }
 
-    /// The layers that there are, smallest first.
+    /// The layers of the recording, smallest first.
     pub(super) fn layers(&self) -> impl Iterator<Item = Layer> + '_ {
         self.layers.iter().map(|(layer, _)| *layer)
     }
 
-    /// Pictures in it.
+    /// Number of pictures of the recording.
     pub(super) fn len(&self) -> usize {
         self.len
     }
 
-    /// Seconds between the pictures from which it can be played, at most.
+    /// Longest time in seconds between pictures from which the recording can be played.
     pub(super) fn key_every_s(&self) -> f64 {
         let ends = self.restarts.iter().skip(1).chain([&self.len]);
         let longest = self.restarts.iter().zip(ends).map(|(from, to)| to - from).max();
         longest.unwrap_or_default() as f64 / self.fps
     }
 
-    /// Bits per second of a layer, in kbit/s.
+    /// Bitrate of a layer, in kbit/s.
     pub(super) fn kbps(&self, layer: Layer) -> f64 {
         let frames = self.layers.iter().find(|(l, _)| *l == layer).map(|(_, frames)| frames);
         let bytes: usize = frames.into_iter().flatten().take(self.len).map(|f| f.data.len()).sum();
@@ -89,13 +89,13 @@ impl Recording {
         self.layers.iter().map(move |(layer, frames)| (*layer, &frames[at % self.len]))
     }
 
-    /// The picture from which to go on where `at` would be next and a key frame is needed.
+    /// The picture from which to go on, where picture `at` would be next and a key frame is needed.
     fn restart_from(&self, at: usize) -> usize {
         self.restarts.iter().copied().find(|&n| n >= at).unwrap_or(0)
     }
 }
 
-/// Where one publisher is in the recording.
+/// The place of one publisher in the recording.
 #[derive(Debug, Clone)]
 pub(super) struct Playhead {
     next: usize,
@@ -103,28 +103,29 @@ pub(super) struct Playhead {
     key_wanted: bool,
 }
 
-/// A picture to send.
+/// A picture to be sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Picture {
-    /// Which one of the recording.
+    /// The picture's index in the recording.
     pub at: usize,
-    /// How many were sent before it.
+    /// Number of pictures that were sent before it.
     pub number: u64,
 }
 
 impl Playhead {
-    /// Begins with the key frame at or after a share of the recording, 0 to 1, so that publishers are not in step.
+    /// A playhead that begins with the key frame at or after a share of the recording, 0 to 1. So publishers are not
+    /// in step.
     pub(super) fn new(recording: &Recording, share: f64) -> Playhead {
         let at = (share.clamp(0.0, 1.0) * recording.len() as f64) as usize;
         Playhead { next: recording.restart_from(at), shown: 0, key_wanted: false }
     }
 
-    /// Somebody needs a key frame.
+    /// Notes that a receiver needs a key frame.
     pub(super) fn want_key(&mut self) {
         self.key_wanted = true;
     }
 
-    /// The next picture.
+    /// Moves to the next picture, and returns it.
     pub(super) fn advance(&mut self, recording: &Recording) -> Picture {
         if std::mem::take(&mut self.key_wanted) {
             self.next = recording.restart_from(self.next);

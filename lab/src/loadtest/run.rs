@@ -1,4 +1,4 @@
-//! One run: who comes when, what is looked at each second, and the end.
+//! One run of the load test: when each client comes, what is sampled each second, and the end.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -29,18 +29,18 @@ use crate::interrupt::{self, Interrupted};
 use crate::page::Contents;
 use crate::progress::Progress;
 
-/// How long clients may take to leave.
+/// Maximum time for clients to leave.
 const LEAVE: Duration = Duration::from_secs(5);
 /// Time between two samples.
 const TICK: Duration = Duration::from_secs(1);
 
-/// What came of a run.
+/// The results of a run.
 pub(crate) struct Outcome {
-    /// The figures.
+    /// The report of the run.
     pub(super) report: Report,
-    /// What came second by second.
+    /// The figures of every second.
     course: Course,
-    /// Whether Ctrl-C ended it early.
+    /// How far the run came, if Ctrl-C ended it early.
     pub interrupted: Option<Interrupted>,
 }
 
@@ -59,7 +59,7 @@ pub(crate) fn run(args: &LoadtestArgs) -> Result<()> {
     if interrupted.is_none() { verdict(args, &report) } else { Ok(()) }
 }
 
-/// Whether the server did what it must, whatever it took.
+/// Whether the server did what it must, whatever its CPU time and memory.
 fn verdict(args: &LoadtestArgs, report: &Report) -> Result<()> {
     let why = report.failure.as_deref().unwrap_or("they did not say why");
     // Where they come and go, there may be none in the end.
@@ -84,7 +84,7 @@ pub(crate) fn play(args: &LoadtestArgs) -> Result<Outcome> {
         "Janus is sent one layer: give one with --layers"
     );
     ensure!(args.peer == Peer::Windlass || !args.idle, "--idle is for servers of ours");
-    // Before any server is loaded: coding takes processor time.
+    // Before any server is loaded: encoding takes CPU time.
     let recording = Arc::new(media::recording(args)?);
     let layers: Vec<String> = recording
         .layers()
@@ -123,7 +123,7 @@ fn runtime(args: &LoadtestArgs) -> Result<tokio::runtime::Runtime> {
         .context("cannot start the clients' threads")
 }
 
-/// A process of subscribers.
+/// Runs a child process of subscribers.
 async fn run_part(args: &LoadtestArgs, part: &children::Part) -> Result<()> {
     let server = ServerUrl::parse(&args.server)?.with(args.token_key.clone(), args.forwarded_for);
     let tally = Tally::default();
@@ -135,7 +135,7 @@ async fn run_part(args: &LoadtestArgs, part: &children::Part) -> Result<()> {
     children::tell(clients, &tally, stop).await
 }
 
-/// What the server says of itself.
+/// The server's own metrics.
 async fn figures_of(args: &LoadtestArgs, server: &ServerUrl) -> Result<Figures> {
     match args.peer {
         Peer::Windlass if !args.no_metrics => Figures::of(server).await,
@@ -196,7 +196,7 @@ async fn measure(
                 continue;
             }
         };
-        // What was before is no part of the measurement; ended before it, there is one of no length.
+        // What came before is no part of the measurement. If the run ends earlier, the measurement has no length.
         if (early || Instant::now() >= settled) && measurement.is_none() {
             let totals = totals_of();
             measurement = Some(Measurement::new(figures.clone(), totals, empty, args.subscribers));
@@ -230,7 +230,7 @@ async fn measure(
     Ok(Outcome { report, course: measurement.course, interrupted })
 }
 
-/// Waits until the server holds nothing any more, but not for ever, and sums up.
+/// Waits for a limited time until the server holds nothing any more, and returns the balance.
 async fn balance(
     args: &LoadtestArgs,
     server: &ServerUrl,
@@ -251,17 +251,17 @@ async fn balance(
     }
 }
 
-/// What names the rooms of this run: another test on the same server has others.
+/// The name of this run, from which rooms are named: another test on the same server has other rooms.
 fn run_name(peer: Peer) -> String {
     let now = std::time::SystemTime::UNIX_EPOCH.elapsed().map_or(0, |t| t.as_millis() as u64);
     match peer {
         Peer::Windlass => format!("{now:x}-{}", std::process::id()),
-        // Its rooms have numbers.
+        // Janus' rooms have numbers.
         Peer::Janus => (now % 1_000_000_000 * 10_000).to_string(),
     }
 }
 
-/// Starts clients, which come by themselves, spread over the ramp.
+/// Starts clients, spread over the ramp.
 struct Spawner<'a> {
     args: &'a LoadtestArgs,
     server: &'a ServerUrl,
@@ -278,7 +278,7 @@ impl Spawner<'_> {
         }
     }
 
-    /// Has a client come after its share of the ramp.
+    /// Starts a client, which comes after its share of the ramp.
     fn start<F: Future<Output = Result<()>> + Send>(
         &self,
         clients: &mut JoinSet<()>,
@@ -358,7 +358,7 @@ impl Spawner<'_> {
     }
 }
 
-/// What is going on, for whoever waits.
+/// The present state as a line of text, for whoever waits.
 fn state(now: &Totals, before: Option<&Totals>, figures: &Figures) -> String {
     let none = Totals::default();
     let before = before.unwrap_or(&none);

@@ -1,9 +1,9 @@
-//! A moving scene for machines without clips: a textured wall that pans, and something like a head before it that
+//! A moving scene for machines without clips: a textured wall that pans, and before it a shape like a head that
 //! sways.
 
 use windlass_vp9::{Picture, Plane};
 
-/// The scene at a time of its loop, 0 to 1, after which it begins anew without a jump.
+/// The scene at a time of its loop, 0 to 1. At 1 it begins anew without a jump.
 pub(crate) fn draw(width: usize, height: usize, at: f64) -> Picture {
     let turn = std::f64::consts::TAU;
     // Everything is in sines of whole turns, so that the loop closes.

@@ -11,28 +11,28 @@ use tokio::time::timeout;
 use super::signal::ServerUrl;
 use crate::latencies::Latencies;
 
-/// How long the server may take.
+/// Maximum time for the server to answer.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// What a server may answer with at most.
+/// Maximum length of an answer, in bytes.
 const BYTES_MAX: u64 = 4 << 20;
-/// Before every name.
+/// The beginning of every metric's name, which figures leave out.
 const PREFIX: &str = "windlass_";
 
 /// Figures by name with labels, without `windlass_`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Figures(BTreeMap<String, f64>);
 
-/// A histogram, or one of those that a label tells apart.
+/// A histogram, or one of a histogram's series, told apart by a label.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Series<'a> {
-    /// Its name, without `windlass_`.
+    /// The histogram's name, without `windlass_`.
     pub name: &'a str,
-    /// Its label, as it is written; empty: it has none.
+    /// The label, as it is written; empty: there is none.
     pub label: &'a str,
 }
 
 impl Series<'_> {
-    /// The name of its figure that ends so; a label that follows may be begun.
+    /// The name of the histogram's figure with this ending; `more` may begin a label that follows.
     pub(super) fn of(&self, ending: &str, more: &str) -> String {
         let Series { name, label } = self;
         match (*label, more) {
@@ -45,7 +45,7 @@ impl Series<'_> {
 }
 
 impl Figures {
-    /// Asks the server.
+    /// Reads the metrics of a server.
     pub(super) async fn of(server: &ServerUrl) -> Result<Figures> {
         let ask = async {
             let mut stream = TcpStream::connect(&server.authority).await?;
@@ -71,7 +71,7 @@ impl Figures {
         Ok(Figures::parse(body))
     }
 
-    /// Reads a text; lines that are none of ours are passed over.
+    /// Reads metrics from Prometheus text. Lines of other names are skipped.
     pub(super) fn parse(text: &str) -> Figures {
         let figure = |line: &str| {
             let (name, value) = line.strip_prefix(PREFIX)?.rsplit_once(' ')?;
@@ -80,12 +80,12 @@ impl Figures {
         Figures(text.lines().filter_map(figure).collect())
     }
 
-    /// A figure; zero where the server does not tell it.
+    /// A figure by its name; zero where the server does not report it.
     pub(super) fn get(&self, name: &str) -> f64 {
         self.0.get(name).copied().unwrap_or_default()
     }
 
-    /// A figure, all of its labels together.
+    /// A figure summed over all of its labels.
     pub(super) fn sum(&self, name: &str) -> f64 {
         let labelled = |of: &str| of.strip_prefix(name).is_some_and(|rest| rest.starts_with('{'));
         self.0.iter().filter(|(of, _)| *of == name || labelled(of)).map(|(_, value)| value).sum()
@@ -105,7 +105,7 @@ impl Figures {
         buckets.sort_by(|a, b| a.0.total_cmp(&b.0));
         let (mut all, mut below, mut from) = (Latencies::default(), 0.0, 0.0);
         for (most, count) in buckets {
-            // Of the last, only its beginning is known.
+            // Of the last bucket only the lower bound is known.
             let to = if most.is_finite() { most } else { from };
             all.record_between(1e3 * from, 1e3 * to, (count - below) as u64);
             (below, from) = (count, to);
@@ -113,7 +113,7 @@ impl Figures {
         all
     }
 
-    /// Totals that have grown since `before`, and by how much.
+    /// The totals that have grown since `before`, and by how much.
     pub(super) fn grown_since(&self, before: &Figures) -> BTreeMap<String, f64> {
         let totals = self.0.iter().filter(|(name, _)| {
             let name = name.split('{').next().unwrap_or_default();
@@ -123,7 +123,7 @@ impl Figures {
         grown.filter(|(_, by)| *by > 0.0).collect()
     }
 
-    /// Figures of now whose names begin so.
+    /// The figures whose names begin with `with`.
     pub(super) fn beginning(&self, with: &str) -> impl Iterator<Item = (&str, f64)> {
         self.0.iter().filter(move |(name, _)| name.starts_with(with)).map(|(n, &v)| (n.as_str(), v))
     }

@@ -17,26 +17,26 @@ use windlass_protocol::{
 };
 use windlass_signaling::access::{Claims, Grants, TokenKey};
 
-/// How long a server may take to answer.
+/// Maximum time for a server to answer.
 const PATIENCE: Duration = Duration::from_secs(15);
-/// Tokens are made when a client joins.
+/// Time for which a token holds; tokens are made when a client joins.
 const TOKEN_TTL: Duration = Duration::from_secs(600);
-/// So often it may be sent to another.
+/// Maximum number of times that a client may be sent to another server.
 const MAX_HOPS: usize = 4;
 
-/// Where a server is, from its URL.
+/// A server's address, from its URL.
 #[derive(Debug, Clone)]
 pub(super) struct ServerUrl {
-    /// `host:port`.
+    /// The authority part of the URL: `host:port`.
     pub authority: String,
-    /// By which clients make their tokens, where it wants any.
+    /// The key by which clients make their tokens, if the server wants any.
     key: Option<TokenKey>,
-    /// The address from which a proxy passes clients on, as they say.
+    /// The client's address in the `X-Forwarded-For` header, as a proxy writes it.
     forwarded_for: Option<IpAddr>,
 }
 
 impl ServerUrl {
-    /// Reads `http://HOST[:PORT][/]`.
+    /// Reads a URL as `http://HOST[:PORT][/]`.
     pub(super) fn parse(url: &str) -> Result<ServerUrl> {
         let rest = url.strip_prefix("http://").with_context(|| {
             format!("{url}: give the server's own port as http://HOST:PORT; TLS is a proxy's")
@@ -57,7 +57,7 @@ impl ServerUrl {
         ServerUrl { key, forwarded_for, ..self }
     }
 
-    /// The request for a socket.
+    /// The request that opens a WebSocket.
     fn request(&self, url: &str) -> Result<ClientRequest> {
         let mut request = url.into_client_request()?;
         if let Some(from) = self.forwarded_for {
@@ -66,7 +66,7 @@ impl ServerUrl {
         Ok(request)
     }
 
-    /// What lets somebody in for as long as a call may last.
+    /// A token with which a client may join for as long as a call may last.
     fn token(&self, room: &str, name: &str) -> Result<Option<AccessToken>> {
         let Some(key) = &self.key else { return Ok(None) };
         let now = SystemTime::now().duration_since(UNIX_EPOCH).context("the clock")?;
@@ -83,23 +83,23 @@ impl ServerUrl {
     }
 }
 
-/// What a server says to whoever wants to join a room.
+/// A server's answer to a client that wants to join a room.
 enum Asked {
     In(Box<Signal>, Box<Welcome>),
-    /// It is at that server.
+    /// The room is on the server with this URL.
     Moved(String),
 }
 
-/// An open socket.
+/// An open signalling socket.
 pub(super) struct Signal {
     socket: WebSocketStream<MaybeTlsStream<TcpStream>>,
     next_id: u32,
-    /// Messages that came while an answer was waited for.
+    /// Messages that came while the client waited for an answer.
     early: Vec<ServerMessage>,
 }
 
 impl Signal {
-    /// Opens a socket and joins a room, wherever it is.
+    /// Opens a socket and joins a room, on whatever server it is.
     pub(super) async fn join(
         server: &ServerUrl,
         room: &str,
@@ -159,12 +159,12 @@ impl Signal {
         })
     }
 
-    /// Says something that needs no answer.
+    /// Sends a message that needs no answer.
     pub(super) async fn send(&mut self, message: ClientMessage) -> Result<()> {
         self.write(Request { id: None, message }).await
     }
 
-    /// Sends an offer; its id.
+    /// Sends an offer, and returns its id.
     pub(super) async fn offer(&mut self, offer: windlass_protocol::Offer) -> Result<u32> {
         let id = self.next_id;
         self.next_id += 1;
@@ -195,12 +195,12 @@ impl Signal {
         .map_err(|_| anyhow!("the server does not answer an offer"))?
     }
 
-    /// What came while an answer was waited for.
+    /// Takes the messages that came while the client waited for an answer.
     pub(super) fn take_early(&mut self) -> Vec<ServerMessage> {
         std::mem::take(&mut self.early)
     }
 
-    /// The next message. Those of a kind that we do not know are passed over. May be given up without loss.
+    /// The next message. Messages of an unknown kind are skipped. The future may be dropped without loss.
     pub(super) async fn receive(&mut self) -> Result<ServerMessage> {
         loop {
             match self.socket.next().await {
@@ -220,7 +220,7 @@ impl Signal {
         }
     }
 
-    /// Leaves and closes; errors do not matter any more.
+    /// Leaves and closes the socket. Errors do not matter any more.
     pub(super) async fn close(mut self) {
         let _ = timeout(Duration::from_secs(1), async {
             let _ = self.send(ClientMessage::Leave {}).await;
@@ -230,7 +230,7 @@ impl Signal {
     }
 }
 
-/// A refusal in the server's words, with what helps in a load test.
+/// The error of a refusal: the server's words, with what helps in a load test.
 pub(super) fn refusal(error: &Error) -> anyhow::Error {
     let help = match serde_json::to_value(error.code).ok().as_ref().and_then(|c| c.as_str()) {
         Some("room_full") => " (fewer with --per-room, or `windlass serve --max-participants`)",

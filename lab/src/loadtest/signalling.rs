@@ -1,4 +1,4 @@
-//! Whatever signalling a client speaks.
+//! The signalling of a client, in the protocol of its server.
 
 use std::time::Duration;
 
@@ -9,19 +9,20 @@ use super::janus::Janus;
 use super::signal::Signal;
 use super::visits::Parting;
 
-/// For how long nothing is closed of a client that vanished.
+/// How long the connections of a client that vanished stay open.
 const VANISHED: Duration = Duration::from_secs(60);
 
-/// An open socket.
+/// An open signalling socket.
 pub(super) enum Signalling {
-    /// Ours.
+    /// The socket to a Windlass server.
     Windlass(Signal),
-    /// Janus'.
+    /// The socket to Janus.
     Janus(Janus),
 }
 
 impl Signalling {
-    /// The next message of ours; another server's are dealt with here. May be given up without loss.
+    /// The next message of a Windlass server; those of Janus are handled here. The future may be dropped without
+    /// loss.
     pub(super) async fn receive(&mut self) -> Result<ServerMessage> {
         match self {
             Signalling::Windlass(signal) => signal.receive().await,
@@ -31,7 +32,7 @@ impl Signalling {
         }
     }
 
-    /// Goes as it is said; errors do not matter any more.
+    /// Leaves as `how` says. Errors do not matter any more.
     pub(super) async fn part(self, how: Option<Parting>) {
         match how {
             Some(Parting::Vanish) => {
@@ -45,7 +46,7 @@ impl Signalling {
         }
     }
 
-    /// Leaves and closes; errors do not matter any more.
+    /// Leaves and closes the socket. Errors do not matter any more.
     async fn close(self) {
         match self {
             Signalling::Windlass(signal) => signal.close().await,

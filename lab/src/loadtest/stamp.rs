@@ -4,19 +4,21 @@
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// What tells a stamp from a picture's bytes.
+/// The bytes by which a stamp is told from a picture's bytes.
 const MARK: [u8; 4] = *b"WLst";
+/// Length of a stamp, in bytes: the mark and a time of 64 bits.
 const STAMP_BYTES: usize = MARK.len() + 8;
-/// What forwarding looks at, which stays: payload descriptor and the header of a key frame.
+/// Number of bytes at the beginning that stay, because forwarding reads them: payload descriptor and header of a key
+/// frame.
 const KEPT_BYTES: usize = 24;
 
-/// Nanoseconds of the machine's monotonic clock.
+/// The time of the machine's monotonic clock, in nanoseconds.
 pub(super) fn now_ns() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
-/// Puts a stamp over the end of a payload; a short one grows.
+/// Writes a stamp over the end of a payload; a short payload grows.
 pub(super) fn stamp(payload: &mut Vec<u8>, at_ns: u64) {
     let end = payload.len().max(KEPT_BYTES + STAMP_BYTES);
     payload.resize(end, 0);
@@ -24,7 +26,7 @@ pub(super) fn stamp(payload: &mut Vec<u8>, at_ns: u64) {
     payload[end - 8..].copy_from_slice(&at_ns.to_be_bytes());
 }
 
-/// The stamp of a payload.
+/// The time in a payload's stamp, in nanoseconds.
 pub(super) fn stamped(payload: &[u8]) -> Option<u64> {
     let (rest, at) = payload.split_last_chunk::<8>()?;
     rest.ends_with(&MARK).then(|| u64::from_be_bytes(*at))

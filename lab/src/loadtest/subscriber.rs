@@ -23,9 +23,9 @@ use super::tally::{Tally, Totals};
 use super::visits::{Parting, Stop, told};
 use super::watching::Watching;
 
-/// Media must flow this long after the first offer.
+/// Maximum time from the first offer until media must flow.
 const CONNECT: Duration = Duration::from_secs(20);
-/// From one report to the next.
+/// Time from one report to the next.
 const REPORT: Duration = Duration::from_secs(1);
 
 /// A simulated subscriber.
@@ -33,11 +33,11 @@ const REPORT: Duration = Duration::from_secs(1);
 pub(super) struct Subscriber {
     /// Address of the server.
     pub server: ServerUrl,
-    /// Software of the server.
+    /// The server's software.
     pub peer: Peer,
     /// Name of the room.
     pub room: String,
-    /// Publishers in the room.
+    /// Number of publishers in the room.
     pub publishers: usize,
     /// Whether the subscriber takes no tracks.
     pub idle: bool,
@@ -55,13 +55,13 @@ pub(super) struct Subscriber {
     pub stop: Stop,
 }
 
-/// A track that it takes.
+/// A track that the subscriber takes.
 struct Taken {
     mid: Mid,
     track: String,
     stream: Option<u32>,
     watching: Watching,
-    /// Frames and anchors at the last report.
+    /// Numbers of frames and anchors at the last report.
     told: (u64, u64),
 }
 
@@ -122,7 +122,7 @@ impl Subscriber {
         done
     }
 
-    /// Takes what Janus offers of the room's publishers.
+    /// Takes the tracks of the room's publishers that Janus offers.
     async fn accept_janus(&self, janus: &mut Janus, link: &mut Link) -> Result<Vec<Taken>> {
         let offer = janus.subscribe(self.room.parse()?, self.publishers).await?;
         let answer = link.answer(&offer).await?;
@@ -217,7 +217,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// A track has ended.
+    /// Ends a track that the server has removed.
     fn lose(&mut self, track: &str) {
         self.wanted.retain(|t| t.id != track);
         let Some(at) = self.taken.iter().position(|t| t.track == track) else { return };
@@ -227,7 +227,7 @@ impl Session<'_> {
         taken.watching.end(&mut totals);
     }
 
-    /// The server says something of a track.
+    /// Applies what the server says about a track.
     fn change(&mut self, track: &str, change: impl FnOnce(&mut Watching, &mut Totals)) {
         let Some(taken) = self.taken.iter_mut().find(|t| t.track == track) else { return };
         change(&mut taken.watching, &mut self.config.tally.lock());
@@ -304,7 +304,7 @@ impl Session<'_> {
         }
     }
 
-    /// Says of each enhanced track what came since the last report.
+    /// Reports for each enhanced track what came since the last report.
     async fn report(&mut self) -> Result<()> {
         let mut reports = HashMap::new();
         for taken in &mut self.taken {

@@ -1,4 +1,4 @@
-//! What a run found, for people.
+//! The report of a run for people.
 
 use std::fmt::Write;
 
@@ -17,7 +17,7 @@ fn percent(value: Option<f64>) -> String {
     value.map_or("–".to_owned(), |v| format!("{:.2} %", 100.0 * v))
 }
 
-/// What the clients saw, a line each.
+/// The figures at the clients, a line each.
 pub(super) fn clients(r: &Row) -> [(&'static str, String); 16] {
     let rooms = format!(
         "{} of {}, in {} rooms",
@@ -97,7 +97,7 @@ pub(super) fn clients(r: &Row) -> [(&'static str, String); 16] {
     ]
 }
 
-/// What the server took.
+/// The figures of the server, a line each.
 pub(super) fn server(r: &Row) -> [(&'static str, String); 7] {
     let (cores, packet) = (plain(r.cpu.cpu_cores), plain(r.cpu.cpu_us_per_packet));
     let forwarded =
@@ -131,7 +131,7 @@ pub(super) fn server(r: &Row) -> [(&'static str, String); 7] {
     ]
 }
 
-/// What was found after the last client had gone.
+/// The state of the server after the last client had gone.
 fn after(balance: &Balance) -> String {
     let mut out = String::new();
     let more = |n: Option<i64>| n.map_or("–".to_owned(), |n| format!("{n:+}"));

@@ -1,40 +1,40 @@
-//! What a run took of the server, for `windlass-lab calibrate`.
+//! The resources that a run took of the server, for `windlass-lab calibrate`.
 
 use anyhow::{Context, Result, ensure};
 
 use super::run::Outcome;
 
-/// Rates are means of all publishers or viewers together, unless they say otherwise.
+/// Figures of a run. Rates are of all publishers or viewers together, unless they say otherwise.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Taken {
-    /// Pictures a second of a publisher.
+    /// Number of pictures a second of one publisher.
     pub fps: f64,
-    /// Processor cores of the server.
+    /// Number of CPU cores that the server used.
     pub cores: f64,
-    /// Memory of the server before anybody came, MiB.
+    /// Memory of the server before the first client, in MiB.
     pub empty_mib: f64,
-    /// Memory of the server in the last tenth of the time, MiB.
+    /// Memory of the server in the last tenth of the time, in MiB.
     pub mib: f64,
-    /// RTP packets a second that publishers sent.
+    /// Number of RTP packets a second that publishers sent.
     pub packets_in: f64,
-    /// RTP packets a second that viewers got.
+    /// Number of RTP packets a second that viewers got.
     pub packets_out: f64,
-    /// Payloads of what publishers sent, kbit/s.
+    /// Bitrate of the payloads that publishers sent, in kbit/s.
     pub sent_kbps: f64,
-    /// Video that viewers got, kbit/s.
+    /// Bitrate of the video that viewers got, in kbit/s.
     pub video_kbps: f64,
-    /// Anchors that viewers got, kbit/s.
+    /// Bitrate of the anchors that viewers got, in kbit/s.
     pub anchor_kbps: f64,
-    /// Anchors a second that a viewer got of a publisher.
+    /// Number of anchors a second that a viewer got of one publisher.
     pub anchors_per_s: f64,
-    /// Bytes of an anchor.
+    /// Mean length of an anchor, in bytes.
     pub anchor_bytes: f64,
     /// Share of chosen anchors that missed the budget, 0 to 1.
     pub missed: f64,
 }
 
 impl Outcome {
-    /// What the run took.
+    /// The figures of the run.
     pub(crate) fn taken(&self) -> Result<Taken> {
         let row = &self.report.row;
         let (seconds, views) = (row.setup.seconds, row.setup.subscriptions as f64);

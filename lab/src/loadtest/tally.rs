@@ -1,4 +1,4 @@
-//! What all clients count together.
+//! The counters of all clients together.
 
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
@@ -10,23 +10,23 @@ use windlass_types::Rung;
 use super::downlinks::Downlinks;
 use crate::latencies::Latencies;
 
-/// What became of the datagrams of emulated links, one way.
+/// Counters of the datagrams of emulated links, in one direction.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct LinkTotals {
-    /// Put in.
+    /// Datagrams that were put in.
     pub sent: u64,
-    /// Came through.
+    /// Datagrams that came through.
     pub arrived: u64,
-    /// Found the queue full.
+    /// Datagrams that found the queue full.
     pub overflowed: u64,
-    /// Lost.
+    /// Datagrams that were lost beyond the queue.
     pub lost: u64,
-    /// On their way when their client went.
+    /// Datagrams that were on their way when their client left.
     pub underway: u64,
 }
 
 impl LinkTotals {
-    /// Adds what others carried.
+    /// Adds the counters of other links.
     pub(super) fn add(&mut self, other: LinkTotals) {
         self.sent += other.sent;
         self.arrived += other.arrived;
@@ -36,24 +36,24 @@ impl LinkTotals {
     }
 }
 
-/// Totals of a run. Everything only grows but what says "now".
+/// Totals of a run. Everything only grows, except for the counts of "now".
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct Totals {
-    /// The clients themselves.
+    /// Counters of the clients themselves.
     pub clients: ClientTotals,
-    /// What publishers sent.
+    /// Counters of what publishers sent.
     pub sent: SentTotals,
-    /// What clients' sockets and emulated links carried.
+    /// Counters of what clients' sockets and emulated links carried.
     pub datagrams: DatagramTotals,
-    /// What came to subscribers.
+    /// Counters of what came to subscribers.
     pub received: ReceivedTotals,
-    /// What subscribers could show.
+    /// Counters of what subscribers could show.
     pub display: DisplayTotals,
-    /// What subscriptions are given.
+    /// Counters of subscriptions and their rungs.
     pub subscriptions: SubscriptionTotals,
-    /// The anchors that came.
+    /// Counters of the anchors that came.
     pub anchors: AnchorTotals,
-    /// From the sending of a packet by its publisher to its arrival at a subscriber.
+    /// Times from the sending of a packet by its publisher to its arrival at a subscriber.
     pub transit: Latencies,
 }
 
@@ -77,9 +77,9 @@ pub(super) struct ClientTotals {
 /// Media of publishers.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct SentTotals {
-    /// Pictures sent, whatever their layers.
+    /// Pictures that were sent, each counted once for all layers.
     pub pictures: u64,
-    /// Frames sent, one a layer and picture.
+    /// Frames that were sent, one for each layer and picture.
     pub frames: u64,
     /// RTP packets sent.
     pub packets: u64,
@@ -98,7 +98,7 @@ pub(super) struct DatagramTotals {
     pub out: u64,
     /// Datagrams that clients' sockets did not take.
     pub unsent: u64,
-    /// What became of datagrams on emulated links, down and up.
+    /// Counters of the datagrams on emulated links, down and up.
     pub links: [LinkTotals; 2],
 }
 
@@ -128,7 +128,7 @@ pub(super) struct ReceivedTotals {
 /// Pictures as a viewer would see them.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct DisplayTotals {
-    /// Frames that could be shown: whole, and all that they rest on.
+    /// Frames that could be shown: whole, as are all that they reference.
     pub shown: u64,
     /// Freezes, as Chromium counts them.
     pub freezes: u64,
@@ -143,7 +143,7 @@ pub(super) struct DisplayTotals {
 pub(super) struct SubscriptionTotals {
     /// Subscriptions now.
     pub all: usize,
-    /// Subscriptions whose rung is an enhanced one now, and are not refused anchors.
+    /// Subscriptions now whose rung is an enhanced one and that are not refused anchors.
     pub enhanced: usize,
     /// Subscriptions that are paused for want of bandwidth now.
     pub paused: usize,
@@ -158,21 +158,21 @@ pub(super) struct SubscriptionTotals {
 /// Anchors that came to subscribers.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct AnchorTotals {
-    /// Anchors that came whole; parts of one frame are one.
+    /// Anchors that came whole; the parts for one frame count as one.
     pub whole: u64,
     /// Complete captured anchors: of the publisher's own pixels.
     pub captured: u64,
-    /// Bytes of all anchors.
+    /// Length of all anchors, in bytes.
     pub bytes: u64,
-    /// Anchors of which messages were missing, or whose messages make no sense.
+    /// Anchors with missing or malformed messages.
     pub broken: u64,
     /// Anchors whose frame did not come, so that only their age at the server is known.
     pub alone: u64,
     /// Anchors that came later than the budget.
     pub late: u64,
-    /// From a frame complete at the subscriber to its anchor complete there.
+    /// Times from a frame complete at the subscriber to its anchor complete there.
     pub lag: Latencies,
-    /// From a frame's arrival at the server to its anchor being sent, as the anchor says.
+    /// Times from a frame's arrival at the server to the sending of its anchor, as the anchor says.
     pub age: Latencies,
 }
 
@@ -259,17 +259,17 @@ impl AnchorTotals {
     }
 }
 
-/// Shared by all clients.
+/// The totals, shared by all clients.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Tally(Arc<Mutex<Totals>>);
 
 impl Tally {
-    /// To be changed; held only for a moment.
+    /// Locks the totals to change them; the lock is held only for a moment.
     pub(super) fn lock(&self) -> MutexGuard<'_, Totals> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts a client that failed; the first is said.
+    /// Counts a client that failed. The first failure is printed.
     pub(super) fn fail(&self, error: &anyhow::Error) {
         let mut totals = self.lock();
         totals.clients.failed += 1;

@@ -1,4 +1,4 @@
-//! What subscribers got in each tenth of a second, a line of JSON each.
+//! Prints what subscribers got in each tenth of a second, a line of JSON each.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -8,9 +8,10 @@ use windlass_types::Rung;
 
 use super::tally::{Tally, Totals};
 
+/// Time between two lines.
 const EVERY: Duration = Duration::from_millis(100);
 
-/// A line: counts are of its tenth of a second, tracks are those of its end.
+/// A line: counts are of its tenth of a second, tracks are those at its end.
 #[derive(Debug, PartialEq, Serialize)]
 struct Line {
     at_s: f64,
@@ -52,7 +53,7 @@ impl Line {
     }
 }
 
-/// Says it until it is given up.
+/// Prints a line each tenth of a second, until the future is dropped.
 pub(super) async fn say(tally: Tally) {
     let begun = Instant::now();
     let mut tick = tokio::time::interval(EVERY);

@@ -10,32 +10,32 @@ use windlass_netem::Profile;
 
 use super::tally::Tally;
 
-/// The shortest and the longest stay, in mean ones.
+/// The shortest and the longest stay, as multiples of the mean stay.
 const BOUNDS: (f64, f64) = (0.03, 4.0);
-/// From one stay to the next, at most, in mean ones.
+/// Maximum time from one stay to the next, as a multiple of the mean stay.
 const PAUSE: f64 = 0.25;
-/// One in so many vanishes.
+/// One of this many clients vanishes.
 const VANISH: u32 = 4;
 
-/// How a client goes.
+/// How a client leaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Parting {
-    /// It says so.
+    /// The client says goodbye.
     Goodbye,
-    /// As when its power fails: it says nothing more, and closes nothing for a while.
+    /// The client vanishes as when its power fails: it says nothing more, and closes nothing for a while.
     Vanish,
 }
 
-/// Becomes something when a client is to go.
+/// Receives how to leave when a client is to leave.
 pub(super) type Stop = watch::Receiver<Option<Parting>>;
 
 /// Waits until a client is to go.
 pub(super) async fn told(stop: &mut Stop) -> Parting {
-    // Whoever would tell it has ended himself.
+    // The sender of the message has ended.
     stop.wait_for(Option::is_some).await.ok().and_then(|told| *told).unwrap_or(Parting::Goodbye)
 }
 
-/// One client's coming.
+/// One visit of a client.
 pub(super) struct Visit {
     /// Profile and seed of the emulated link, if there is one.
     pub access: Option<(Profile, u64)>,
@@ -46,16 +46,16 @@ pub(super) struct Visit {
 /// How clients come and go.
 #[derive(Debug, Clone)]
 pub(super) struct Visits {
-    /// How long they stay in the mean; `None`: until the end.
+    /// How long clients stay in the mean; `None`: until the end.
     pub stay: Option<Duration>,
-    /// The links that they have, one drawn for each visit; none: the machine's own.
+    /// The links, of which one is drawn for each visit; empty: the machine's own network.
     pub links: Vec<Profile>,
-    /// Decides all that is drawn.
+    /// Seed of all that is drawn.
     pub seed: u64,
 }
 
 impl Visits {
-    /// Has `client` come, stay and go until the end. What fails is counted; the first is said.
+    /// Lets `client` come, stay and go until the end. Failures are counted, and the first is printed.
     pub(super) async fn run<F: Future<Output = Result<()>>>(
         self,
         tally: Tally,
@@ -86,7 +86,7 @@ impl Visits {
     }
 }
 
-/// Lets a visit last until its time is over, and sees it off.
+/// Lets a visit last until its time is over, and ends it.
 async fn at_home(
     mut visit: std::pin::Pin<&mut impl Future<Output = Result<()>>>,
     stay: Option<Duration>,
@@ -112,7 +112,7 @@ async fn at_home(
     visit.await
 }
 
-/// How long a stay is: exponential, within bounds.
+/// The length of a stay: exponential, within bounds.
 fn stay(mean: Duration, share: f64) -> Duration {
     let times = -(1.0 - share).max(f64::EPSILON).ln();
     mean.mul_f64(times.clamp(BOUNDS.0, BOUNDS.1))

@@ -1,4 +1,4 @@
-//! What a subscriber has of one track: its video, and the anchors for it.
+//! One track at a subscriber: its video, and the anchors for it.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use super::arrivals::{Arrivals, Packet};
 use super::tally::Totals;
 use crate::viewer::{HEADERS, Watcher};
 
-/// Frames whose anchors are remembered, so that parts of one count once.
+/// Number of frames whose anchors are remembered, so that the parts of one count once.
 const RECENT: usize = 16;
 
 /// One subscribed track: its video, anchors and rung.
@@ -23,7 +23,7 @@ pub(super) struct Watching {
     given: Given,
     anchors: Reassembler,
     recent: VecDeque<(u32, AnchorSource)>,
-    /// The part that the totals contain already.
+    /// The part of the counters that the totals contain already.
     counted: Counted,
 }
 
@@ -31,9 +31,9 @@ pub(super) struct Watching {
 #[derive(Debug, Default, Clone, Copy)]
 struct Given {
     rung: Option<Rung>,
-    /// The server makes no anchors of the track.
+    /// Whether the server makes no anchors of the track.
     refused: bool,
-    /// The track is paused for lack of bandwidth.
+    /// Whether the track is paused for lack of bandwidth.
     paused: bool,
 }
 
@@ -54,7 +54,7 @@ impl Given {
         self.rung.is_some_and(Rung::enhanced) && !self.refused
     }
 
-    /// Adds it to what totals say of now.
+    /// Adds this subscription to the totals' counts of "now".
     fn come(self, totals: &mut Totals) {
         totals.subscriptions.enhanced += usize::from(self.enhanced());
         totals.subscriptions.paused += usize::from(self.paused);
@@ -63,7 +63,7 @@ impl Given {
         }
     }
 
-    /// Takes it out again.
+    /// Takes this subscription out of the totals' counts of "now".
     fn go(self, totals: &mut Totals) {
         totals.subscriptions.enhanced -= usize::from(self.enhanced());
         totals.subscriptions.paused -= usize::from(self.paused);
@@ -74,35 +74,35 @@ impl Given {
 }
 
 impl Watching {
-    /// Whether anchors belong to what the server says it gives now, and are made.
+    /// Whether the announced rung has anchors, and they are made.
     pub(super) fn enhanced(&self) -> bool {
         self.given.enhanced()
     }
 
-    /// Anchors that came whole, each part of one by itself.
+    /// Number of anchors that came whole, each part counted by itself.
     pub(super) fn anchors(&self) -> u64 {
         self.anchors.stats().completed
     }
 
-    /// The server says what it gives from here on.
+    /// Takes the rung that the server announces from here on.
     pub(super) fn given(&mut self, rung: Rung, totals: &mut Totals) {
         totals.subscriptions.rung_changes +=
             u64::from(self.given.rung.is_some_and(|before| before != rung));
         self.change(Given { rung: Some(rung), ..self.given }, totals);
     }
 
-    /// The server says whether it makes no anchors of it.
+    /// Takes whether the server makes no anchors of the track.
     pub(super) fn refuse(&mut self, refused: bool, totals: &mut Totals) {
         self.change(Given { refused, ..self.given }, totals);
     }
 
-    /// The server says whether it sends nothing for now: what is not shown then is no freeze.
+    /// Takes whether the server sends nothing for now. Missing frames are then no freeze.
     pub(super) fn pause(&mut self, paused: bool, totals: &mut Totals) {
         self.pictures.pause();
         self.change(Given { paused, ..self.given }, totals);
     }
 
-    /// It has ended.
+    /// Ends the subscription.
     pub(super) fn end(&mut self, totals: &mut Totals) {
         self.change(Given::default(), totals);
     }
@@ -112,7 +112,8 @@ impl Watching {
         self.pictures.wants_key(now)
     }
 
-    /// Takes a packet of video: its extended number, its frame's timestamp, its payload; padding has none.
+    /// Takes a packet of video: its extended sequence number, its frame's timestamp and its payload. Padding has no
+    /// payload.
     pub(super) fn packet(
         &mut self,
         now: Instant,
@@ -151,7 +152,7 @@ impl Watching {
         totals.received.media_bytes += message.len() as u64;
         let complete = self.anchors.push(message);
         self.count(totals);
-        // What is malformed is among those that the reassembler counts.
+        // The reassembler counts malformed messages.
         let Ok(Some(anchor)) = complete else { return };
         let header = anchor.header;
         let frame = (header.rtp_timestamp, header.source);

@@ -1,4 +1,4 @@
-//! Several reports of `eval --display`, a clip or more each, as one of all clips.
+//! Joins several reports of `eval --display`, of a clip or more each, to one of all clips.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,8 +10,8 @@ use crate::eval::stats::mean;
 
 type Row = Map<String, Value>;
 
-/// All clips' rows, and their comparisons and gaps with their means over the clips; what single reports say of means is
-/// left out.
+/// The rows, comparisons and gaps of all clips, and the means of the last two over the clips. The means in the single
+/// reports are left out.
 pub(super) fn join(reports: &BTreeMap<String, Value>) -> Result<Value> {
     let mut whole = Map::new();
     for list in ["comparisons", "gaps"] {
@@ -41,8 +41,8 @@ fn clip(row: &Row) -> &str {
     row.get("clip").and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Rows that differ in their clip alone, as one of their mean; a figure that a clip lacks, or whose row it lacks, is
-/// null.
+/// Joins rows that differ in their clip alone to one row of their means. A figure that a clip lacks, or whose row it
+/// lacks, is null.
 fn means(rows: &[&Row]) -> Vec<Row> {
     let mut groups: BTreeMap<Vec<&str>, Vec<&Row>> = BTreeMap::new();
     for row in rows {

@@ -1,4 +1,4 @@
-//! The plot beside a table, from the same figures: `docs/pictures/TABLE.svg`.
+//! Draws the plot beside a table, from the same figures: `docs/pictures/TABLE.svg`.
 
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
@@ -6,18 +6,18 @@ use serde::Deserialize;
 use super::figures::Figures;
 use crate::plot::{Curve, Plot};
 
-/// What a table's plot shows.
+/// The curves and titles of a table's plot.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Drawing {
-    /// Says what is to be seen.
+    /// The plot's title, which says what the plot shows.
     pub title: String,
-    /// The horizontal axis, with its unit.
+    /// Title of the horizontal axis, with its unit.
     x: String,
     /// Whether the horizontal axis is logarithmic.
     #[serde(default)]
     x_log: bool,
-    /// The vertical axis, with its unit.
+    /// Title of the vertical axis, with its unit.
     y: String,
     curves: Vec<Drawn>,
 }
@@ -26,21 +26,21 @@ pub(super) struct Drawing {
 #[serde(deny_unknown_fields)]
 struct Drawn {
     name: String,
-    /// Each point: cells that give one number each.
+    /// The points, each as two cells that give one number.
     #[serde(default)]
     points: Vec<(String, String)>,
-    /// Points from all rows that fit: a dot for each, and a line over those that no row to their left reaches.
+    /// Rows that each give a point: a dot for each, and a line over those that no row to their left reaches.
     rows: Option<Rows>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Rows {
-    /// `REPORT/VALUE…`, as in cells.
+    /// The rows, as `REPORT/VALUE…`, which cells use too.
     of: String,
-    /// The key of the horizontal place.
+    /// The key of a row's horizontal place.
     x: String,
-    /// The key of the vertical one.
+    /// The key of a row's vertical place.
     y: String,
 }
 

@@ -17,11 +17,12 @@ use super::files::{files, json, stem};
 use super::number::written;
 use crate::eval::row::MEAN;
 
-/// The name of what `eval --display` printed.
+/// Name of the report of `eval --display`.
 const DISPLAY: &str = "display";
+/// Numbers as words, for `{clips}`; larger ones are written in digits.
 const NUMBERS: [&str; 10] =
     ["none", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"];
-/// What `seen` says: measure, key, format.
+/// The figures of `seen`: measure, key, format.
 const SEEN: [(&str, &str, &str); 4] = [
     ("psnr_y_db", "bd_quality", "+2"),
     ("vmaf_neg", "bd_quality", "+1"),
@@ -57,7 +58,7 @@ impl Figures {
         clips
     }
 
-    /// A cell with its figures.
+    /// Fills the figures into a cell.
     pub(super) fn fill(&self, cell: &str) -> Result<String> {
         let (mut out, mut rest) = (String::new(), cell);
         while let Some((before, after)) = rest.split_once('{') {
@@ -128,7 +129,7 @@ impl Figures {
 }
 
 impl Figures {
-    /// Two figures of each row at `REPORT/VALUE…` that has both.
+    /// The figures `x` and `y` of each row at `REPORT/VALUE…` that has both.
     pub(super) fn points(&self, path: &str, x: &str, y: &str) -> Result<Vec<(f64, f64)>> {
         let parts: Vec<&str> = path.split('/').collect();
         let report = parts.first().and_then(|&name| self.reports.get(name));
@@ -142,7 +143,7 @@ impl Figures {
     }
 }
 
-/// The rows of all lists of a report.
+/// The rows in all lists of a report.
 fn rows(report: &Value) -> impl Iterator<Item = &Map<String, Value>> {
     let lists = report.as_object().into_iter().flat_map(Map::values).filter_map(Value::as_array);
     lists.flatten().filter_map(Value::as_object)

@@ -1,18 +1,18 @@
-//! Files of results: found, named and read.
+//! Files of results: finds, names and reads them.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-/// A file of JSON.
+/// Reads a file of JSON.
 pub(super) fn json(file: &Path) -> Result<Value> {
     let named = || format!("reading {}", file.display());
     let text = std::fs::read(file).with_context(named)?;
     serde_json::from_slice(&text).with_context(named)
 }
 
-/// The files of a folder with this extension, by name; none where there is no folder.
+/// The files of a folder with this extension, by name; empty where there is no folder.
 pub(super) fn files(folder: &Path, extension: &str) -> Result<Vec<PathBuf>> {
     if !folder.exists() {
         return Ok(Vec::new());
@@ -29,7 +29,7 @@ pub(super) fn files(folder: &Path, extension: &str) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// What a file is called in cells and messages.
+/// A file's name in cells and messages.
 pub(super) fn stem(file: &Path) -> String {
     file.file_stem().unwrap_or_default().to_string_lossy().into_owned()
 }

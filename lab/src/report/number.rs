@@ -2,9 +2,9 @@
 
 use anyhow::{Context, Result};
 
-/// Writes a figure by its format: digits after the point, with `+` before them where gains are signed, with `%` behind
-/// them where shares are percents; or `fps`, frames a second of a frame's milliseconds. What was not measured is a
-/// dash.
+/// Writes a figure by its format. The format has the number of digits after the point. Before it, `+` is for gains
+/// with a sign; behind it, `%` is for shares in percent. `fps` makes frames per second of a frame's milliseconds. A
+/// figure that was not measured is a dash.
 pub(super) fn written(value: Option<f64>, format: &str) -> Result<String> {
     let Some(value) = value else { return Ok("–".into()) };
     if format == "fps" {

@@ -8,21 +8,24 @@ use anyhow::{Context, Result, ensure};
 use super::files;
 use super::tables::{self, Shown};
 
+/// Begin of the marker before a table.
 const BEGIN: &str = "<!-- report:";
+/// End of the marker before a table.
 const BEGIN_ENDS: &str = " -->\n";
+/// The marker behind a table.
 const END: &str = "<!-- /report -->";
 
-/// A page, and what it should be.
+/// A page's text, as it is and as it should be.
 pub(super) struct Page {
-    /// Where it is.
+    /// The page's file.
     pub path: PathBuf,
-    /// Its text.
+    /// The page's text now.
     pub now: String,
-    /// Its text with the tables of today.
+    /// The page's text with the tables of today, or the plot of today.
     pub wanted: String,
 }
 
-/// All pages. Each table is on at least one of them.
+/// Reads all pages. Each table is on at least one of them.
 pub(super) fn read(root: &Path) -> Result<Vec<Page>> {
     let tables = tables::read(&root.join("lab/results"))?;
     let mut paths = vec![root.join("docs/benchmarks.md")];

@@ -1,12 +1,12 @@
-//! What a command printed with `--json`, as Markdown: a table of each of its lists of rows, with all keys that hold one
-//! value.
+//! Markdown tables of what a command printed with `--json`: one of each list of rows, with all keys that hold a
+//! single value.
 
 use anyhow::{Result, ensure};
 use serde_json::{Map, Value};
 
 use super::tables;
 
-/// The tables; columns that say what a row is of stand first.
+/// The tables of a report. Columns that identify a row stand first.
 pub(super) fn markdown(report: &Value) -> Result<String> {
     let mut all = Vec::new();
     for list in report.as_object().into_iter().flat_map(Map::values).filter_map(Value::as_array) {
@@ -30,7 +30,7 @@ pub(super) fn markdown(report: &Value) -> Result<String> {
     Ok(all.join("\n"))
 }
 
-/// At most three digits after the point.
+/// A cell's text; a number has at most three digits after the point.
 fn cell(value: Option<&Value>) -> String {
     match value {
         None | Some(Value::Null) => "–".into(),

@@ -14,17 +14,17 @@ use super::drawing::Drawing;
 use super::figures::Figures;
 use super::{files, json};
 
-/// What one section of a page rests on.
+/// The measurement that one section of a page rests on, and its tables.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Subject {
-    /// What was run.
+    /// The command that was run.
     command: String,
-    /// On which machine of `docs/benchmarks.md`.
+    /// The machine, as `docs/benchmarks.md` names it.
     machine: String,
-    /// When.
+    /// The date of the measurement.
     measured: String,
-    /// By name.
+    /// The tables, by name.
     tables: BTreeMap<String, Table>,
 }
 
@@ -33,16 +33,16 @@ struct Subject {
 struct Table {
     columns: Vec<String>,
     rows: Vec<Vec<String>>,
-    /// The plot beside it.
+    /// The plot beside the table, if there is one.
     drawing: Option<Drawing>,
 }
 
 /// A table as pages show it.
 #[derive(Debug, Default)]
 pub(super) struct Shown {
-    /// Its Markdown, with what it rests on, and with a link to the plot.
+    /// The table as Markdown, with the measurement that it rests on, and with a link to the plot.
     pub markdown: String,
-    /// The plot, and the picture's name in `docs/pictures`.
+    /// The picture's name in `docs/pictures`, and the plot as SVG.
     pub picture: Option<(String, String)>,
 }
 
@@ -62,7 +62,7 @@ pub(super) fn read(results: &Path) -> Result<BTreeMap<String, Shown>> {
     Ok(all)
 }
 
-/// One subject's tables, each with what it rests on.
+/// The tables of one subject, each with the command, machine and date that it rests on.
 pub(super) fn of_subject(value: Value, figures: &Figures) -> Result<String> {
     let subject: Subject = serde_json::from_value(value)?;
     let mut out = String::new();
@@ -84,7 +84,7 @@ impl Subject {
         Ok(Shown { markdown, picture: Some((picture, drawing.svg(figures)?)) })
     }
 
-    /// Machine, day and command.
+    /// The line below a table: machine, day and command.
     fn origin(&self) -> String {
         format!("Machine {}, {}: {}.\n", self.machine, self.measured, self.command)
     }
@@ -117,7 +117,7 @@ impl Table {
     }
 }
 
-/// Lines of cells; an empty cell is one blank.
+/// A Markdown table of lines of cells; an empty cell is one blank.
 pub(super) fn markdown(rows: &[Vec<String>]) -> String {
     let mut out = String::new();
     for row in rows {

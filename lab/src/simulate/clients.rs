@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use crate::simulator::streams::clients::{self, ClientsReport, ClientsScenario, Way};
 use anyhow::Result;
 
-/// Plays it; a table, or one JSON object a line.
+/// Plays a scenario, and prints a table, or one JSON object a line.
 pub(super) fn play(scenario: &ClientsScenario, seed: Option<u64>, json: bool) -> Result<String> {
     let seed = seed.unwrap_or(scenario.seed);
     let scenario = ClientsScenario { seed, ..scenario.clone() };

@@ -1,11 +1,11 @@
-//! What came of servers that share rooms.
+//! `windlass-lab simulate` of scenarios with servers that share rooms.
 
 use std::fmt::Write;
 
 use crate::simulator::servers::{ClusterReport, ClusterScenario, play as play_cluster};
 use anyhow::Result;
 
-/// Plays it; the report as a table or JSON.
+/// Plays a scenario, and returns the report as a table or JSON.
 pub(super) fn play(mut scenario: ClusterScenario, seed: Option<u64>, json: bool) -> Result<String> {
     scenario.seed = seed.unwrap_or(scenario.seed);
     let report = play_cluster(&scenario);

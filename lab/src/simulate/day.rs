@@ -1,4 +1,5 @@
-//! What came of a day on workers that an autoscaler orders and gives back, beside as many as its peak needs.
+//! `windlass-lab simulate` of a day on workers: an autoscaler orders them and gives them back, beside as many as its
+//! peak needs.
 
 use std::fmt::Write;
 
@@ -8,45 +9,46 @@ use anyhow::{Result, ensure};
 use serde::Serialize;
 use windlass_scheduler::devices_for;
 
-/// Streams of a kind that the scheduler is given to learn what one takes, and for how long.
+/// Number of streams of a kind that the scheduler is given to learn the cost of one, and for how many seconds.
 const SAMPLED: (u32, f64) = (200, 12.0);
-/// Enough for all of them, whatever is asked of each.
+/// Number of accelerators for these streams: enough for all, whatever their cost.
 const ACCELERATORS: usize = 64;
 
-/// What came of one way to have workers.
+/// The results of one way to have workers.
 #[derive(Debug, Serialize)]
 struct Row {
-    /// `anchors` with workers that are `scaled`, or as many from the beginning to the end as the `peak` or the `mean`
-    /// wants; `per-frame`, as many as the rule wants `at once`, or `peak`.
+    /// The way. `anchors`: with workers that are `scaled`, or with as many all day as the `peak` or the `mean` needs.
+    /// `per-frame`: with as many as the rule wants `at once`, or for the `peak`.
     way: &'static str,
     machine_hours: f64,
-    /// Workers that the rule wants at the most.
+    /// Maximum number of workers that the rule wants.
     max_wanted: u32,
-    /// What came of it; null where nobody was placed: what would go without is not known then.
+    /// The report of the day; null where nobody was placed, so that it is not known who would go without.
     placed: Option<DayReport>,
-    /// What it costs; null: a worker's price is not known.
+    /// The cost; null where a worker's price is not known.
     cost: Option<f64>,
-    /// Machine hours of as many as the peak needs, over these.
+    /// Machine hours of as many workers as the peak needs, over those of this way.
     x_peak: f64,
-    /// Machine hours of super-resolution of every frame, by as many as its peak needs, over these.
+    /// Machine hours of super-resolution of every frame, by as many workers as its peak needs, over those of this
+    /// way.
     x_per_frame: f64,
 }
 
-/// All ways, with what a stream of each kind takes.
+/// The results of all ways, with the cost of a stream of each kind.
 #[derive(Debug, Serialize)]
 struct Report<'a> {
     about: &'a str,
     paper: Option<&'a str>,
     seed: u64,
-    /// Publishers that came, and at once at the most.
+    /// Number of publishers that came in all; `at_once` is the maximum at once.
     streams: u64,
     max_streams: usize,
-    /// By kind, in milliseconds of an accelerator a second: by anchors, and by every frame.
+    /// For each kind, in milliseconds of an accelerator a second: the cost by anchors, and by every frame.
     demand_ms: Vec<(String, f64, f64)>,
     rows: Vec<Row>,
 }
 
-/// Plays it; the report as a table or JSON.
+/// Plays a scenario, and returns the report as a table or JSON.
 pub(super) fn play(mut scenario: DayScenario, seed: Option<u64>, json: bool) -> Result<String> {
     ensure!(!scenario.hours.is_empty(), "hours: there are none");
     ensure!(!scenario.streams.is_empty(), "streams: there are none");
@@ -77,7 +79,7 @@ fn demand(kind: &Kind, policy: PlayedPolicy) -> Result<f64> {
     let (count, seconds) = SAMPLED;
     let Kind { width, height, fps, ns_by_pixel, anchor_fraction, .. } = kind;
     let accelerators = vec!["{}"; ACCELERATORS].join(", ");
-    // What is not said is as in any scenario.
+    // Settings that are not named are those of any scenario.
     let sampled: Scenario = serde_saphyr::from_str(&format!(
         "about: what a stream takes
 seconds: {seconds}

@@ -1,4 +1,4 @@
-//! A scenario's file, and what it is about.
+//! A scenario's file, by its kind.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-/// What a file is about.
+/// A scenario of one kind.
 #[derive(Debug, Clone)]
 pub(super) enum File {
     /// Streams, whose anchors the scheduler chooses.
@@ -19,7 +19,7 @@ pub(super) enum File {
     Requests(RequestScenario),
     /// Clients, each with a promise.
     Clients(ClientsScenario),
-    /// Requests with stages on the processor.
+    /// Requests with stages on the CPU.
     Stages(StageScenario),
     /// Servers that share rooms.
     Cluster(ClusterScenario),
@@ -27,7 +27,7 @@ pub(super) enum File {
     Day(DayScenario),
 }
 
-/// The keys that tell them apart.
+/// The keys by which the kinds are told apart.
 #[derive(Debug, Deserialize)]
 struct Kind {
     requests: Option<IgnoredAny>,
@@ -46,7 +46,7 @@ pub(super) fn read(path: &Path) -> Result<File> {
     parse(&text, folder).with_context(|| format!("{} is no scenario", name()))
 }
 
-/// What a text is about; its traces are in `folder`.
+/// The scenario in a text, whose traces are in `folder`.
 fn parse(text: &str, folder: &Path) -> Result<File> {
     let kind: Kind = serde_saphyr::from_str(text)?;
     Ok(match kind {

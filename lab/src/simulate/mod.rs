@@ -1,7 +1,7 @@
 //! `windlass-lab simulate`: the scheduler's own code, under load that is made up.
 //!
 //! In: scenarios (YAML): of streams ([`streams`]), of requests to the accelerators' queue ([`requests`]), of clients
-//! with a promise ([`clients`]), of requests with stages on the processor ([`stages`]), of servers that share rooms
+//! with a promise ([`clients`]), of requests with stages on the CPU ([`stages`]), of servers that share rooms
 //! ([`cluster`]), or of a day on workers that come and go ([`day`]). Out: what came of them, as tables or as JSON.
 //! Equal scenarios and seeds give equal reports.
 
@@ -98,6 +98,7 @@ impl From<OrderArg> for OrderName {
     }
 }
 
+/// Text at the end of the command's long help.
 const EXAMPLES: &str = "\
 Examples:
   windlass-lab simulate lab/scenarios/thousand.yaml
@@ -111,7 +112,7 @@ Examples:
   windlass-lab simulate lab/scenarios/recorded.yaml lab/scenarios/network.yaml --plot plots
   windlass-lab simulate my.yaml --seed 7 --json";
 
-/// An order's name.
+/// The name of an order.
 fn order(order: OrderName) -> &'static str {
     match order {
         OrderName::Fifo => "fifo",
@@ -120,7 +121,7 @@ fn order(order: OrderName) -> &'static str {
     }
 }
 
-/// Plays all and prints.
+/// Plays all scenarios, and prints their reports.
 pub(crate) fn run(args: &SimulateArgs) -> Result<()> {
     for path in &args.scenarios {
         let begun = Instant::now();

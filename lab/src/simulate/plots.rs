@@ -1,4 +1,4 @@
-//! What came of scenarios as plots (SVG).
+//! Plots (SVG) of scenarios' results.
 
 use std::path::Path;
 
@@ -12,15 +12,16 @@ use crate::plot::{Curve, Plot};
 /// Writes plots to a folder, named after a scenario.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Plots<'a> {
-    /// Where to.
+    /// The folder for the plots.
     pub folder: &'a Path,
-    /// What they are called first.
+    /// The beginning of the plots' file names.
     pub stem: &'a str,
 }
 
-/// What is drawn: the file's name, the axis' title, and the value.
+/// A measure that is drawn: the file's name, the axis' title, and the value.
 type Measure<T> = (&'static str, &'static str, fn(&T) -> f64);
 
+/// The measures that are drawn second by second.
 const MEASURES: [Measure<Second>; 5] = [
     ("latency-over-time", "anchor latency, 95th percentile (ms)", |s| s.p95_ms),
     ("missed", "missed (% of chosen)", |s| 100.0 * s.miss_rate),
@@ -30,7 +31,7 @@ const MEASURES: [Measure<Second>; 5] = [
 ];
 
 impl Plots<'_> {
-    /// A scenario of streams, played in some ways.
+    /// Draws a scenario of streams, played in one or more ways.
     pub(super) fn streams(self, reports: &[(String, Report)]) -> Result<()> {
         let shares = |report: &Report| -> Vec<(f64, f64)> {
             report.percentiles_ms.iter().zip(0..).map(|(&ms, n)| (ms, f64::from(n))).collect()
@@ -46,7 +47,7 @@ impl Plots<'_> {
         Ok(())
     }
 
-    /// A scenario of requests: each order by load, and the calibrated one by λ.
+    /// Draws a scenario of requests: each order by load, and the calibrated one by λ.
     pub(super) fn requests(self, report: &RequestReport) -> Result<()> {
         let measures: [Measure<RequestRow>; 4] = [
             ("mean", "mean latency (s)", |row| row.mean_ms / 1e3),
@@ -71,7 +72,7 @@ impl Plots<'_> {
         self.write("lambda", "latency (s)", "requests (%)", by_lambda.collect())
     }
 
-    /// A scenario of stages: what is missed by slots.
+    /// Draws a scenario of stages: what is missed, by slots.
     pub(super) fn stages(self, report: &StageReport) -> Result<()> {
         let most = report.rows.iter().filter_map(|row| row.cap).max().unwrap_or(1) as f64;
         let curves = [("threads", Way::Threads), ("fifo", Way::Fifo), ("edf", Way::Edf)];

@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use super::SimulateArgs;
 use super::plots::Plots;
 
-/// Plays a scenario and shows what came of it.
+/// Plays a scenario and prints its results.
 pub(super) fn play(
     scenario: &RequestScenario,
     args: &SimulateArgs,

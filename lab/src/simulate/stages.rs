@@ -1,4 +1,4 @@
-//! Scenarios of requests with stages on the processor: each way at each cap.
+//! Scenarios of requests with stages on the CPU: each way at each cap.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use super::SimulateArgs;
 use super::plots::Plots;
 
-/// Plays a scenario and shows what came of it.
+/// Plays a scenario and prints its results.
 pub(super) fn play(
     scenario: &StageScenario,
     args: &SimulateArgs,

@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use super::SimulateArgs;
 use super::plots::Plots;
 
-/// Plays a scenario in all ways that are asked for, and shows what came of each.
+/// Plays a scenario in all ways that are asked for, and prints the results of each.
 pub(super) fn play(
     scenario: &Scenario,
     traces: &Traces,
@@ -51,7 +51,7 @@ fn variants(scenario: &Scenario, args: &SimulateArgs) -> Vec<Scenario> {
     each(all, &policy, args.policy.len())
 }
 
-/// What tells it from the others that it is compared with.
+/// The scenario's name among those that it is compared with.
 fn label(scenario: &Scenario, args: &SimulateArgs) -> String {
     let policy = scenario.streams.first().map(|group| group.policy.to_string());
     let parts = [
@@ -71,7 +71,7 @@ fn placement(placement: Placement) -> &'static str {
     }
 }
 
-/// In which way it was played.
+/// The way in which a scenario was played.
 fn way(scenario: &Scenario) -> String {
     let order = super::order(scenario.order);
     let placement = placement(scenario.placement);
@@ -80,7 +80,7 @@ fn way(scenario: &Scenario) -> String {
     format!("policy {}, placement {placement}, order {order}", policies.join("/"))
 }
 
-/// The report with the way that it was played in.
+/// The report as JSON, with the way in which it was played.
 fn json(scenario: &Scenario, report: &Report) -> Result<serde_json::Value> {
     let mut value = serde_json::to_value(report)?;
     if let Some(object) = value.as_object_mut() {

@@ -1,5 +1,5 @@
-//! What decides in the product, in simulated time: the scheduler on made-up frames ([`streams`]), and many servers with
-//! their rooms ([`servers`]).
+//! The product's own decisions, in simulated time: the scheduler on made-up frames ([`streams`]), and many servers
+//! with their rooms ([`servers`]).
 
 pub(crate) mod servers;
 pub(crate) mod streams;

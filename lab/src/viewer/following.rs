@@ -1,4 +1,4 @@
-//! How soon the traffic on a link follows its rate.
+//! Measures how soon the traffic on a link follows its rate.
 //!
 //! After a rise: the time until a second's traffic is 85 % of the rate. After a fall: until no more than a twentieth of
 //! a second's datagrams wait 100 ms before the bottleneck. Changes of less than a tenth are none, and rates that last
@@ -10,24 +10,24 @@ use std::time::Duration;
 
 use windlass_netem::Course;
 
-/// The parts that time is counted in.
+/// The unit in which traffic is counted: a tenth of a second.
 pub(crate) const TENTH: Duration = Duration::from_millis(100);
-/// Longer waits than this are a queue.
+/// The wait before the bottleneck from which on a datagram counts as queued.
 pub(crate) const LONG_WAIT: Duration = Duration::from_millis(100);
-/// Tenths of a second that a rate or a share is of.
+/// Number of tenths over which a rate or a share is taken: a second.
 const SPAN: usize = 10;
-/// A link is used when it carries this share of its rate.
+/// Share of its rate that a link must carry to count as used.
 const USED: f64 = 0.85;
-/// Of so many datagrams one may wait long.
+/// One of this many datagrams may wait long.
 const FEW: u64 = 20;
-/// What lasts for less is no step.
+/// Minimum time between two changes of the rate for the first to count as a step.
 const LASTING: Duration = Duration::from_secs(2);
-/// What has not been followed for less is left out.
+/// Minimum age of a step that was not followed, in seconds, for it to count.
 const PENDING: f64 = 5.0;
-/// Steps that are watched at a time; the oldest counts as it stands when there are more.
+/// Maximum number of steps that are watched at a time. When there are more, the oldest counts as it stands.
 const STEPS_MAX: usize = 16;
 
-/// What a link carried in a tenth of a second.
+/// The traffic of a link in a tenth of a second.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Tenth {
     /// Bytes of datagrams that arrived, headers included.
@@ -41,11 +41,11 @@ pub(crate) struct Tenth {
 /// A step of the rate that has not been followed yet.
 #[derive(Debug, Clone, Copy)]
 struct Step {
-    /// The tenth in which it came.
+    /// The tenth in which the step came, counted from the beginning.
     at: u64,
-    /// What a second is to carry from then on; nothing where the rate fell.
+    /// Bytes that a second must carry for the step to be followed; `None` where the rate fell.
     wanted: Option<f64>,
-    /// It is the link's beginning.
+    /// Whether the step is the link's beginning.
     first: bool,
 }
 
@@ -54,7 +54,7 @@ struct Step {
 pub(crate) struct Following {
     course: Course,
     rate_bps: u64,
-    /// Tenths so far.
+    /// Number of tenths so far.
     tenths: u64,
     last: VecDeque<Tenth>,
     steps: VecDeque<Step>,
@@ -105,14 +105,14 @@ impl Following {
         self.first_s.unwrap_or(so_far)
     }
 
-    /// The longest that a later step took to be followed, in seconds.
+    /// The longest time until a later step was followed, in seconds.
     pub(crate) fn longest_s(&self) -> Option<f64> {
         let lasted = |step: &Step| (self.tenths - step.at) as f64 / SPAN as f64;
         let open = self.steps.iter().filter(|s| !s.first).map(lasted).filter(|s| *s >= PENDING);
         open.chain(self.longest_s).reduce(f64::max)
     }
 
-    /// Whether the rate changes in the tenth that comes.
+    /// Notes a step if the rate changes in the next tenth.
     fn step(&mut self) {
         let end = TENTH * u32::try_from(self.tenths + 1).unwrap_or(u32::MAX);
         let since = end.saturating_sub(Duration::from_nanos(1));

@@ -1,4 +1,4 @@
-//! What a viewer behind an access link has of it, measured alike in simulated time (`bench links`) and on real sockets
+//! Measures a viewer behind an access link, in the same way in simulated time (`bench links`) and on real sockets
 //! (`loadtest`).
 
 mod following;
@@ -7,6 +7,6 @@ mod watcher;
 pub(crate) use following::{Following, LONG_WAIT, TENTH, Tenth};
 pub(crate) use watcher::Watcher;
 
-/// IP, UDP, RTP with the extensions that the SFU writes, and the tag of SRTP: bytes of a packet of video beside its
-/// payload.
+/// Bytes of a video packet besides its payload: IP, UDP, RTP with the extensions that the SFU writes, and the tag of
+/// SRTP.
 pub(crate) const HEADERS: u64 = 28 + 12 + 28 + 16;

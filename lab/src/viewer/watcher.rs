@@ -1,18 +1,18 @@
-//! What a viewer makes of one track's packets: frames in order, freezes, wishes for key frames.
+//! Watches one track's packets as a viewer does: frames in order, freezes, requests for key frames.
 //!
-//! As Chromium counts: a freeze is a frame that comes later after the last than three times the mean of the last thirty
-//! such times, and than 150 ms more than it.
+//! Freezes are counted as in Chromium, by the time from the last frame to the next one. A freeze takes longer than
+//! three times the mean of the last thirty such times, and over 150 ms more than that mean.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
-/// What is missing for longer is not waited for: the next key frame is.
+/// Time after which a missing packet is given up: the viewer then waits for the next key frame.
 const PATIENCE: Duration = Duration::from_millis(400);
-/// Between two wishes for a key frame.
+/// Minimum time between two requests for a key frame.
 const ASK: Duration = Duration::from_millis(300);
-/// Times between frames that the mean is of.
+/// Number of times between frames whose mean is taken.
 const MEAN_OF: usize = 30;
-/// Packets that wait for one before them. Beyond these nothing is waited for: the next key frame is.
+/// Maximum number of packets that wait for an earlier one. Beyond it the viewer waits for the next key frame instead.
 const HELD_MAX: usize = 4096;
 
 #[derive(Debug)]
@@ -28,14 +28,14 @@ struct Arrived {
 pub(crate) struct Watcher {
     held: BTreeMap<u64, Arrived>,
     next: Option<u64>,
-    /// Since when something is missing.
+    /// When the missing packet was first missed.
     missing: Option<Instant>,
     /// Whether nothing can be shown before the next key frame.
     broken: bool,
     asked: Option<Instant>,
     shown: Option<Instant>,
     gaps: VecDeque<Duration>,
-    /// Frames shown.
+    /// Number of frames that were shown.
     pub frames: u64,
     /// Number of freezes.
     pub freezes: u64,
@@ -43,20 +43,20 @@ pub(crate) struct Watcher {
     pub frozen: Duration,
     /// The longest time from one frame to the next, once they came steadily.
     pub longest: Duration,
-    /// Wishes for key frames.
+    /// Number of requests for key frames.
     pub asks: u64,
 }
 
 impl Watcher {
-    /// It is told that nothing more comes for now: what is not shown from here on is no freeze.
+    /// Notes that nothing more comes for now: time without frames from here on is no freeze.
     pub(crate) fn pause(&mut self) {
         self.shown = None;
     }
 
-    /// Takes a packet: extended number, VP9 payload.
+    /// Takes a packet, by its extended sequence number and VP9 payload.
     pub(crate) fn packet(&mut self, now: Instant, seq: u64, payload: &[u8]) {
         let Some(&flags) = payload.first() else {
-            // A probe's padding has numbers of its own stream; what has none of a frame is one of ours.
+            // A probe's padding has numbers of its own stream. A packet without a frame's bytes is one of ours.
             if self.next.is_some_and(|next| seq >= next) {
                 self.held.insert(seq, Arrived { at: now, begin: false, end: false, key: false });
                 self.consume(now);
@@ -98,7 +98,7 @@ impl Watcher {
 
     fn consume(&mut self, now: Instant) {
         if self.broken {
-            // What follows a key frame does not need what is missing before it.
+            // The frames behind a key frame do not need what is missing before it.
             let key = self.held.iter().rev().find(|(_, p)| p.key && p.begin).map(|(&seq, _)| seq);
             if let Some(key) = key.filter(|&key| self.next.is_some_and(|next| key > next)) {
                 self.held = self.held.split_off(&key);
@@ -115,7 +115,7 @@ impl Watcher {
             }
         }
         if self.held.is_empty() {
-            // What was missing may have come after all.
+            // The missing packet may have come after all.
             (self.broken, self.missing) = (false, None);
         } else {
             self.missing.get_or_insert(now);

@@ -14,14 +14,14 @@ use vpx_sys as ffi;
 
 use crate::VpxError;
 
-/// How much time the encoder may take, and so which of its code makes the decisions.
+/// How much time the encoder may take for a frame, which decides the code that it uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Deadline {
-    /// `VPX_DL_REALTIME`.
+    /// Real time (`VPX_DL_REALTIME`).
     Realtime,
-    /// `VPX_DL_GOOD_QUALITY`.
+    /// Good quality (`VPX_DL_GOOD_QUALITY`).
     Good,
-    /// `VPX_DL_BEST_QUALITY`.
+    /// Best quality (`VPX_DL_BEST_QUALITY`).
     Best,
 }
 
@@ -100,7 +100,7 @@ impl Control {
     }
 }
 
-/// libvpx's defaults for one thread and one pass, nothing dropped, resized or held back.
+/// libvpx's defaults for one thread and one pass, with no frame dropped, resized or held back.
 ///
 /// # Errors
 ///
@@ -129,7 +129,7 @@ pub fn settings(width: usize, height: usize) -> Result<Box<ffi::vpx_codec_enc_cf
 pub struct Image<'a>(pub(crate) ffi::vpx_image_t, PhantomData<&'a [u8]>);
 
 impl<'a> Image<'a> {
-    /// An I420 picture of this luma size; each plane with its stride.
+    /// An I420 picture of this luma size, from planes with a stride each.
     ///
     /// # Errors
     ///
@@ -175,7 +175,7 @@ pub struct Codec {
     // Boxed: libvpx keeps pointers to the context and to the settings.
     context: Box<ffi::vpx_codec_ctx_t>,
     settings: Box<ffi::vpx_codec_enc_cfg_t>,
-    /// What the first of two passes found; `settings` points at it.
+    /// The packets of the first of two passes; `settings` points at them.
     stats: Vec<u8>,
 }
 
@@ -183,7 +183,7 @@ pub struct Codec {
 unsafe impl Send for Codec {}
 
 impl Codec {
-    /// Opens an encoder; `stats` are the packets of the first pass, for the second of two.
+    /// Opens an encoder. `stats` are the packets of the first pass, for the second of two.
     ///
     /// # Errors
     ///
@@ -220,12 +220,12 @@ impl Codec {
             ffi::vpx_fixed_buf_t { buf: ptr::null_mut(), sz: 0 };
     }
 
-    /// The settings in force.
+    /// The present settings.
     pub fn settings(&self) -> &ffi::vpx_codec_enc_cfg_t {
         &self.settings
     }
 
-    /// Changes settings of the frames to come.
+    /// Changes the settings for the next frames.
     ///
     /// # Errors
     ///
@@ -274,7 +274,7 @@ impl Codec {
         check_control(set, format_args!("{control:?}"))
     }
 
-    /// Encodes a picture that is shown from `time` on, or flushes; the packets that are finished.
+    /// Encodes a picture that is shown from `time` on, or flushes the encoder. Returns the packets that are finished.
     ///
     /// # Errors
     ///
@@ -337,7 +337,7 @@ impl Drop for Codec {
     }
 }
 
-/// libvpx's result as one of Rust.
+/// Converts libvpx's result to one of Rust.
 pub(crate) fn check(code: ffi::vpx_codec_err_t, what: &'static str) -> Result<(), VpxError> {
     if code == ffi::VPX_CODEC_OK {
         return Ok(());
@@ -345,7 +345,7 @@ pub(crate) fn check(code: ffi::vpx_codec_err_t, what: &'static str) -> Result<()
     Err(VpxError::Refused { what, message: text(code) })
 }
 
-/// The same of a call that leaves details in its context.
+/// Converts the result of a call that leaves details in its context.
 pub(crate) fn check_call(
     context: &mut ffi::vpx_codec_ctx_t,
     code: ffi::vpx_codec_err_t,
@@ -374,7 +374,7 @@ fn check_control(code: ffi::vpx_codec_err_t, control: fmt::Arguments) -> Result<
     Err(VpxError::Refused { what: "set a control", message })
 }
 
-/// libvpx's words for a code.
+/// libvpx's text for a result code.
 fn text(code: ffi::vpx_codec_err_t) -> String {
     // SAFETY: libvpx returns a static, NUL-terminated string for every code.
     unsafe { CStr::from_ptr(ffi::vpx_codec_err_to_string(code)) }.to_string_lossy().into_owned()

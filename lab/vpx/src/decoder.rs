@@ -41,7 +41,7 @@ impl Decoder {
         Ok(Decoder { context })
     }
 
-    /// Decodes a chunk and tells how many pictures it shows; `look` sees each of them, uncopied.
+    /// Decodes a chunk, and returns how many pictures it shows. `look` sees each of them, uncopied.
     ///
     /// # Errors
     ///

@@ -16,10 +16,10 @@ use windlass_vp9::Picture;
 use crate::VpxError;
 use crate::codec::{Codec, Control, Deadline, Image, settings};
 
-/// Coarsest quantiser on libvpx's scale, of which every step is about 5 % of the step size.
+/// The coarsest quantiser on libvpx's scale, where each step is about 5 % of the step size.
 const MAX_QUANTISER: u8 = 63;
 
-/// What to encode and at which rate, as a browser would.
+/// The settings of a stream that is encoded as by a browser.
 #[derive(Debug, Clone, Copy)]
 pub struct EncoderConfig {
     /// Width in pixels.
@@ -28,15 +28,16 @@ pub struct EncoderConfig {
     pub height: usize,
     /// Frames per second.
     pub fps: f64,
-    /// Target bit rate in kbit/s.
+    /// Target bitrate, in kbit/s.
     pub kbps: u32,
-    /// A shared screen: libvpx's screen-content tuning and a higher least quantiser, as Chromium sets them.
+    /// Whether the picture is a shared screen: libvpx's screen-content tuning and a higher minimum quantiser, as in
+    /// Chromium.
     pub screen: bool,
-    /// libvpx's speed, 0 to 9; Chromium's for the size when `None`.
+    /// libvpx's speed, 0 to 9; `None`: Chromium's for the size.
     pub cpu_used: Option<u8>,
 }
 
-/// A sequence whose every frame gets the quantiser and the references that the caller names.
+/// The settings of a sequence in which the caller names the quantiser and the references of every frame.
 #[derive(Debug, Clone, Copy)]
 pub struct SequenceConfig {
     /// Width in pixels.
@@ -47,8 +48,8 @@ pub struct SequenceConfig {
     pub cpu_used: u8,
 }
 
-/// A video re-encoded as in NeuroScaler: constrained VBR, look-ahead of 16, alt-refs, a key frame
-/// every 120.
+/// The settings of a video that is re-encoded as in NeuroScaler: constrained VBR, look-ahead of 16, alt-refs, a key
+/// frame every 120 frames.
 #[derive(Debug, Clone, Copy)]
 pub struct ReencodeConfig {
     /// Width in pixels.
@@ -57,18 +58,18 @@ pub struct ReencodeConfig {
     pub height: usize,
     /// Frames per second.
     pub fps: f64,
-    /// Target bit rate in kbit/s.
+    /// Target bitrate, in kbit/s.
     pub kbps: u32,
     /// libvpx's speed, 0 to 9.
     pub cpu_used: u8,
 }
 
-/// How one frame of a [`SequenceConfig`] is predicted, and what it is kept as.
+/// How one frame of a [`SequenceConfig`] is predicted, and the references that it becomes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FrameUse {
     /// A key frame; it becomes `LAST`, `GOLDEN` and `ALTREF`.
     Key,
-    /// Predicted from `LAST`; it becomes `LAST`.
+    /// A frame predicted from `LAST`; it becomes `LAST`.
     FromLast,
 }
 
@@ -88,7 +89,7 @@ pub struct Encoder {
     width: usize,
     height: usize,
     fps: f64,
-    /// Frames since the rate last changed, and the clock then.
+    /// Number of frames since the rate last changed, and the clock at that change.
     frame: i64,
     since: i64,
 }
@@ -145,7 +146,7 @@ impl Encoder {
     /// Fails if a side is not of 16 to 8192 pixels, or libvpx refuses a setting.
     pub fn sequence(config: SequenceConfig) -> Result<Encoder, VpxError> {
         let mut s = checked_settings(config.width, config.height)?;
-        // Not CBR, whose scene detection would take a second try for a still picture.
+        // CBR is not used: its scene detection would encode a still picture twice.
         s.rc_end_usage = ffi::vpx_rc_mode::VPX_Q;
         s.rc_target_bitrate = 1000;
         s.kf_mode = ffi::vpx_kf_mode::VPX_KF_DISABLED;
@@ -215,7 +216,7 @@ impl Encoder {
         if data.is_empty() { Err(VpxError::NoData) } else { Ok(data) }
     }
 
-    /// Gives the next picture and returns what frames are finished, if any.
+    /// Hands in the next picture and returns the frames that are finished, if any.
     ///
     /// # Errors
     ///
@@ -263,7 +264,7 @@ impl Encoder {
         Ok(self.codec.encode(image, shown, flags, Deadline::Realtime)?.concat())
     }
 
-    /// The quantiser (0 to 63) of the frames to come, exactly.
+    /// Sets the quantiser (0 to 63) of the next frames, exactly.
     ///
     /// # Errors
     ///
@@ -275,7 +276,7 @@ impl Encoder {
         })
     }
 
-    /// Target bit rate in kbit/s and frame rate of the frames to come, as a browser's congestion control and
+    /// Sets the target bitrate in kbit/s and the frame rate of the next frames, as a browser's congestion control and
     /// `setParameters` change them in the middle of a stream.
     ///
     /// # Errors
@@ -289,7 +290,7 @@ impl Encoder {
         if self.codec.settings().rc_target_bitrate == kbps {
             return Ok(());
         }
-        self.codec.configure("change the bit rate", |s| s.rc_target_bitrate = kbps)
+        self.codec.configure("change the bitrate", |s| s.rc_target_bitrate = kbps)
     }
 
     fn control_all(&mut self, controls: &[(Control, c_int)]) -> Result<(), VpxError> {
@@ -297,7 +298,7 @@ impl Encoder {
     }
 }
 
-/// What all encoders here share; their clock is RTP's.
+/// The settings that all encoders here share; their clock is RTP's.
 fn checked_settings(
     width: usize,
     height: usize,

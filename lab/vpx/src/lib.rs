@@ -14,15 +14,15 @@ pub use encoder::{Encoder, EncoderConfig, FrameUse, ReencodeConfig, SequenceConf
 /// Why libvpx gave no frame.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum VpxError {
-    /// A side out of range.
+    /// A side is out of range.
     #[error("cannot encode {width}x{height}: both sides must be 16 to 8192 pixels")]
     Size {
-        /// Width asked for.
+        /// The width that was asked for.
         width: usize,
-        /// Height asked for.
+        /// The height that was asked for.
         height: usize,
     },
-    /// A picture of another size than the encoder's.
+    /// The picture has another size than the encoder.
     #[error("a picture of {width}x{height} for an encoder of {expected_width}x{expected_height}")]
     WrongPicture {
         /// The picture's width.
@@ -37,17 +37,17 @@ pub enum VpxError {
     /// libvpx refused a call.
     #[error("libvpx refuses to {what}: {message}")]
     Refused {
-        /// What was asked of it.
+        /// What libvpx was asked to do.
         what: &'static str,
-        /// Its own words.
+        /// libvpx's own words.
         message: String,
     },
-    /// No data came out for a picture.
+    /// libvpx gave no data for a picture.
     #[error("libvpx gave no data for a picture")]
     NoData,
 }
 
-/// Mean bit rate of coded frames in kbit/s.
+/// Mean bitrate of encoded frames, in kbit/s.
 pub fn kbps(bytes: usize, frames: usize, fps: f64) -> f64 {
     if frames == 0 { 0.0 } else { bytes as f64 * 8.0 * fps / frames as f64 / 1000.0 }
 }

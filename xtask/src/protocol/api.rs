@@ -1,5 +1,5 @@
-//! What the server SDKs need of the OpenAPI description: the requests of the admin API, and the types of them, of
-//! webhooks and of tokens.
+//! Reads from the OpenAPI description what the server SDKs need: the requests of the admin API, and the types of
+//! requests, webhooks and tokens.
 
 use std::collections::BTreeSet;
 
@@ -9,27 +9,27 @@ use serde_json::Value;
 /// A type that nothing refers to: integrators sign its values themselves.
 const CLAIMS: &str = "Claims";
 
-/// All of it.
+/// The requests and types of the description.
 pub(super) struct Api {
-    /// By name.
+    /// The types, by name.
     pub types: Vec<Type>,
-    /// By path.
+    /// The requests, by path.
     pub requests: Vec<Request>,
 }
 
 /// A named type.
 pub(super) struct Type {
     pub name: String,
-    /// What it is, in one line.
+    /// The type's description, in one line.
     pub says: String,
     pub shape: Shape,
 }
 
-/// What a type has.
+/// The contents of a type.
 pub(super) enum Shape {
-    /// One of these words.
+    /// The type is one of these words.
     Words(Vec<String>),
-    /// These fields.
+    /// The type is an object with these fields.
     Fields(Vec<Field>),
 }
 
@@ -38,13 +38,13 @@ pub(super) struct Field {
     pub name: String,
     pub says: String,
     pub kind: Kind,
-    /// Whether it is always there.
+    /// Whether the field is always there.
     pub required: bool,
-    /// Whether it may be null where it is there.
+    /// Whether the field may be null where it is there.
     pub nullable: bool,
 }
 
-/// What a field holds.
+/// The kind of value that a field holds.
 #[derive(Debug, PartialEq)]
 pub(super) enum Kind {
     Text,
@@ -57,27 +57,27 @@ pub(super) enum Kind {
 
 /// A request of the admin API.
 pub(super) struct Request {
-    /// Its name, in lower case with underscores.
+    /// The request's name, in lower case with underscores.
     pub id: String,
     pub says: String,
     pub method: String,
-    /// The segments of its path after `/admin/`.
+    /// The segments of the request's path after `/admin/`.
     pub path: Vec<Segment>,
-    /// The type of its body.
+    /// The type of the request's body.
     pub body: Option<String>,
-    /// The type of its answer.
+    /// The type of the request's answer.
     pub answer: Option<String>,
 }
 
 /// A segment of a path.
 pub(super) enum Segment {
     Fixed(String),
-    /// A parameter's name, and what it is.
+    /// A parameter's name and description.
     Given(String, String),
 }
 
 impl Request {
-    /// The names of its parameters, with what they are.
+    /// The names and descriptions of the request's parameters.
     pub(super) fn parameters(&self) -> impl Iterator<Item = (&str, &str)> {
         self.path.iter().filter_map(|segment| match segment {
             Segment::Fixed(_) => None,
@@ -87,7 +87,7 @@ impl Request {
 }
 
 impl Api {
-    /// Reads a description.
+    /// Reads an OpenAPI description.
     pub(super) fn read(document: &str) -> Result<Api> {
         let document: Value = serde_json::from_str(document)?;
         let schemas = document["components"]["schemas"].as_object().context("no schemas")?;
@@ -102,7 +102,7 @@ impl Api {
                 requests.push(read.with_context(|| format!("{method} /admin/{path}"))?);
             }
         }
-        // And what those have.
+        // The types that those types refer to are needed too.
         let mut rest = Vec::from_iter(used.clone());
         while let Some(name) = rest.pop() {
             let more = schemas.get(&name).map(references).unwrap_or_default().into_iter();
@@ -132,7 +132,7 @@ fn last(reference: &str) -> &str {
     reference.rsplit('/').next().unwrap_or(reference)
 }
 
-/// A text in one line.
+/// A description as one line of text.
 fn says(value: &Value) -> Result<String> {
     let text = value.as_str().context("it is not described")?;
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -180,14 +180,14 @@ fn named(name: &str, schemas: &serde_json::Map<String, Value>) -> Result<Type> {
         Shape::Words(words.iter().map(word).collect::<Result<_>>()?)
     } else {
         let mut all = fields(schema, schemas)?;
-        // Python's classes need those first that must be there.
+        // Python's classes need the required fields first.
         all.sort_by_key(|field| !field.required);
         Shape::Fields(all)
     };
     Ok(Type { name: name.to_owned(), says: says(&schema["description"])?, shape })
 }
 
-/// The fields of an object, with those of what it is made of.
+/// The fields of an object, with those of the types that it is composed of.
 fn fields(schema: &Value, schemas: &serde_json::Map<String, Value>) -> Result<Vec<Field>> {
     if let Some(to) = schema["$ref"].as_str() {
         return fields(schemas.get(last(to)).context("it is not there")?, schemas);
@@ -216,14 +216,14 @@ fn field(name: &str, schema: &Value, required: bool) -> Result<Field> {
     Ok(Field { name: name.to_owned(), says, kind, required, nullable })
 }
 
-/// What may be null: the other one of two.
+/// The schema that may be null: the other one of two.
 fn or_null(either: &[Value]) -> Result<&Value> {
     let others: Vec<&Value> = either.iter().filter(|one| one["type"] != "null").collect();
     ensure!(either.len() == 2 && others.len() == 1, "one of several");
     Ok(others[0])
 }
 
-/// What a schema allows, and whether that is null too.
+/// The kind of value that a schema allows, and whether null is allowed too.
 fn kind(schema: &Value) -> Result<(Kind, bool)> {
     if let Some(to) = schema["$ref"].as_str() {
         return Ok((Kind::Named(last(to).to_owned()), false));
@@ -247,7 +247,7 @@ fn kind(schema: &Value) -> Result<(Kind, bool)> {
     Ok((kind, nullable))
 }
 
-/// A name in one word, each part of it with a capital.
+/// A name in Pascal case: one word, each part with a capital.
 pub(super) fn pascal(name: &str) -> String {
     let part = |part: &str| match part {
         "" => String::new(),
@@ -256,7 +256,7 @@ pub(super) fn pascal(name: &str) -> String {
     name.split('_').map(part).collect()
 }
 
-/// Lines of at most so many bytes, each after `start`.
+/// Text in lines of at most `width` bytes, each after `start`.
 pub(super) fn lines(text: &str, start: &str, width: usize) -> String {
     let mut all = String::new();
     let mut line = String::new();
@@ -273,7 +273,7 @@ pub(super) fn lines(text: &str, start: &str, width: usize) -> String {
     all + &format!("{start}{line}\n")
 }
 
-/// What stands for each file's beginning.
+/// The remark at the beginning of each generated file.
 pub(super) const MADE: &str = "Made from signaling/sdk/openapi.json by `cargo xtask protocol`.";
 
 #[cfg(test)]

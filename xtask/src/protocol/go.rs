@@ -1,15 +1,15 @@
-//! The Go SDK's types and requests.
+//! Writes the Go SDK's types and requests.
 
 use std::fmt::Write as _;
 
 use super::api::{Api, Field, Kind, MADE, Request, Segment, Shape, Type, lines, pascal};
 
-/// The longest line of a comment.
+/// Maximum length of a comment's line, in bytes.
 const WIDTH: usize = 100;
-/// Parts of names that Go's programmers write in capitals.
+/// Parts of names that Go programmers write in capitals.
 const INITIALISMS: [(&str, &str); 1] = [("id", "ID")];
 
-/// `types_gen.go`.
+/// The contents of `types_gen.go`.
 pub(super) fn types(api: &Api) -> String {
     let mut out = format!("// {MADE} DO NOT EDIT.\n\npackage windlass\n");
     for one in &api.types {
@@ -26,7 +26,7 @@ pub(super) fn types(api: &Api) -> String {
     out
 }
 
-/// A type of words, and a constant of each: in columns, as gofmt has them.
+/// A type of words, and a constant for each, in columns as gofmt writes them.
 fn words(name: &str, words: &[String]) -> String {
     let constants: Vec<String> =
         words.iter().map(|word| format!("{name}{}", public(word))).collect();
@@ -47,7 +47,7 @@ fn field(field: &Field, types: &[Type]) -> String {
     let is_words = |name: &str| {
         types.iter().any(|one| one.name == name && matches!(one.shape, Shape::Words(_)))
     };
-    // Of texts and truths the empty value is as good as none. Others may be zero or empty, and be there.
+    // An empty string or `false` may be left out. Other values may be zero or empty, and be meant.
     let may_be_empty = match &field.kind {
         Kind::Text | Kind::Truth => false,
         Kind::Named(name) => !is_words(name),
@@ -75,7 +75,7 @@ fn kind_name(kind: &Kind) -> String {
     }
 }
 
-/// `admin_gen.go`.
+/// The contents of `admin_gen.go`.
 pub(super) fn requests(api: &Api) -> String {
     let head = format!("// {MADE} DO NOT EDIT.\n\npackage windlass\n\nimport \"context\"\n");
     head + &api.requests.iter().map(request).collect::<String>()

@@ -1,10 +1,10 @@
-//! The Node SDK's types and requests.
+//! Writes the Node SDK's types and requests.
 
 use std::fmt::Write as _;
 
 use super::api::{Api, Field, Kind, MADE, Request, Segment, Shape, lines, pascal};
 
-/// `src/types.gen.d.ts`.
+/// The contents of `src/types.gen.d.ts`.
 pub(super) fn types(api: &Api) -> String {
     let mut out = format!("// {MADE}\n");
     for one in &api.types {
@@ -30,7 +30,7 @@ pub(super) fn types(api: &Api) -> String {
 fn field(field: &Field) -> String {
     let Field { name, says, kind, required, nullable } = field;
     let mark = if *required { "" } else { "?" };
-    // What is not there is left out, never null.
+    // A missing value is left out, never null.
     let null = if *required && *nullable { " | null" } else { "" };
     format!("  /** {says} */\n  {name}{mark}: {}{null};\n", kind_name(kind))
 }
@@ -45,7 +45,7 @@ fn kind_name(kind: &Kind) -> String {
     }
 }
 
-/// `src/admin.gen.js`.
+/// The contents of `src/admin.gen.js`.
 pub(super) fn requests(api: &Api) -> String {
     let types = api.requests.iter().flat_map(|request| [&request.body, &request.answer]);
     let mut types: Vec<&str> = types.flatten().map(String::as_str).collect();

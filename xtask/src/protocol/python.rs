@@ -1,13 +1,13 @@
-//! The Python SDK's types and requests.
+//! Writes the Python SDK's types and requests.
 
 use std::fmt::Write as _;
 
 use super::api::{Api, Field, Kind, MADE, Request, Segment, Shape, Type, lines};
 
-/// The longest line.
+/// Maximum length of a line, in bytes.
 const WIDTH: usize = 120;
 
-/// `windlass_server_sdk/types_gen.py`.
+/// The contents of `windlass_server_sdk/types_gen.py`.
 pub(super) fn types(api: &Api) -> String {
     let imports = "from __future__ import annotations\n\nfrom dataclasses import dataclass\nfrom typing import Literal, Optional";
     let names = api.types.iter().map(|one| format!("    \"{}\",\n", one.name));
@@ -69,7 +69,7 @@ fn doc(text: &str, indent: &str) -> String {
     format!("{indent}\"\"\"{}\n{indent}\"\"\"\n", text.trim())
 }
 
-/// `windlass_server_sdk/admin_gen.py`.
+/// The contents of `windlass_server_sdk/admin_gen.py`.
 pub(super) fn requests(api: &Api) -> String {
     let head = "\n\nfrom __future__ import annotations\n\nfrom typing import Optional\n\nfrom . import types_gen as types\nfrom .connection import Connection\n\n\n";
     let mut out = format!("\"\"\"{MADE}\"\"\"{head}");
@@ -122,7 +122,7 @@ fn request(request: &Request, types: &[Type]) -> String {
     out
 }
 
-/// An annotation in a file that has the types by the name of their file.
+/// An annotation in a file that imports the types by the name of their module.
 fn in_types(annotation: &str, types: &[Type]) -> String {
     let named = annotation.rsplit('[').next().unwrap_or_default().trim_end_matches(']');
     if types.iter().any(|one| one.name == named) {

@@ -1,4 +1,4 @@
-//! What the container image is built on: a few packages of Debian, pinned by the digests of their files in
+//! The base of the container image: a few Debian packages, pinned by the digests of their files in
 //! `deploy/image.toml`.
 
 use std::collections::BTreeSet;
@@ -13,17 +13,18 @@ use super::{MACHINES, Machine};
 use crate::process::{Cmd, step, which};
 use crate::{apt, root, target_dir};
 
-/// The packages: the C library, what programs that are compiled by GCC need, with its licence, and how the system is
-/// called. GPUs' libraries come from the machine that the image runs on.
+/// The packages: the C library, the library that programs compiled by GCC need, with its licence, and the name of the
+/// system. GPUs' libraries come from the machine that the image runs on.
 const PACKAGES: [&str; 4] = ["base-files", "gcc-14-base", "libc6", "libgcc-s1"];
-/// And one whose file is that of all machines: which authorities certificates may be of.
+/// The package whose file is the same for all machines: the authorities that certificates may be of.
 const FOR_ALL: &str = "ca-certificates";
 /// The release of Debian.
 const SUITE: &str = "trixie";
+/// Debian's archive of the newest packages.
 const ARCHIVE: &str = "http://deb.debian.org";
-/// Debian's archive of all that was ever in its archive: there files stay when newer ones replace them.
+/// Debian's archive of all packages that ever were in the other one: files stay there when newer ones replace them.
 const SNAPSHOT: &str = "https://snapshot.debian.org/archive";
-/// What a server has no use for. Licences stay.
+/// Files that a server has no use for. Licences stay.
 const LEFT_OUT: [&str; 7] = [
     "usr/lib/*/gconv",
     "usr/share/doc/*/changelog*",
@@ -34,25 +35,26 @@ const LEFT_OUT: [&str; 7] = [
     "usr/share/man",
 ];
 
+/// The remark at the beginning of `deploy/image.toml`.
 const HEAD: &str = "# The packages of Debian that the container image is built on. `cargo xtask release --update-base` pins the newest ones.\n\n";
 
 /// The pinned packages.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Base {
-    /// When they were the newest: a time that snapshot.debian.org knows.
+    /// When the packages were the newest: a time that snapshot.debian.org knows.
     snapshot: String,
     package: Vec<Package>,
 }
 
-/// A package's file.
+/// The file of a package.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub(super) struct Package {
-    /// Its path in Debian's archive.
+    /// The file's path in Debian's archive.
     file: String,
     sha256: String,
 }
 
-/// Reads the pins, and fetches what is not there yet.
+/// Reads the pins, and fetches the files that are missing.
 pub(super) fn fetch() -> Result<Base> {
     let base = Base::read()?;
     step("Fetching the packages of Debian that the image is built on");
@@ -82,7 +84,7 @@ pub(super) fn update() -> Result<()> {
     fs::write(&sources, lists.join("\n") + "\n")?;
     apt::install(&["debian-archive-keyring"])?;
     let apt_get = || {
-        // A state of its own: what this machine has installed and asks for is another matter.
+        // apt gets a state of its own, as the packages that this machine has installed do not matter here.
         let cmd = Cmd::new("apt-get")
             .arg("-o")
             .arg(format!("Dir::State={}", state.display()))
@@ -123,7 +125,7 @@ impl Base {
         Ok(base)
     }
 
-    /// Each machine has all packages.
+    /// Checks that each machine has all packages.
     fn check(&self) -> Result<()> {
         for machine in &MACHINES {
             let there: BTreeSet<_> = self.of(machine).map(Package::name).collect();
@@ -139,12 +141,12 @@ impl Base {
         self.package.iter().filter(move |p| kinds.iter().any(|kind| p.file.ends_with(kind)))
     }
 
-    /// Lays the files of a machine's packages into a folder, as far as a server has a use for them.
+    /// Unpacks a machine's packages into a folder, without the files that a server has no use for.
     pub(super) fn unpack(&self, machine: &Machine, to: &Path) -> Result<()> {
         for package in self.of(machine) {
             let deb = package.kept();
             Cmd::new("dpkg-deb").arg("--extract").arg(&deb).arg(to).run()?;
-            // Where tools that look for known weaknesses expect what is installed, without dpkg's database.
+            // Tools that look for known vulnerabilities expect the installed packages here, without dpkg's database.
             let control = Cmd::new("dpkg-deb").arg("--field").arg(&deb).output();
             let control = control.context("`dpkg-deb --field` failed")? + "\n";
             let status = to.join("var/lib/dpkg/status.d").join(package.name());
@@ -159,7 +161,7 @@ impl Base {
     }
 }
 
-/// All certificates of authorities in one file, as `update-ca-certificates` makes it.
+/// Writes all certificates of authorities to one file, as `update-ca-certificates` makes it.
 fn authorities(to: &Path) -> Result<()> {
     let mut files = Vec::new();
     for entry in fs::read_dir(to.join("usr/share/ca-certificates/mozilla"))? {
@@ -174,12 +176,12 @@ fn authorities(to: &Path) -> Result<()> {
     super::write(&to.join("etc/ssl/certs/ca-certificates.crt"), &all, 0o644)
 }
 
-/// Files and folders below `folder` by a pattern, in which `*` stands for any end of a name.
+/// Files and folders below `folder` that match a pattern, in which `*` stands for any end of a name.
 fn matching(folder: &Path, pattern: &str) -> Result<Vec<PathBuf>> {
     let mut found = vec![folder.to_owned()];
     for part in pattern.split('/') {
         let mut next = Vec::new();
-        // Links are left alone: packages have some to the documents of another, whose turn comes by its own name.
+        // Links are left alone: a package may link to the documents of another, which have their own path.
         for folder in found.iter().filter(|folder| folder.is_dir() && !folder.is_symlink()) {
             match part.strip_suffix('*') {
                 None if folder.join(part).exists() => next.push(folder.join(part)),
@@ -200,7 +202,7 @@ fn matching(folder: &Path, pattern: &str) -> Result<Vec<PathBuf>> {
 }
 
 impl Package {
-    /// Of a line that `apt-get download --print-uris` prints: `'URL' name bytes SHA256:digest`.
+    /// Reads a line that `apt-get download --print-uris` prints: `'URL' name bytes SHA256:digest`.
     fn of_apt(line: &str) -> Result<Package> {
         let mut words = line.split(' ');
         let url = words.next().and_then(|word| word.strip_prefix('\'')?.strip_suffix('\''));
@@ -212,28 +214,28 @@ impl Package {
         }
     }
 
-    /// The file's own name.
+    /// The file's name, without its folders.
     fn base_name(&self) -> &str {
         self.file.rsplit('/').next().unwrap_or_default()
     }
 
-    /// The package's name: what its file's name begins with.
+    /// The package's name: the beginning of its file's name.
     pub(super) fn name(&self) -> &str {
         self.base_name().split('_').next().unwrap_or_default()
     }
 
-    /// Its version: an escaped colon and an epoch are not in the file's name.
+    /// The package's version. An escaped colon and an epoch are not in the file's name.
     pub(super) fn version(&self) -> String {
         let version = self.base_name().split('_').nth(1).unwrap_or_default();
         version.replace("%2b", "+").replace("%7e", "~")
     }
 
-    /// The digest of its file.
+    /// The SHA-256 digest of the package's file.
     pub(super) fn sha256(&self) -> &str {
         &self.sha256
     }
 
-    /// Where its file is kept.
+    /// The path where the package's file is kept on this machine.
     fn kept(&self) -> PathBuf {
         target_dir().join("release-tools/debian").join(format!("{}.deb", self.sha256))
     }

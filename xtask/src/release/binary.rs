@@ -1,5 +1,5 @@
-//! The server's program for each machine: linked by Zig, whose linker knows the symbols of old versions of glibc, so
-//! that it runs on any Linux since. Libraries of GPUs are loaded when it runs, not linked.
+//! Builds the server's program for each machine. It is linked by Zig, whose linker knows the symbols of old versions
+//! of glibc, so that the program runs on any Linux since. Libraries of GPUs are loaded when it runs, not linked.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,9 +11,9 @@ use super::{MACHINES, Machine, Release, VERSION, install, licences, make_folder,
 use crate::process::{Cmd, Missing, step, which};
 use crate::{apt, root, rustup, target_dir};
 
-/// The glibc that is needed: that of Debian 11 and Ubuntu 20.04.
+/// The version of glibc that the program needs: that of Debian 11 and Ubuntu 20.04.
 pub(super) const GLIBC: [u32; 2] = [2, 31];
-/// What may be linked: glibc's own libraries.
+/// The libraries that the program may be linked to: glibc's own.
 const LIBRARIES: [&str; 7] = [
     "ld-linux-aarch64.so.1",
     "ld-linux-x86-64.so.2",
@@ -23,9 +23,9 @@ const LIBRARIES: [&str; 7] = [
     "libpthread.so.0",
     "librt.so.1",
 ];
-/// How large the program may be.
+/// Maximum size of the program, in bytes.
 const BYTES_MAX: u64 = 60_000_000;
-/// Packages of PyPI: the linker, and what lets cargo use it.
+/// Packages of PyPI, with versions: the linker, and the tool with which cargo uses it.
 const TOOLS: [&str; 2] = ["ziglang==0.17.1", "cargo-zigbuild==0.24.1"];
 
 /// Builds the program for each machine, checks what it needs of a system, and has it write its manual and completions.
@@ -46,13 +46,13 @@ pub(super) fn build(release: &Release) -> Result<()> {
     manual(release)
 }
 
-/// Where cargo puts the program of a machine.
+/// The path where cargo puts the program of a machine.
 pub(super) fn program(release: &Release, machine: &Machine) -> PathBuf {
     let folder = if release.profile == "dev" { "debug" } else { &release.profile };
     target_dir().join(machine.target).join(folder).join("windlass")
 }
 
-/// Where its manual and completions are.
+/// The folder of the manual and the completions.
 pub(super) fn manual_folder(release: &Release) -> PathBuf {
     release.work.join("manual")
 }
@@ -61,9 +61,9 @@ fn compile(machine: &Machine, profile: &str, tools: &Path) -> Result<()> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let path = std::iter::once(tools.to_owned()).chain(std::env::split_paths(&path));
     let [major, minor] = GLIBC;
-    // Backtraces name lines: uncompressed, what they need for that is most of the file.
+    // Backtraces name lines. Uncompressed, the data for that is most of the file.
     let mut flags = vec!["-Clink-arg=-Wl,--compress-debug-sections=zlib".to_owned()];
-    // And they name them without the folders of who built it, so that another's build is the same.
+    // Lines are named without the folders of whoever builds, so that another build is the same.
     let cargo_home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
     let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cargo"));
     for (folder, name) in [(cargo_home.or_else(home), "/cargo"), (Some(root()), "/windlass")] {
@@ -81,7 +81,7 @@ fn compile(machine: &Machine, profile: &str, tools: &Path) -> Result<()> {
         .run()
 }
 
-/// The folder of programs that has the linker, fetched once.
+/// The folder of programs that has the linker; it is fetched once.
 fn tools() -> Result<PathBuf> {
     let folder = target_dir().join("release-tools");
     let (bin, stamp) = (folder.join("bin"), folder.join("installed"));
@@ -102,7 +102,7 @@ fn tools() -> Result<PathBuf> {
     Ok(bin)
 }
 
-/// The program that runs here writes the manual and the completions of all.
+/// Lets the program for this machine write the manual and the completions of all.
 fn manual(release: &Release) -> Result<()> {
     let here = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
     let machine = MACHINES.iter().find(|machine| machine.target == here);
@@ -119,7 +119,7 @@ fn manual(release: &Release) -> Result<()> {
     Ok(())
 }
 
-/// Shells, and what they expect the file of their completions to be called.
+/// Shells, and the file name that they expect for their completions.
 pub(super) const COMPLETIONS: [(&str, &str); 3] =
     [("bash", "windlass.bash"), ("fish", "windlass.fish"), ("zsh", "_windlass")];
 

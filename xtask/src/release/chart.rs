@@ -9,17 +9,18 @@ use super::{Release, VERSION};
 use crate::process::{Cmd, Missing, step, which};
 use crate::{page, root};
 
+/// The folder of the chart.
 const CHART: &str = "deploy/helm/windlass";
 /// NATS's own repository of charts, as `Chart.yaml` names it.
 const NATS: &str = "https://nats-io.github.io/k8s/helm/charts/";
 
-/// The chart in a folder of its own, with that of NATS beside its templates.
+/// The chart in a folder of its own, with the chart of NATS beside its templates.
 pub(super) struct Chart {
     folder: PathBuf,
     helm: PathBuf,
 }
 
-/// Brings together what the chart is packed of.
+/// Brings together what the chart is packed from.
 pub(super) fn prepare(release: &Release) -> Result<Chart> {
     let chart = Chart { folder: release.work.join("windlass"), helm: helm()? };
     step("Fetching the chart of NATS");
@@ -28,7 +29,7 @@ pub(super) fn prepare(release: &Release) -> Result<Chart> {
         copy(Path::new(&nats), &chart.folder.join("charts/nats"))?;
         return Ok(chart);
     }
-    // With a memory of its own: the repositories that this user's Helm knows are another matter.
+    // Helm gets a state of its own, as the repositories that this user's Helm knows do not matter here.
     let state = release.work.join("helm");
     let run = |args: &[&str]| {
         Cmd::new(&chart.helm)
@@ -49,7 +50,7 @@ pub(super) fn prepare(release: &Release) -> Result<Chart> {
     Ok(chart)
 }
 
-/// Packs it.
+/// Packs the chart.
 pub(super) fn package(release: &Release, chart: &Chart) -> Result<()> {
     step("Packing the chart");
     Cmd::new(&chart.helm)
@@ -59,7 +60,7 @@ pub(super) fn package(release: &Release, chart: &Chart) -> Result<()> {
         .run()
 }
 
-/// The Helm of this machine, or that of npm, as the chart's tests have it.
+/// The path of Helm: this machine's, or that of npm, which the chart's tests use too.
 fn helm() -> Result<PathBuf> {
     if let Some(helm) =
         std::env::var_os("WINDLASS_HELM").map(PathBuf::from).or_else(|| which("helm"))

@@ -11,13 +11,14 @@ use super::{MACHINES, Machine, Release, VERSION, install, licences, make_folder,
 use crate::process::{Cmd, step};
 use crate::{apt, root};
 
-/// A file of the package: where it comes from, where it goes, and its mode.
+/// A file of the package: its source, its path in the package, and its mode.
 type File = (PathBuf, String, u32);
 
 /// Files that administrators change, which upgrades leave alone.
 const CONFIGURATION: [&str; 1] = ["etc/windlass/windlass.yaml"];
-/// What dpkg runs.
+/// Scripts that dpkg runs.
 const SCRIPTS: [&str; 3] = ["postinst", "prerm", "postrm"];
+/// The folder of the package's documents.
 const DOCS: &str = "usr/share/doc/windlass";
 
 /// Makes a package for each machine.
@@ -86,7 +87,7 @@ fn files(release: &Release, machine: &Machine) -> Vec<File> {
     files
 }
 
-/// The manual's pages, with the folder of the section that each is of.
+/// The manual's pages, each with the folder of its section.
 fn pages(release: &Release) -> Result<Vec<(String, PathBuf)>> {
     let mut pages = Vec::new();
     for entry in fs::read_dir(binary::manual_folder(release).join("man"))? {
@@ -101,7 +102,7 @@ fn name_of(file: &Path) -> Result<&std::ffi::OsStr> {
     file.file_name().context("it has a name")
 }
 
-/// What dpkg is told of the package.
+/// The control file, which describes the package to dpkg.
 fn control(machine: &Machine, bytes: u64) -> String {
     let [major, minor] = GLIBC;
     format!(

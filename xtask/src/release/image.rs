@@ -1,5 +1,5 @@
-//! The container image, for both machines: what `deploy/Dockerfile` makes of the sources, made of the released program
-//! instead, on pinned packages and without a container engine.
+//! The container image for both machines. It is what `deploy/Dockerfile` makes of the sources, but made of the
+//! released program, on pinned packages and without a container engine.
 
 use std::path::{Path, PathBuf};
 
@@ -13,17 +13,17 @@ use super::{
 };
 use crate::process::{Cmd, step};
 
-/// Who runs in the image, as in `deploy/Dockerfile`.
+/// The id of the user in the image, as in `deploy/Dockerfile`.
 const USER: &str = "65532";
-/// The command where none is given, as there.
+/// The command of the image where none is given, as in `deploy/Dockerfile`.
 const COMMAND: [&str; 5] = ["serve", "--http", "0.0.0.0:7880", "--udp", "0.0.0.0:7881"];
-/// The ports that it listens on.
+/// The ports that the server listens on.
 const PORTS: [&str; 3] = ["7880/tcp", "7881/udp", "7881/tcp"];
-/// The folder that its user owns, in which `windlass key` keeps its key: a volume gets its owner.
+/// The folder that the image's user owns, in which `windlass key` keeps its key. A volume there gets this owner.
 const STATE: &str = "var/lib/windlass";
 
-/// Packs the image of both machines as an archive of a layout, which `skopeo copy --all oci-archive:FILE …` brings to a
-/// registry.
+/// Packs the image of both machines as an archive of a layout, which `skopeo copy --all oci-archive:FILE …` pushes to
+/// a registry.
 pub(super) fn archive(release: &Release, base: &Base) -> Result<()> {
     step("Making the container image");
     let layout = Layout::new(release.work.join("layout"))?;
@@ -59,7 +59,7 @@ pub(super) fn archive(release: &Release, base: &Base) -> Result<()> {
     release.tar(&folder, ".", &to, &[])
 }
 
-/// Debian's packages, and the user.
+/// The layer with Debian's packages and the user.
 fn base_layer(release: &Release, machine: &Machine, base: &Base) -> Result<PathBuf> {
     let folder = release.work(machine).join("base");
     make_folder(&folder)?;
@@ -68,14 +68,14 @@ fn base_layer(release: &Release, machine: &Machine, base: &Base) -> Result<PathB
     let users = format!("root:x:0:0:root:/root:/usr/sbin/nologin\n{user}");
     write(&folder.join("etc/passwd"), users.as_bytes(), 0o644)?;
     write(&folder.join("etc/group"), format!("root:x:0:\nwindlass:x:{USER}:\n").as_bytes(), 0o644)?;
-    // Names are looked up in the file of hosts, then by DNS.
+    // Names are looked up in the hosts file first, then by DNS.
     write(&folder.join("etc/nsswitch.conf"), b"hosts: files dns\n", 0o644)?;
     let tar = release.work(machine).join("base.tar");
     release.tar(&folder, ".", &tar, &[])?;
     Ok(tar)
 }
 
-/// The program, its licences, what it is made of, and its user's folder.
+/// The layer with the program, its licences, its SBOM, and its user's folder.
 fn program_layer(release: &Release, machine: &Machine) -> Result<PathBuf> {
     let folder = release.work(machine).join("program");
     install(&binary::program(release, machine), &folder.join("usr/bin/windlass"), 0o755)?;
@@ -92,7 +92,7 @@ fn program_layer(release: &Release, machine: &Machine) -> Result<PathBuf> {
     Ok(tar)
 }
 
-/// Adds the user's folder to an archive; only root could give it to that user in the file system.
+/// Adds the user's folder to an archive. In the file system, only root could give it to that user.
 fn append(release: &Release, folder: &Path, tar: &Path, own: [&str; 3]) -> Result<()> {
     Cmd::new("tar")
         .args(["--append", "--no-recursion", "--numeric-owner"])
@@ -115,7 +115,7 @@ fn labels() -> Value {
     })
 }
 
-/// How the image runs. Health checks are Docker's addition, which others leave out.
+/// The configuration by which the image runs. Health checks are Docker's addition, which others leave out.
 fn config(machine: &Machine, created: &str, layers: &[String]) -> Value {
     let ports: serde_json::Map<_, _> =
         PORTS.iter().map(|port| ((*port).into(), json!({}))).collect();

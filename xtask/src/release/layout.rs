@@ -9,9 +9,13 @@ use serde_json::{Value, json};
 
 use crate::process::Cmd;
 
+/// Media type of an index.
 pub(super) const INDEX: &str = "application/vnd.oci.image.index.v1+json";
+/// Media type of a manifest.
 pub(super) const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
+/// Media type of an image's configuration.
 pub(super) const CONFIG: &str = "application/vnd.oci.image.config.v1+json";
+/// Media type of a layer.
 pub(super) const LAYER: &str = "application/vnd.oci.image.layer.v1.tar+gzip";
 
 /// A layout that grows in a folder.
@@ -19,12 +23,12 @@ pub(super) struct Layout {
     folder: PathBuf,
 }
 
-/// Names a blob: its type, digest and size.
+/// The descriptor of a blob: its type, digest and size.
 #[derive(Clone)]
 pub(super) struct Descriptor(Value);
 
 impl Descriptor {
-    /// As a document names it, with further fields of `more`.
+    /// The descriptor as documents hold it, with the further fields of `more`.
     pub(super) fn with(&self, more: &Value) -> Value {
         let mut value = self.0.clone();
         for (key, field) in more.as_object().into_iter().flatten() {
@@ -35,7 +39,7 @@ impl Descriptor {
 }
 
 impl Layout {
-    /// An empty one.
+    /// An empty layout in a folder.
     pub(super) fn new(folder: PathBuf) -> Result<Layout> {
         fs::create_dir_all(folder.join("blobs/sha256"))?;
         let version = json!({ "imageLayoutVersion": "1.0.0" });
@@ -43,7 +47,7 @@ impl Layout {
         Ok(Layout { folder })
     }
 
-    /// Takes a file in; it is moved.
+    /// Moves a file into the layout, and returns its descriptor.
     pub(super) fn file(&self, file: &Path, kind: &str) -> Result<Descriptor> {
         let (digest, size) = (sha256(file)?, fs::metadata(file)?.len());
         fs::rename(file, self.folder.join("blobs/sha256").join(&digest))?;
@@ -54,14 +58,14 @@ impl Layout {
         })))
     }
 
-    /// Takes a document in.
+    /// Writes a document to the layout, and returns its descriptor.
     pub(super) fn document(&self, document: &Value, kind: &str) -> Result<Descriptor> {
         let draft = self.folder.join("draft");
         fs::write(&draft, document.to_string())?;
         self.file(&draft, kind)
     }
 
-    /// Ends it: `first` is what those who read it are given, by this name.
+    /// Completes the layout. `first` is the blob that readers get first, by this name.
     pub(super) fn end(self, first: &Descriptor, name: &str) -> Result<PathBuf> {
         let named = json!({ "annotations": { "org.opencontainers.image.ref.name": name } });
         let index = json!({
@@ -74,7 +78,7 @@ impl Layout {
     }
 }
 
-/// A file's digest.
+/// The SHA-256 digest of a file.
 pub(super) fn sha256(file: &Path) -> Result<String> {
     let said = Cmd::new("sha256sum").arg(file).output();
     let said = said.with_context(|| format!("`sha256sum` could not read {}", file.display()))?;

@@ -1,4 +1,4 @@
-//! What is new in this version: its section of docs/CHANGELOG.md.
+//! The notes of this version: its section of docs/CHANGELOG.md.
 
 use anyhow::{Context, Result, bail, ensure};
 
@@ -6,9 +6,10 @@ use super::VERSION;
 use crate::process::Cmd;
 use crate::root;
 
+/// Name of the section of changes that are not released yet.
 const UNRELEASED: &str = "Unreleased";
 
-/// The notes of this version. Where the commit has no tag, those of what is not released yet stand in.
+/// The notes of this version. If the commit has no tag, the section of unreleased changes stands in.
 pub(super) fn of_this_version() -> Result<String> {
     let changelog = std::fs::read_to_string(root().join("docs/CHANGELOG.md"))
         .context("reading docs/CHANGELOG.md")?;
@@ -24,7 +25,7 @@ pub(super) fn of_this_version() -> Result<String> {
     notes.with_context(|| format!("docs/CHANGELOG.md has no section `## {UNRELEASED}`"))
 }
 
-/// Whether this commit is the one of a version; its tag must name that version.
+/// Whether this commit is tagged as a version. The tag must name this version.
 fn is_tagged() -> Result<bool> {
     let tags = Cmd::new("git").args(["tag", "--points-at", "HEAD", "--list", "v*"]).output();
     match tags.as_deref() {

@@ -1,5 +1,5 @@
-//! What the program and the image are made of (SBOM), as CycloneDX 1.5 has it: from cargo's own tree of dependencies,
-//! with the digests of `Cargo.lock`, and the image's packages of Debian.
+//! The SBOM (list of components) of the program and of the image, as CycloneDX 1.5. It is made from cargo's own tree
+//! of dependencies, with the digests of `Cargo.lock`, and from the image's Debian packages.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -14,7 +14,7 @@ use super::{MACHINES, Machine, Release, VERSION};
 use crate::process::{Cmd, step};
 use crate::root;
 
-/// Writes what the program is made of, for each machine, and with `base` what the image is.
+/// Writes the program's SBOM for each machine, and with `base` the image's too.
 pub(super) fn write(release: &Release, base: Option<&Base>) -> Result<()> {
     step("Listing what the programs are made of");
     let lock = fs::read_to_string(root().join("Cargo.lock")).context("reading Cargo.lock")?;
@@ -33,12 +33,12 @@ pub(super) fn write(release: &Release, base: Option<&Base>) -> Result<()> {
     Ok(())
 }
 
-/// Where the program's list is.
+/// The path of the program's SBOM.
 pub(super) fn file(release: &Release, machine: &Machine) -> PathBuf {
     release.work(machine).join("windlass.cdx.json")
 }
 
-/// Where the image's list is.
+/// The path of the image's SBOM.
 pub(super) fn of_image(release: &Release, machine: &Machine) -> PathBuf {
     release.work(machine).join("image.cdx.json")
 }
@@ -58,7 +58,7 @@ struct Locked {
 /// A crate, by name and version.
 pub(super) type Id = (String, String);
 
-/// Crates with their licences, and what each rests on.
+/// Crates with their licences, and the crates that each depends on.
 #[derive(Default)]
 pub(super) struct Crates {
     pub(super) licences: BTreeMap<Id, String>,
@@ -66,7 +66,7 @@ pub(super) struct Crates {
 }
 
 impl Crates {
-    /// What the program is compiled of.
+    /// The crates that the program is compiled from.
     pub(super) fn of(machine: &Machine) -> Result<Crates> {
         let tree = Cmd::cargo(["tree", "--locked", "--package", "windlass"])
             .args(["--target", machine.target, "--edges", "normal,no-proc-macro"])
@@ -104,7 +104,7 @@ impl Crates {
     }
 }
 
-/// The name by which a list of weaknesses has a crate (package URL).
+/// The package URL of a crate, by which databases of vulnerabilities name it.
 fn purl((name, version): &Id) -> String {
     format!("pkg:cargo/{name}@{}", version.replace('+', "%2B"))
 }

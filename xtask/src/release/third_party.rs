@@ -1,4 +1,4 @@
-//! The licences of the libraries that the program contains: most ask that their text goes with it.
+//! The licences of the libraries in the program: most require that their text goes with it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -12,10 +12,10 @@ use super::sbom::{Crates, Id};
 use super::{MACHINES, Release, write};
 use crate::process::{Cmd, step};
 
-/// What the names of files with licences begin with.
+/// Beginnings of the names of files with licences.
 const NAMES: [&str; 6] = ["copying", "copyright", "licence", "license", "notice", "unlicense"];
 
-/// Writes one text for all machines.
+/// Writes one file with the licences of all libraries, for all machines.
 pub(super) fn write_all(release: &Release) -> Result<()> {
     step("Collecting the licences of libraries");
     let mut crates = BTreeMap::new();
@@ -25,7 +25,7 @@ pub(super) fn write_all(release: &Release) -> Result<()> {
     let folders = folders()?;
     let mut all = Vec::new();
     for (id, licence) in crates {
-        // Ours stand beside it.
+        // The project's own licences are in files beside it.
         if let Some(folder) = folders.get(&id) {
             all.push((id, licence, texts(folder)?));
         }
@@ -33,7 +33,7 @@ pub(super) fn write_all(release: &Release) -> Result<()> {
     write(&file(release), document(&all).as_bytes(), 0o644)
 }
 
-/// Where the text is.
+/// The path of the file with the licences.
 pub(super) fn file(release: &Release) -> PathBuf {
     release.work.join("third-party-licences.txt")
 }
@@ -51,7 +51,7 @@ struct Package {
     source: Option<String>,
 }
 
-/// Where the crates of others are.
+/// The folders of all crates that are not ours.
 fn folders() -> Result<BTreeMap<Id, PathBuf>> {
     let metadata = Cmd::cargo(["metadata", "--format-version", "1", "--locked"]).output();
     let metadata = metadata.context("`cargo metadata` failed; run it to see why")?;
@@ -65,7 +65,7 @@ fn folders() -> Result<BTreeMap<Id, PathBuf>> {
         .collect()
 }
 
-/// The texts in a crate's folder, and in the folders in it: there is what it contains of others.
+/// The licence texts in a crate's folder and in the folders below, which hold code of others.
 fn texts(folder: &Path) -> Result<BTreeSet<String>> {
     let mut found = BTreeSet::new();
     for entry in fs::read_dir(folder)? {
@@ -81,7 +81,7 @@ fn texts(folder: &Path) -> Result<BTreeSet<String>> {
     Ok(found)
 }
 
-/// A file's text, if its name is one of a licence.
+/// A file's text, if its name is that of a licence.
 fn text(file: &Path) -> Result<Option<String>> {
     let name = file.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
     let code = file.extension().is_some_and(|kind| kind == "rs" || kind == "c" || kind == "h");
@@ -92,7 +92,7 @@ fn text(file: &Path) -> Result<Option<String>> {
     Ok(Some(String::from_utf8_lossy(&bytes).trim().to_owned()))
 }
 
-/// Each crate with its licence's name; then each text once, with the crates that have it.
+/// The document: each crate with its licence's name, then each text once, with the crates that have it.
 fn document(crates: &[(Id, String, BTreeSet<String>)]) -> String {
     let mut document = "Windlass contains these libraries.\n\n".to_owned();
     let mut texts: BTreeMap<&str, Vec<String>> = BTreeMap::new();

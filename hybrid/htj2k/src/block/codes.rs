@@ -6,7 +6,7 @@
 //! digits with its first bit lowest, and its length. ρ, e_k and e_1 have one bit a sample, in the
 //! order upper left, lower left, upper right, lower right.
 
-/// Codes of the first row of quads of a block.
+/// Codes of the first row of quads of a block (ITU-T T.814, Annex C), in the form that the module's head describes.
 #[rustfmt::skip]
 #[allow(clippy::unreadable_literal, clippy::unusual_byte_groupings)]
 const FIRST_ROW: [u32; 444] = [
@@ -76,7 +76,7 @@ const FIRST_ROW: [u32; 444] = [
     0x7f1_fc_16_6, 0x7f1_f8_04_4, 0x7f1_f4_08_4,
 ];
 
-/// Codes of all other rows.
+/// Codes of all rows of quads but the first (ITU-T T.814, Annex C), in the same form.
 #[rustfmt::skip]
 #[allow(clippy::unreadable_literal, clippy::unusual_byte_groupings)]
 const OTHER_ROWS: [u32; 358] = [
@@ -181,7 +181,7 @@ const fn decoding(source: &[u32]) -> [u16; 1024] {
 
 const fn encoding(source: &[u32]) -> [u16; 2048] {
     let mut table = [0; 2048];
-    // What each choice costs: its length less the magnitude bits that it makes known.
+    // The cost of each choice: its length minus the number of magnitude bits that it makes known.
     let mut costs = [i32::MAX; 2048];
     let mut i = 0;
     while i < source.len() {

@@ -1,19 +1,19 @@
-//! The block decoder.
+//! The decoder of blocks.
 
 use super::codes::{DECODE_FIRST, DECODE_OTHER};
 use super::{MAX_QUADS, MEL_EXPONENTS, bit_length, has_7f, has_ff};
 use crate::Error;
 
-/// Decodes blocks, one after another; holds what they need of memory.
+/// Decodes blocks, one after another, and keeps their working memory.
 #[derive(Debug)]
 pub(crate) struct BlockDecoder {
-    /// The codes of a row of quads, as the table gives them, and how far their exponents exceed
-    /// the bound.
+    /// For each quad of a row: its entry of the code table, and how far its exponents exceed the bound.
     row: Vec<(u16, u8)>,
     /// Significance of the row of quads above and of this one; the first entry is left of the block.
     above: Vec<u8>,
     below: Vec<u8>,
-    /// 2μ−1 of the lower samples of the row above and of this one, likewise.
+    /// 2μ−1 of the lower samples of the row above and of this one, of magnitude μ. The first entry is left of the
+    /// block.
     odd_above: Vec<u32>,
     odd_below: Vec<u32>,
 }
@@ -30,12 +30,12 @@ impl Default for BlockDecoder {
     }
 }
 
+/// The error of a block whose bits break the standard.
 const BROKEN: Error = Error::Malformed("a code block");
 
 impl BlockDecoder {
-    /// Decodes a cleanup pass. A sample of magnitude μ comes out as ±(2μ+1), in quad order with
-    /// `across` quads in a row. `missing` is the number of magnitude bits that the block leaves out;
-    /// it bounds the exponents.
+    /// Decodes a cleanup pass. A sample of magnitude μ comes out as ±(2μ+1), in quad order with `across` quads in a
+    /// row. `missing` is the number of magnitude bits that the block leaves out; it bounds the exponents.
     pub(crate) fn decode(
         &mut self,
         data: &[u8],
@@ -72,7 +72,7 @@ impl BlockDecoder {
         Ok(())
     }
 
-    /// The codes of a row of quads: significance, what is known of exponents, and their offsets.
+    /// Reads the codes of a row of quads: significance, what is known of exponents, and whether offsets follow.
     fn read_codes<const FIRST: bool>(
         &mut self,
         across: usize,
@@ -154,7 +154,7 @@ impl BlockDecoder {
     }
 }
 
-/// How far the exponents of a pair of quads exceed their bounds.
+/// Reads by how much the exponents of a pair of quads exceed their bounds.
 fn read_offsets<const FIRST: bool>(
     wanted: [bool; 2],
     mel: &mut MelReader,
@@ -185,8 +185,8 @@ fn read_offsets<const FIRST: bool>(
     }
 }
 
-/// The least offset of a prefix, and the length of its suffix. Offsets beyond 32, which have an
-/// extension, exceed every exponent that is accepted.
+/// Reads the prefix of an offset: the least offset that it stands for, and the length of its suffix. Offsets beyond
+/// 32, which have an extension, exceed every exponent that is accepted.
 fn read_prefix(codes: &mut BackwardReader) -> (u8, u32) {
     let bits = codes.peek(3);
     let (length, base, suffix) = match bits.trailing_zeros() {
@@ -199,7 +199,7 @@ fn read_prefix(codes: &mut BackwardReader) -> (u8, u32) {
     (base, suffix)
 }
 
-/// MagSgn, from the block's start; ones follow its end.
+/// Reads MagSgn, forwards from the block's start. Behind its end all bits are ones.
 struct ForwardReader<'a> {
     data: &'a [u8],
     value: u64,
@@ -212,7 +212,7 @@ impl<'a> ForwardReader<'a> {
         Self { data, value: 0, length: 0, after_ff: false }
     }
 
-    /// The next bits, at most 31.
+    /// Takes the next bits, at most 31.
     fn take(&mut self, length: u32) -> u32 {
         if self.length < length {
             self.fill();
@@ -240,7 +240,7 @@ impl<'a> ForwardReader<'a> {
         self.value &= (1 << self.length) - 1;
     }
 
-    /// Brings at least 32 bits.
+    /// Loads at least 32 bits.
     fn fill(&mut self) {
         if let Some((&word, rest)) = self.data.split_first_chunk::<4>() {
             let word = u32::from_le_bytes(word);
@@ -255,7 +255,7 @@ impl<'a> ForwardReader<'a> {
     }
 }
 
-/// VLC, from the block's end; zeros follow its start.
+/// Reads VLC, backwards from the block's end. Before its start all bits are zeros.
 struct BackwardReader<'a> {
     data: &'a [u8],
     value: u64,
@@ -264,7 +264,8 @@ struct BackwardReader<'a> {
 }
 
 impl<'a> BackwardReader<'a> {
-    /// `data` is MEL and VLC together; the last twelve bits, their length, are passed over.
+    /// A reader of VLC, where `data` is MEL and VLC together. The last twelve bits, which are their length, are
+    /// skipped.
     fn new(data: &'a [u8]) -> Self {
         let (rest, half) = (&data[..data.len() - 2], data[data.len() - 2]);
         let short = half >> 4 & 7 == 7;
@@ -273,7 +274,7 @@ impl<'a> BackwardReader<'a> {
         Self { data: rest, value, length, last: half | 15 }
     }
 
-    /// Brings at least 32 bits.
+    /// Loads at least 32 bits.
     fn fill(&mut self) {
         if self.length >= 32 {
             return;
@@ -307,7 +308,7 @@ impl<'a> BackwardReader<'a> {
         (self.value & ((1 << length) - 1)) as u32
     }
 
-    /// Passes over bits that [`fill`](Self::fill) has brought: a pair of quads has at most 30.
+    /// Skips bits that [`fill`](Self::fill) has loaded: a pair of quads has at most 30.
     fn skip(&mut self, length: u32) {
         self.value >>= length;
         self.length = self.length.saturating_sub(length);
@@ -320,20 +321,20 @@ impl<'a> BackwardReader<'a> {
     }
 }
 
-/// MEL, forwards from where MagSgn ends; ones follow its end.
+/// Reads MEL, forwards from where MagSgn ends. Behind its end all bits are ones.
 struct MelReader<'a> {
     data: &'a [u8],
     value: u8,
     length: u32,
     after_ff: bool,
     state: usize,
-    /// Events that do not happen before the next word, and whether one then happens.
+    /// Number of events that still do not happen in this run, and whether one happens after them.
     run: u32,
     then: bool,
 }
 
 impl<'a> MelReader<'a> {
-    /// `data` is MEL and VLC together: MEL may reach up to the half byte of their length.
+    /// A reader of MEL, where `data` is MEL and VLC together: MEL may reach up to the half byte of their length.
     fn new(data: &'a [u8]) -> Self {
         let data = &data[..data.len() - 1];
         Self { data, value: 0, length: 0, after_ff: false, state: 0, run: 0, then: false }

@@ -1,16 +1,16 @@
-//! The block encoder.
+//! The encoder of blocks.
 
 use super::codes::{ENCODE_FIRST, ENCODE_OTHER};
 use super::{MAX_QUADS, MEL_EXPONENTS, bit_length, has_7f, has_ff};
 
-/// Codes blocks, one after another; holds what they need of memory.
+/// Encodes blocks, one after another, and keeps their working memory.
 #[derive(Debug)]
 pub(crate) struct BlockEncoder {
     magnitudes: ForwardWriter,
     mel: MelWriter,
     codes: BackwardWriter,
-    /// 2μ−1 of the lower samples of the row of quads above and of this one, 0 where insignificant;
-    /// the first entry is left of the block.
+    /// 2μ−1 of the lower samples of the row of quads above and of this one, of magnitude μ; 0 where insignificant.
+    /// The first entry is left of the block.
     above: Vec<u32>,
     below: Vec<u32>,
 }
@@ -27,13 +27,13 @@ impl Default for BlockEncoder {
     }
 }
 
-/// What a quad's four samples say together.
+/// The magnitudes of a quad's four samples, and what they say together.
 #[derive(Clone, Copy, Default)]
 struct Quad {
-    /// 2μ−1 of each, 0 where insignificant.
+    /// 2μ−1 of each sample of magnitude μ; 0 where insignificant.
     odd: [u32; 4],
     significant: u32,
-    /// The greatest exponent.
+    /// The greatest exponent of the four samples.
     exponent: u32,
 }
 
@@ -48,7 +48,7 @@ impl Quad {
         Self { odd, significant: bit(0) | bit(1) | bit(2) | bit(3), exponent: bit_length(any) }
     }
 
-    /// The samples that have the greatest exponent.
+    /// The samples that have the greatest exponent, one bit each.
     fn top(&self) -> u32 {
         let shift = self.exponent - 1;
         let bit = |i: usize| (self.odd[i] >> shift & 1) << i;
@@ -56,14 +56,14 @@ impl Quad {
     }
 }
 
-/// Whether no value is above the given one, which has no bits but the lowest.
+/// Whether no value is above `most`, whose set bits must be its lowest ones.
 fn is_zero(values: &[u32], most: u32) -> bool {
     values.iter().fold(0, |any, v| any | v) <= most
 }
 
 impl BlockEncoder {
-    /// Appends the cleanup pass of a block to `out`. A sample is its magnitude times two, plus one
-    /// when negative; in quad order, with `across` quads in a row.
+    /// Appends the cleanup pass of a block to `out`. Each sample is twice its magnitude, plus one when negative.
+    /// Samples are in quad order, with `across` quads in a row.
     pub(crate) fn encode(&mut self, samples: &[u32], across: usize, out: &mut Vec<u8>) {
         self.magnitudes.clear();
         self.mel.clear();
@@ -83,8 +83,8 @@ impl BlockEncoder {
 
     fn row<const FIRST: bool>(&mut self, line: &[u32]) {
         let quads = line.as_chunks::<4>().0;
-        // Whether the quad to the left is significant in its right column, and what the first row
-        // makes of it.
+        // Whether the quad to the left is significant in its right column, and the context of the first row that
+        // follows from it.
         let mut left = 0;
         for (pair, both) in quads.chunks(2).enumerate() {
             let around = &self.above[4 * pair..4 * pair + 6];
@@ -142,7 +142,7 @@ impl BlockEncoder {
         }
     }
 
-    /// Codes how far the exponents of a pair of quads exceed their bounds.
+    /// Writes by how much the exponents of a pair of quads exceed their bounds.
     fn put_offsets<const FIRST: bool>(&mut self, [a, b]: [u32; 2], bits: &mut Bits) {
         if a | b == 0 {
             return;
@@ -195,7 +195,7 @@ impl BlockEncoder {
     }
 }
 
-/// The code of an exponent offset (T.814, table 3).
+/// The code of an exponent offset (ITU-T T.814, table 3).
 struct OffsetCode {
     prefix: u32,
     prefix_length: u32,
@@ -215,7 +215,7 @@ fn offset_code(offset: u32) -> OffsetCode {
     OffsetCode { prefix, prefix_length, suffix, suffix_length }
 }
 
-/// Bits in the order in which they are read, the first lowest.
+/// Bits in the order in which they are read, the first one lowest.
 #[derive(Debug, Clone, Copy, Default)]
 struct Bits {
     value: u64,
@@ -234,7 +234,7 @@ impl Bits {
     }
 }
 
-/// MagSgn: low bits first; after a byte of 0xff come seven bits.
+/// Writes MagSgn: low bits first. After a byte of 0xff the next one has seven bits.
 #[derive(Debug, Default)]
 struct ForwardWriter {
     bytes: Vec<u8>,
@@ -289,8 +289,8 @@ impl ForwardWriter {
     }
 }
 
-/// VLC: bytes in the order in which they are read, which is from the block's end. After a byte
-/// above 0x8f, seven set bits make a byte of their own.
+/// Writes VLC: bytes in the order in which they are read, which is from the block's end. After a byte above 0x8f,
+/// seven set bits make a byte of their own.
 #[derive(Debug, Default)]
 struct BackwardWriter {
     bytes: Vec<u8>,
@@ -299,7 +299,7 @@ struct BackwardWriter {
 }
 
 impl BackwardWriter {
-    /// The first twelve bits are kept for the length of MEL and VLC.
+    /// Begins a block. The first twelve bits are kept for the length of MEL and VLC.
     fn clear(&mut self) {
         self.bytes.clear();
         self.bytes.push(0xff);
@@ -334,12 +334,12 @@ impl BackwardWriter {
     }
 }
 
-/// MEL: an adaptive run-length code, high bits first; after a byte of 0xff come seven bits.
+/// Writes MEL, an adaptive run-length code: high bits first. After a byte of 0xff the next one has seven bits.
 #[derive(Debug, Default)]
 struct MelWriter {
     bytes: Vec<u8>,
     pending: u32,
-    /// Bits still free in the pending byte.
+    /// Number of bits that are still free in the pending byte.
     free: u32,
     state: usize,
     run: u32,
@@ -370,7 +370,7 @@ impl MelWriter {
         }
     }
 
-    /// A run that is cut by the end may be coded as a whole one.
+    /// Ends the last run: a run that the end cuts may be encoded as a whole one.
     fn flush_run(&mut self) {
         if self.run > 0 {
             self.put(1);

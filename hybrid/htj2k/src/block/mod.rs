@@ -1,6 +1,6 @@
 //! The HT block coder (ITU-T T.814, clause 7): cleanup pass only.
 //!
-//! A block is coded by *quads* of 2×2 samples, two quads at a time, rows of quads from the top. Three
+//! A block is encoded by *quads* of 2×2 samples, two quads at a time, rows of quads from the top. Three
 //! bit streams share a block: MagSgn (magnitudes and signs) grows from its start, MEL (an adaptive
 //! run-length code of rare events) follows, and VLC (significance and exponents) grows backwards
 //! from its end.
@@ -12,12 +12,12 @@ pub(crate) mod codes;
 pub(crate) mod decode;
 pub(crate) mod encode;
 
-/// Largest number of quads in a row of a block: 1024 samples.
+/// Maximum number of quads in a row of a block: 1024 samples.
 const MAX_QUADS: usize = 512;
-/// Exponents of the run lengths of MEL's thirteen states.
+/// Exponents of the run lengths of MEL's thirteen states (ITU-T T.814).
 const MEL_EXPONENTS: [u8; 13] = [0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 4, 5];
 
-/// Bits that a value needs.
+/// Number of bits that a value needs, without leading zeros.
 fn bit_length(value: u32) -> u32 {
     32 - value.leading_zeros()
 }

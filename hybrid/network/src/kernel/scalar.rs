@@ -1,4 +1,4 @@
-//! The form that defines the result.
+//! The scalar form of a row of a convolution, which defines the result.
 
 use std::ops::Range;
 

@@ -11,10 +11,10 @@ use windlass_vp9::simd::vector::Vector;
 
 use crate::integers::Layer;
 
-/// Sums that are held at a time: with more, registers run out on WebAssembly's engines.
+/// Number of sums that are held at a time: with more, registers run out on WebAssembly's engines.
 const SUMS: usize = 8;
 
-/// The row of `convolve`.
+/// Makes one row of a convolution's output: the SIMD form of `convolve`.
 #[inline(always)]
 pub(super) unsafe fn row<W: Vector>(
     layer: &Layer,

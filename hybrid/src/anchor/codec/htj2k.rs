@@ -10,21 +10,22 @@ use super::Strength;
 use super::{AnchorCodecError, check_size};
 use crate::detail::Detail;
 
-/// Codec 2: see the module's text.
+/// Codec 2: HTJ2K of the detail itself.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Htj2k;
 
-/// How the length of a code follows from its step, fitted to the detail of anchors.
+/// How the length of an HTJ2K codestream follows from the quantiser step, fitted to the detail of anchors.
 const MODEL: super::rate::Model =
     super::rate::Model { floor: (130.0, 0.0), offset: -2.7, power: 1.0 };
 
-/// A plane of detail: ±255 grey levels in sixteenths.
+/// The format of a plane of detail: ±255 grey levels in sixteenths, so 13 bits with sign.
 fn format(width: u16, height: u16) -> Format {
     Format { width: width.into(), height: height.into(), bits: 13, signed: true }
 }
 
 impl Htj2k {
-    /// Levels of the wavelet transform. Three lose up to 0.8 dB at 5 kB; more than five have nothing to gather.
+    /// Number of levels of the wavelet transform. With three, pictures lose up to 0.8 dB at 5 kB; more than five have
+    /// nothing to gather.
     pub const LEVELS: u8 = 5;
 
     /// The HTJ2K format of detail.
@@ -48,8 +49,8 @@ impl Htj2k {
         Ok(format(width, height))
     }
 
-    /// The detail in `payload`, which comes from the network. `width` and `height` are those of
-    /// the picture that is coded, in HR samples.
+    /// The detail in `payload`, which comes from the network. `width` and `height` are those of the encoded picture,
+    /// in HR samples.
     ///
     /// # Errors
     ///
@@ -71,7 +72,7 @@ impl Htj2k {
             .ok_or(AnchorCodecError::Malformed)
     }
 
-    /// Codes detail at a quality of 1 to 100.
+    /// Encodes detail at a quality of 1 to 100.
     ///
     /// # Errors
     ///
@@ -80,8 +81,8 @@ impl Htj2k {
         with_encoder(detail, |encoder| Ok(encoder.encode(Htj2k::step(quality))))
     }
 
-    /// Codes detail, and behind it [colour](crate::anchor::colour) where there is any, by one quantiser, in at most
-    /// `budget` bytes, and in at least 95 % of them unless the finest step needs less.
+    /// Encodes detail, and behind it [colour](crate::anchor::colour) where there is any. Both have the same quantiser
+    /// step. The code has at most `budget` bytes, and at least 95 % of them unless the finest step needs less.
     ///
     /// # Errors
     ///
@@ -97,7 +98,7 @@ impl Htj2k {
         })
     }
 
-    /// Codes detail, and behind it colour, at a quality of 1 to 100.
+    /// Encodes detail, and behind it colour, at a quality of 1 to 100.
     ///
     /// # Errors
     ///
@@ -110,7 +111,7 @@ impl Htj2k {
         with_encoders(detail, Some(colour), |code| Ok(code(Htj2k::step(quality))))
     }
 
-    /// Bytes of the codestream that `code` begins with; `None` where there is none.
+    /// Length of the codestream that `code` begins with, in bytes; `None` where there is none.
     pub fn length(code: &[u8]) -> Option<usize> {
         windlass_htj2k::length(code).ok()
     }
@@ -120,7 +121,7 @@ impl Htj2k {
         super::step_of(quality) * f32::from(crate::detail::ONE)
     }
 
-    /// [`fill`](Htj2k::fill) by that coder, which makes codestreams of the detail at such steps.
+    /// Does what [`fill`](Htj2k::fill) does, by another coder: `code` makes a codestream of the detail at a step.
     ///
     /// # Errors
     ///
@@ -137,18 +138,18 @@ impl Htj2k {
 }
 
 thread_local! {
-    /// The memory in which the last picture was transformed.
+    /// Memory of this thread for the transform of a picture, kept from the last picture.
     static MEMORY: std::cell::Cell<Vec<f32>> = const { std::cell::Cell::new(Vec::new()) };
 }
 
-/// A picture, transformed in this memory.
+/// An encoder with the picture transformed in `memory`.
 fn encoder(detail: &Detail, memory: Vec<f32>) -> Result<Encoder, AnchorCodecError> {
     let format = Htj2k::format(detail)?;
     Encoder::with_memory(memory, detail.samples(), format, Htj2k::LEVELS)
         .map_err(|_| AnchorCodecError::Encode)
 }
 
-/// Transforms detail and colour, and has both coded by one step.
+/// Transforms detail and colour, and lets `code` encode both with one step.
 fn with_encoders<T>(
     detail: &Detail,
     colour: Option<&Detail>,
@@ -164,7 +165,7 @@ fn with_encoders<T>(
     })
 }
 
-/// Transforms a picture and has it coded.
+/// Transforms a picture and lets `code` encode it.
 fn with_encoder<T>(
     detail: &Detail,
     code: impl FnOnce(&Encoder) -> Result<T, AnchorCodecError>,

@@ -1,6 +1,6 @@
-//! How an anchor's picture is coded.
+//! The codec of anchors' pictures.
 //!
-//! What is coded is a plane of luma detail: of a whole picture, `HR_Y − Lanczos(LR_Y)`, or the mosaic of
+//! What is encoded is a plane of luma detail: of a whole picture, `HR_Y − Lanczos(LR_Y)`, or the mosaic of
 //! its chosen tiles ([`windlass_types::tiles`]). Every bit is spent on detail, and however coarse the quantiser,
 //! nothing is the worst that can come out of it: the Lanczos picture. Chroma is that of the low layer, unless
 //! [colour](super::colour) comes with it.
@@ -21,23 +21,23 @@ use windlass_vp9::simd::Isa;
 use crate::detail::{Detail, ONE};
 use crate::resample::{Scratch, lanczos};
 
-/// Largest HR side that is decoded.
+/// Maximum side of an HR picture that is decoded, in samples.
 pub const MAX_SIDE: u16 = 8192;
-/// Largest HR area that is decoded: four times the largest low picture.
+/// Maximum area of an HR picture that is decoded, in samples: four times that of the largest low picture.
 pub const MAX_AREA: u32 = 4 * windlass_vp9::MAX_WIDTH * windlass_vp9::MAX_HEIGHT;
 
-/// Why an anchor's payload could not be coded or decoded.
+/// Why an anchor's picture could not be encoded or its payload not decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AnchorCodecError {
-    /// A codec id that this build does not know.
+    /// The codec id is not one that this build knows.
     #[error("anchor codec {0} is not known")]
     UnknownCodec(u8),
-    /// An empty or oversized picture.
-    #[error("an anchor of {width}x{height} is refused")]
+    /// The picture is empty or too large.
+    #[error("an anchor of {width}x{height} is refused: it is empty or too large")]
     Size {
-        /// Width asked for.
+        /// The width that was asked for, in samples.
         width: u16,
-        /// Height asked for.
+        /// The height that was asked for, in samples.
         height: u16,
     },
     /// The payload is not what the codec writes.
@@ -49,15 +49,15 @@ pub enum AnchorCodecError {
     /// The encoder failed.
     #[error("the anchor could not be encoded")]
     Encode,
-    /// Even the coarsest quality is larger than the budget.
+    /// Even at the coarsest quality the code is longer than the budget.
     #[error("no quality of the codec fits {budget} bytes")]
     Budget {
-        /// Bytes that the payload may have.
+        /// Maximum length of the payload, in bytes.
         budget: usize,
     },
 }
 
-/// Decodes a payload by the codec of its header.
+/// Decodes a payload by the codec that its header names.
 ///
 /// # Errors
 ///
@@ -74,7 +74,7 @@ pub fn decode(
     Htj2k::decode(payload, width, height)
 }
 
-/// `HR_Y − lanczos(LR_Y)`; the sizes must differ by a factor of exactly `scale`.
+/// The detail `HR_Y − lanczos(LR_Y)`. The sizes must differ by a factor of exactly `scale`.
 ///
 /// # Errors
 ///

@@ -1,37 +1,37 @@
 //! Rate control: the quantiser step whose code fills a budget.
 //!
-//! Beyond a floor that any picture costs, the logarithm of a code's length falls almost linearly with
-//! that of its step, so that a first guess from the detail's strength and a few secant steps suffice; a
-//! bracket keeps the search safe where they do not.
+//! Beyond a floor that any picture costs, the logarithm of a code's length falls almost linearly with that of its
+//! step. So a first guess from the detail's strength and a few secant steps suffice. A bracket keeps the search safe
+//! where they do not.
 
 use std::ops::RangeInclusive;
 
 use super::AnchorCodecError;
 use crate::detail::{Detail, ONE};
 
-/// Smallest share of its budget at which a code is good enough.
+/// Minimum share of the budget that a code must fill for the search to end.
 const ENOUGH: f64 = 0.95;
 /// Share of the budget that the next code aims at.
 const AIM: f64 = 0.98;
-/// Largest number of codes that are tried: many more than the property tests ever need.
+/// Maximum number of codes that are tried: many more than the property tests ever need.
 const MAX_TRIES: usize = 24;
 
-/// How steps and lengths go together in a codec, fitted to the clips of `docs/anchor-codecs.md`:
-/// ln step = ln (mean detail) + `offset` − `power` · ln (bytes beyond the floor per sample).
+/// How a codec's step and the length of its code go together, fitted to the clips of `docs/anchor-codecs.md`: ln step
+/// = ln (mean detail) + `offset` − `power` · ln (bytes beyond the floor per sample).
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Model {
-    /// Bytes of a code of nothing: for the picture and for each sample.
+    /// Length of a code of an empty picture, in bytes: a constant, and a part for each sample.
     pub(super) floor: (f64, f64),
     pub(super) offset: f64,
     pub(super) power: f64,
 }
 
-/// How much detail there is to code.
+/// How much detail there is to encode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Strength {
     /// Number of samples of the detail.
     pub samples: usize,
-    /// Sum of their magnitudes, in sixteenths of a grey level.
+    /// Sum of the samples' magnitudes, in sixteenths of a grey level.
     pub magnitudes: u64,
 }
 
@@ -45,8 +45,8 @@ impl From<&Detail> for Strength {
 /// A tried step and the length of its code, as logarithms.
 type Tried = (f64, f64);
 
-/// The largest code of at most `budget` bytes among those tried, which is enough once it fills
-/// 95 % of it. `code` makes a code of a step in grey levels, within `steps`.
+/// The longest code of at most `budget` bytes among those tried. The search ends once a code fills 95 % of the
+/// budget. `code` makes a code with a step in grey levels, within `steps`.
 pub(super) fn encode_within(
     strength: Strength,
     budget: usize,

@@ -1,4 +1,4 @@
-//! What is done to a patch of 8 × 8 samples: its gradients and their products, and its comparison with a
+//! The kernels for a patch of 8 × 8 samples: its gradients and their products, and its comparison with a
 //! place in the reference.
 //!
 //! Fixed point: samples between samples are in 1/64 grey level, differences of pictures in 1/16, gradients
@@ -21,23 +21,23 @@ pub(super) use simd::Simd;
 /// Side of a patch, in samples.
 pub(super) const SIDE: usize = 8;
 
-/// Units of a vector in one sample.
+/// Units of a vector in one sample: vectors are in 1/64 sample.
 pub(super) const UNIT: i32 = 64;
 
-/// Side of a cell, in samples: each cell has a vector in the end.
+/// Side of a cell, in samples: each cell gets one vector.
 pub(super) const CELL: usize = 2;
 
-/// Cells along a patch's side.
+/// Number of cells along a patch's side.
 pub(super) const CELLS: usize = SIDE / CELL;
 
-/// A patch of the picture of now, and its gradients.
+/// A patch of the present picture, and its gradients.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Template {
     /// Samples in 1/64 grey level.
     samples: [i16; SIDE * SIDE],
-    /// Differences of the samples behind and before, along a row.
+    /// Difference of the samples to the right and to the left of each sample.
     across: [i16; SIDE * SIDE],
-    /// Differences of the samples below and above, along a column.
+    /// Difference of the samples below and above each sample.
     down: [i16; SIDE * SIDE],
 }
 
@@ -66,17 +66,18 @@ impl Default for Template {
     }
 }
 
-/// A place in a level, as the samples from the one on that a patch's first falls on or just behind.
+/// A place of a patch in a level of the reference. Its samples begin at the patch's first, or at the whole sample
+/// just before it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Place<'a> {
     from: &'a [u8],
     stride: usize,
-    /// Distance from that sample to the patch's first, to the right and down.
+    /// Distance from that whole sample to the patch's first sample, to the right and down, in 1/[`UNIT`] sample.
     fraction: (i16, i16),
 }
 
 impl<'a> Place<'a> {
-    /// The place that a vector leads to from a sample. It must lie within the repeated edges of the level.
+    /// The place that a vector leads to from a sample. The place must lie within the repeated edges of the level.
     #[inline(always)]
     pub(super) fn new(level: &'a Level, (x, y): (i32, i32), vector: FlowVector) -> Self {
         let (x, y) = (x * UNIT + i32::from(vector.x), y * UNIT + i32::from(vector.y));
@@ -87,7 +88,7 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// Whether all the samples are there that a patch is compared with.
+    /// Panics if the place has fewer samples than a comparison with a patch reads.
     #[inline(always)]
     fn check(&self) {
         assert!(self.from.len() > SIDE * self.stride + SIDE);

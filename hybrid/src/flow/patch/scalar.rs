@@ -45,7 +45,7 @@ impl Patches for Scalar {
     }
 }
 
-/// Gives the difference of each sample.
+/// Calls `give` with each sample's index and its difference from the patch, in 1/16 grey level.
 #[inline(always)]
 fn each(template: &Template, place: Place<'_>, mut give: impl FnMut(usize, i32)) {
     place.check();
@@ -61,7 +61,7 @@ fn each(template: &Template, place: Place<'_>, mut give: impl FnMut(usize, i32))
     }
 }
 
-/// Eight samples between those of a row, in 1/64 grey level.
+/// Eight samples, each between two of a row, in 1/64 grey level.
 #[inline(always)]
 fn across(row: &[u8], fraction: i16) -> [i16; SIDE] {
     let row = &row[..=SIDE];
@@ -71,7 +71,7 @@ fn across(row: &[u8], fraction: i16) -> [i16; SIDE] {
     })
 }
 
-/// A sample between two rows, less one of the patch, in 1/16 grey level.
+/// A sample between two rows, minus a sample of the patch, in 1/16 grey level.
 #[inline(always)]
 fn difference(above: i16, below: i16, fraction: i16, sample: i16) -> i16 {
     let more = (i32::from(below - above) * (i32::from(fraction) << 9) + 0x4000) >> 15;

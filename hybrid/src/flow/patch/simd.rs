@@ -66,30 +66,30 @@ impl<W: Vector> Patches for Simd<W> {
     }
 }
 
-/// Rows of a patch in each lane.
+/// Number of a patch's rows in each lane.
 const fn rows<W: Vector>() -> usize {
     SIDE / W::LANES
 }
 
-/// Eight samples of each lane's row.
+/// Eight samples of each lane's row, as 16-bit elements.
 #[inline(always)]
 unsafe fn eight<W: Vector>(p: *const u8, stride: usize) -> W {
     unsafe { W::load_half_lanes(p, rows::<W>() * stride).widen_low_u8() }
 }
 
-/// Each lane's row `j` of eight.
+/// Loads row `j` of each lane's rows: eight elements.
 #[inline(always)]
 unsafe fn get<W: Vector>(from: &[i16; SIDE * SIDE], j: usize) -> W {
     unsafe { W::load_lanes(from.as_ptr().add(j * SIDE).cast(), rows::<W>() * SIDE * 2) }
 }
 
-/// Each lane's row `j` of eight.
+/// Stores row `j` of each lane's rows: eight elements.
 #[inline(always)]
 unsafe fn put<W: Vector>(to: &mut [i16; SIDE * SIDE], j: usize, v: W) {
     unsafe { v.store_lanes(to.as_mut_ptr().add(j * SIDE).cast(), rows::<W>() * SIDE * 2) }
 }
 
-/// Gives the differences of each lane's row.
+/// Calls `give` with the differences of each lane's row, in 1/16 grey level.
 #[inline(always)]
 unsafe fn each<W: Vector>(template: &Template, place: Place<'_>, mut give: impl FnMut(usize, W)) {
     place.check();
@@ -106,7 +106,7 @@ unsafe fn each<W: Vector>(template: &Template, place: Place<'_>, mut give: impl 
     }
 }
 
-/// Eight samples between those of each lane's row, in 1/64 grey level.
+/// Eight samples of each lane's row, each between two samples, in 1/64 grey level.
 #[inline(always)]
 unsafe fn across<W: Vector>(p: *const u8, stride: usize, fraction: W) -> W {
     unsafe {
@@ -115,7 +115,7 @@ unsafe fn across<W: Vector>(p: *const u8, stride: usize, fraction: W) -> W {
     }
 }
 
-/// The sums of four vectors' 32-bit elements.
+/// The sums of the 32-bit elements of each of four vectors.
 #[inline(always)]
 unsafe fn totals<W: Vector>([a, b, c, d]: [W; 4]) -> [i32; 4] {
     unsafe {

@@ -1,10 +1,10 @@
-//! The cells that a low picture is carried by, and from how many references.
+//! The cells by which a picture is carried, and the number of references for each.
 
 use super::warp::Area;
 
 /// Side of a cell, in low samples: each cell has one share.
 pub(crate) const SIDE: usize = 4;
-/// Largest number of references that a picture is made from: the last ones before it.
+/// Maximum number of references that a picture is made from: the last ones before it.
 pub(crate) const LAYERS: usize = 2;
 
 /// The area of a cell in low samples.

@@ -6,11 +6,11 @@ use super::cells::{SIDE, area};
 use crate::anchor::colour::Decoded;
 use crate::resample;
 
-/// HR chroma of some cells.
+/// HR chroma of a frame, of which some cells are known.
 #[derive(Debug, Clone)]
 pub(crate) struct Colour {
     pub planes: [Plane; 2],
-    /// By cell of [`SIDE`] low samples: whether it is known.
+    /// For each cell of [`SIDE`] low samples: whether its chroma is known.
     pub known: Vec<bool>,
 }
 
@@ -31,7 +31,7 @@ impl Colour {
             && self.known.len() == width.div_ceil(SIDE) * height.div_ceil(SIDE)
     }
 
-    /// Takes over the decoded colour of an anchor, of the same size.
+    /// Takes over the decoded colour of an anchor of the same size.
     pub(crate) fn show(&mut self, decoded: Decoded) {
         (self.planes, self.known) = (decoded.planes, decoded.coded);
     }
@@ -44,7 +44,7 @@ impl Colour {
         self.known.clone_from(&larger.known);
     }
 
-    /// Takes over a cell of another colour.
+    /// Takes over the chroma of one cell of another colour.
     pub(crate) fn take(&mut self, other: &Self, cell: usize, size: (usize, usize), scale: usize) {
         self.known[cell] = other.known[cell];
         let columns = size.0.div_ceil(SIDE);

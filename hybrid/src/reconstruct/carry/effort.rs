@@ -1,9 +1,10 @@
-//! How much time is spent on what pictures take from references.
+//! The effort for pictures from references: how much time they may take.
 
 use super::cells::LAYERS;
 use crate::flow::FlowSettings;
 
-/// How thoroughly the way to references is searched for. Measured by `carry_gain` (`docs/reconstruction.md`).
+/// How thoroughly flow to references is searched for. The `carry_gain` example measures it
+/// (`docs/reconstruction.md`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Effort {
     /// Patches that overlap by half in the latest reference, and by a quarter in the one before.
@@ -15,7 +16,7 @@ pub enum Effort {
 }
 
 impl Effort {
-    /// How to search in a reference: one before the latest gives little, and is not worth as much time.
+    /// The settings of the search in a reference. One before the latest adds little, and is not worth as much time.
     pub(crate) fn flow(self, is_latest: bool) -> FlowSettings {
         let full = FlowSettings::default();
         match self {
@@ -25,7 +26,7 @@ impl Effort {
         }
     }
 
-    /// References that a picture is made from, at most.
+    /// Maximum number of references that a picture is made from.
     pub(crate) fn references(self) -> usize {
         match self {
             Self::Full => LAYERS,

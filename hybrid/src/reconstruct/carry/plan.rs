@@ -1,10 +1,10 @@
-//! How a picture is made from references: by cell, the place in each and how much of it to take.
+//! The plan of a picture made from references: for each cell, the place in each and how much of it to take.
 //!
-//! Source: the share is Wiener's: the energy of the wanted signal over that of signal and noise. The signal is what the
-//! reference has at that place beyond the filters, the noise how badly its *low* picture, moved by the same vector,
-//! fits the low picture of now: both ends have both, bit for bit. Either is smoothed over the cells around. What is
-//! taken from a second reference is blended over that of the first by what that leaves of the noise, as if the two were
-//! independent measurements.
+//! Source: the share is Wiener's: the energy of the wanted signal over that of signal and noise. The signal is what
+//! the reference has at that place beyond the filters. The noise is how badly the reference's *low* picture, moved by
+//! the same vector, fits the present low picture. Both ends have both pictures, bit for bit. Signal and noise are
+//! smoothed over the cells around. A second reference is blended over the first, with the noise that the first
+//! leaves, as if the two were independent measurements.
 
 use super::cells::{LAYERS, SIDE, area};
 use super::reference::{Reference, References};
@@ -19,60 +19,62 @@ use windlass_vp9::{FrameBuffer, Plane, Samples};
 const QUARTER: usize = SIDE / 2;
 /// Side of the area around a cell whose variance says whether it has texture, in low samples.
 const WINDOW: usize = 8;
-/// Noise of a reference that fits perfectly, in 1/256 square grey level: two such references are averaged.
+/// Noise of a reference that fits perfectly, in 1/256 square grey level. Two such references are averaged.
 const MIN_NOISE: u64 = 16;
-/// Noise up to which captured pixels are at rest: the low picture is that of their frame but for what coding changes.
+/// Noise up to which captured pixels are at rest, in 1/256 square grey level: only the encoding changes the low
+/// picture.
 const REST: u64 = 4 * MIN_NOISE;
-/// Divisor of a cell's energy that gives the noise up to which it is at rest where there is much detail, as of text.
+/// Divisor of a cell's energy where there is much detail, as of text: the cell is at rest up to the resulting noise.
 const REST_SHARE: u64 = 32;
 /// Maximum noise at rest where there is much detail, in 1/256 square grey level.
 const MAX_REST: u64 = 16 * REST;
-/// Smallest gain for which a cell takes anything from a reference, in 1/256 square grey level.
+/// Minimum gain for which a cell takes anything from a reference, in 1/256 square grey level.
 const FLOOR: u64 = 2;
-/// Weight of a cell's own misfit, over that of each cell beside it: the own misfit shows where something moves.
+/// Weight of a cell's own misfit, where each cell beside it has 1: the own misfit shows where something moves.
 const OWN_MISFIT: u32 = 6;
-/// Weight of a cell's own energy, over that of each cell beside it: energy is a matter of the surroundings.
+/// Weight of a cell's own energy, where each cell beside it has 1: energy is a matter of the surroundings.
 const OWN_ENERGY: u32 = 2;
-/// Variance of low samples from which on a cell has texture, in 1/256 square grey level.
+/// Minimum variance of the low samples of a cell with texture, in 1/256 square grey level.
 const TEXTURE: u32 = 16 * 256;
 /// Energy of detail beyond which a cell's loss counts little, in 1/256 square grey level.
 const ENOUGH: f64 = 256.0;
-/// Smallest share at which captured pixels fit: enhanced pixels do not replace them. In 1/[`WHOLE`].
+/// Minimum share with which captured pixels fit, in 1/[`WHOLE`]: enhanced pixels do not replace pixels that fit.
 const FITS: i16 = WHOLE / 8;
 
 /// The place in a reference that a cell is taken from, and its share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Carried {
-    /// From the cell to its place in the reference: the mean of the quarters' vectors.
+    /// The vector from the cell to its place in the reference: the mean of the quarters' vectors.
     pub vector: FlowVector,
-    /// From each quarter to its place in the reference, row by row.
+    /// The vectors from each quarter to its place in the reference, row by row.
     pub quarters: [FlowVector; 4],
-    /// Share that the reference has in the cell, in 1/[`WHOLE`]; 0: none.
+    /// The share that the reference has in the cell, in 1/[`WHOLE`]; 0: none.
     pub share: i16,
 }
 
 impl Carried {
-    /// The vector in samples of a picture so many times as large.
+    /// The cell's vector in samples of a picture that is `scale` times as large.
     pub(crate) fn step(self, scale: usize) -> Step {
         step(self.vector, scale)
     }
 
-    /// The vectors of the quarters, in samples of a picture so many times as large.
+    /// The vectors of the quarters in samples of a picture that is `scale` times as large.
     pub(crate) fn steps(self, scale: usize) -> Quarters {
         let steps = self.quarters.map(|vector| step(vector, scale));
         Quarters { steps, side: QUARTER * scale }
     }
 
-    /// The cell's vector in the chroma of that picture, the same for all quarters.
+    /// The cell's vector in the chroma of a picture that is `scale` times as large: the same for all quarters.
     pub(crate) fn chroma_steps(self, scale: usize) -> Quarters {
         let Step { x, y } = self.step(scale);
         let step = Step { x: (x + 1) >> 1, y: (y + 1) >> 1 };
         Quarters { steps: [step; 4], side: QUARTER * scale }
     }
 
-    /// How badly the reference's low picture fits that of now, in 1/256 square grey level: at the mean vector or at
-    /// those of the quarters, whichever is worse: quarters follow the noise of the low picture, and so fit better than
-    /// their detail does, but one that goes astray is not seen at the mean.
+    /// How badly the reference's low picture fits the present one, in 1/256 square grey level. It is the greater of
+    /// the misfits at the mean vector and at the vectors of the quarters. Quarters follow the noise of the low
+    /// picture, and so fit better than their detail does. But the misfit at the mean does not show one that goes
+    /// astray.
     fn misfit(
         self,
         isa: Isa,
@@ -90,7 +92,7 @@ impl Carried {
     }
 }
 
-/// A reference, and what each cell takes from it.
+/// A reference, and what each cell of a picture takes from it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Layer {
     id: u64,
@@ -100,16 +102,16 @@ pub(crate) struct Layer {
 /// A cell in its row.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RowCell {
-    /// From the left, from 0.
+    /// Column of the cell, counted from 0 at the left.
     pub column: usize,
-    /// What it takes.
+    /// The place in the reference that the cell is taken from, and its share.
     pub carried: Carried,
-    /// The shares around it; edges repeat.
+    /// The share of the cell, and those of the cells around it; edges repeat.
     pub shares: Shares,
 }
 
 impl Layer {
-    /// A row of the cells of a picture of that size.
+    /// The cells of a row, for a picture of this size in low samples.
     pub(crate) fn row(
         &self,
         row: usize,
@@ -129,17 +131,17 @@ impl Layer {
     }
 }
 
-/// By cell of a picture: the references that it is made from, the places in them and the shares.
+/// The plan of a picture. For each cell: the references that it is made from, the places in them and the shares.
 #[derive(Debug, Default)]
 pub(crate) struct Plan {
     size: (usize, usize),
     used: usize,
     layers: [Layer; LAYERS],
-    /// By cell: the noise of what was taken so far.
+    /// For each cell: the noise that is left by the references so far, in 1/256 square grey level.
     noise: Vec<u64>,
-    /// By cell: the misfit of the low pictures, in 1/256 square grey level.
+    /// For each cell: the misfit of the low pictures, in 1/256 square grey level.
     misfits: Vec<u32>,
-    /// By cell: the energy of what the reference has there, in 1/256 square grey level.
+    /// For each cell: the energy of the reference's detail at its place, in 1/256 square grey level.
     energies: Vec<u32>,
     /// Working memory.
     rows: [Vec<u32>; 2],
@@ -147,7 +149,7 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// Takes nothing from anywhere.
+    /// Removes all references from the plan.
     pub(crate) fn clear(&mut self) {
         self.used = 0;
     }
@@ -221,7 +223,7 @@ impl Plan {
         for (i, (carried, before)) in layer.cells.iter_mut().zip(&mut self.noise).enumerate() {
             let energy = u64::from(self.energies[i]);
             let noise = self.misfits.get(i).map_or(0, |&misfit| noise(misfit.into(), energy));
-            // What is left to be gained after those before.
+            // What this reference can add to those before it.
             let signal = joint(energy, *before);
             let share = (signal * WHOLE as u64 / (signal + noise).max(1)) as i16;
             if signal * share as u64 / WHOLE as u64 >= FLOOR {
@@ -271,7 +273,7 @@ impl Plan {
         self.layers[..self.used].iter().any(|l| l.cells.iter().any(|c| c.share > 0))
     }
 
-    /// Whether it takes from the same references as another.
+    /// Whether this plan takes from the same references as another.
     pub(crate) fn is_like(&self, other: &Self) -> bool {
         let ids = |plan: &Self| -> [Option<u64>; LAYERS] {
             std::array::from_fn(|i| (i < plan.used).then(|| plan.layers[i].id))
@@ -279,15 +281,15 @@ impl Plan {
         self.size == other.size && ids(self) == ids(other)
     }
 
-    /// By cell, whether it differs from another plan that [is like it](Self::is_like).
+    /// For each cell, whether it differs from another plan that [is like it](Self::is_like).
     pub(crate) fn differences<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = bool> + 'a {
         let cells = self.size.0.div_ceil(SIDE) * self.size.1.div_ceil(SIDE);
         let layers = move || self.layers[..self.used].iter().zip(&other.layers);
         (0..cells).map(move |i| layers().any(|(a, b)| a.cells[i] != b.cells[i]))
     }
 
-    /// By square of `side` cells, row by row, whether all of it is captured pixels at rest: they fit as well as they
-    /// can.
+    /// For each square of `side` × `side` cells, row by row: whether it is all captured pixels at rest, which fit as
+    /// well as they can.
     pub(crate) fn at_rest(&self, references: &References, side: usize) -> Vec<bool> {
         let columns = self.size.0.div_ceil(SIDE);
         let mut rest = self.squares(side, self.used > 0);
@@ -304,7 +306,7 @@ impl Plan {
         rest
     }
 
-    /// By square of `side` cells, row by row, whether captured pixels fit somewhere in it.
+    /// For each square of `side` × `side` cells, row by row: whether captured pixels fit somewhere in it.
     pub(crate) fn captured_squares(&self, references: &References, side: usize) -> Vec<bool> {
         let mut squares = self.squares(side, false);
         for (i, fits) in self.captured(references).into_iter().enumerate() {
@@ -325,18 +327,18 @@ impl Plan {
         cell / columns / side * columns.div_ceil(side) + cell % columns / side
     }
 
-    /// By cell, whether captured pixels fit.
+    /// For each cell, whether captured pixels fit.
     pub(crate) fn captured(&self, references: &References) -> Vec<bool> {
         self.fits(references, Reference::is_captured)
     }
 
-    /// By cell, whether the colour of a reference fits.
+    /// For each cell, whether the colour of a reference fits.
     pub(crate) fn coloured(&self, references: &References) -> Vec<bool> {
         self.fits(references, |reference, place| reference.colour(place).is_some())
     }
 
-    /// By tile, the share of captured detail that is lost to this picture: of the energy at the cells' places, and of
-    /// the misfits there.
+    /// For each tile, the share of captured detail that is lost to this picture, from the energy and the misfits of
+    /// its cells.
     pub(crate) fn lost(&self, references: &References) -> Vec<f64> {
         let columns = self.size.0.div_ceil(SIDE);
         let tiles = TileMap::empty(self.size.0, self.size.1);
@@ -350,7 +352,7 @@ impl Plan {
                 let energy = f64::from(reference.energy(place));
                 largest = largest.max(energy);
                 if reference.is_captured(place) {
-                    // Where there is nothing to be carried all is there.
+                    // Where there is no detail to be carried, none is lost.
                     let share = f64::from(carried.share) / f64::from(WHOLE);
                     kept = kept.max(share * energy + ENOUGH);
                 }
@@ -380,29 +382,30 @@ impl Plan {
     }
 }
 
-/// A vector in samples of a picture so many times as large.
+/// A vector in samples of a picture that is `scale` times as large.
 fn step(vector: FlowVector, scale: usize) -> Step {
     let step =
         |v: i16| (i32::from(v) * scale as i32 * warp::UNIT + flow::UNIT / 2) >> flow::UNIT.ilog2();
     Step { x: step(vector.x), y: step(vector.y) }
 }
 
-/// The noise of a reference's picture where the low pictures have this misfit, and the reference this energy of detail.
-/// Where they differ by more than there is detail it is likely another thing, and its detail is wrong as well: that
-/// counts in squares. The bound leaves room for products of two.
+/// The noise of a reference's picture, from the misfit of the low pictures and the energy of the reference's detail.
+/// If they differ by more than there is detail, the place likely shows another thing, and its detail is wrong as
+/// well: so that part counts in squares. The bound leaves room for products of two.
 fn noise(misfit: u64, energy: u64) -> u64 {
     let noise = misfit * 3 / 4 + misfit * misfit / (2 * energy.max(1)) + MIN_NOISE;
     noise.min(u32::MAX.into())
 }
 
-/// The variance of two independent measurements together; `u64::MAX` stands for none.
+/// The variance of two independent measurements together; `u64::MAX` stands for no measurement.
 fn joint(one: u64, other: u64) -> u64 {
     if other == u64::MAX { one } else { one * other / (one + other).max(1) }
 }
 
-/// Whether a picture is of another scene than the one that it has these misfits with: in most cells with any texture
-/// the misfit is beyond a quarter of that. There its detail is wrong wherever low pictures happen to agree. On three
-/// clips this holds of at most 23 in 100 of such cells up to 59 frames on, and of 97 after a cut.
+/// Whether a picture is of another scene than the reference with these misfits. It is if, in more than three of
+/// four cells with texture, the misfit is beyond a quarter of the variance. The reference's detail is then wrong even
+/// where low pictures happen to agree. On three clips, at most 23 in 100 such cells are beyond it up to 59 frames on,
+/// and 97 after a cut.
 fn is_another_scene(now: Samples<'_>, misfits: &[u32]) -> bool {
     let columns = now.width.div_ceil(SIDE);
     let (mut unlike, mut textured) = (0, 0);
@@ -433,7 +436,7 @@ fn variance(samples: Samples<'_>, Area { x, y, width, height }: Area) -> u32 {
     ((squares * u64::from(count) - sum * sum) * 256 / u64::from(count).pow(2)) as u32
 }
 
-/// The area around a cell whose variance counts.
+/// The area around a cell by whose variance the cell has texture or not.
 fn window((column, row): (usize, usize), (width, height): (usize, usize)) -> Area {
     let first = |at: usize, size: usize| {
         (at * SIDE).saturating_sub((WINDOW - SIDE) / 2).min(size.saturating_sub(WINDOW))
@@ -455,8 +458,8 @@ fn place(
     (at(column, vector.x, width), at(row, vector.y, height))
 }
 
-/// Brings values of cells nearer to those around them, across and down: `own` parts of each to one of either beside it.
-/// Edges repeat. One cell is too small a sample: alone, both measures are so rough that shares come out wrong.
+/// Brings the values of cells nearer to those around them, across and down: `own` parts of each to one of either
+/// beside it. Edges repeat. One cell is too small a sample: alone, both measures are too rough for good shares.
 fn smooth(values: &mut [u32], columns: usize, own: u32, rows: &mut [Vec<u32>; 2]) {
     if values.is_empty() {
         return;
@@ -476,7 +479,7 @@ fn smooth(values: &mut [u32], columns: usize, own: u32, rows: &mut [Vec<u32>; 2]
     }
 }
 
-/// The vectors of a cell's quarters; edges repeat.
+/// The vectors of a cell's four quarters; edges repeat.
 fn quarters(flow: &flow::Flow, column: usize, row: usize) -> [FlowVector; 4] {
     const { assert!(SIDE == 2 * flow::CELL) };
     std::array::from_fn(|i| {
@@ -488,7 +491,7 @@ fn quarters(flow: &flow::Flow, column: usize, row: usize) -> [FlowVector; 4] {
 
 /// The mean vector of a cell.
 fn mean(flow: &flow::Flow, column: usize, row: usize) -> FlowVector {
-    /// Vectors of the flow along a side of a cell.
+    /// Number of the flow's vectors along a side of a cell.
     const EACH: usize = SIDE / flow::CELL;
     let (mut x, mut y, mut count) = (0, 0, 0);
     for row in flow.vectors().chunks_exact(flow.columns()).skip(row * EACH).take(EACH) {

@@ -1,4 +1,4 @@
-//! What pictures are carried from: anchored frames.
+//! Anchored frames, from which pictures are carried.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use super::picture::CarriedPicture;
 use windlass_types::tiles::{TILE, TileMap};
 use windlass_vp9::{FrameBuffer, Plane};
 
-/// Largest number of references that are kept. A captured anchor may come a second late: its place is then among the
+/// Maximum number of references that are kept. A captured anchor may come a second late: its place is then among the
 /// enhanced anchors that came in the meantime.
 pub(crate) const MAX_REFERENCES: usize = 6;
 
@@ -18,21 +18,21 @@ const SPOT: usize = 2;
 /// An anchored frame.
 #[derive(Debug)]
 pub(crate) struct Reference {
-    /// The frame's number.
+    /// The frame's number (id).
     pub id: u64,
     /// The frame's low picture.
     pub low: Arc<FrameBuffer>,
-    /// The frame's HR luma: what anchors gave, elsewhere what references before it make.
+    /// The frame's HR luma: from anchors in their tiles, and elsewhere from the references before it.
     pub high: Plane,
     /// The frame's HR chroma, where some is known.
     colour: Option<Colour>,
-    /// By spot: mean square of what the luma has around it beyond the filters, in 1/256 square grey level.
+    /// For each spot: mean square of the luma's detail beyond the filters around it, in 1/256 square grey level.
     energy: Vec<u32>,
-    /// By cell of [`SIDE`]: whether its pixels are captured, by an anchor of this frame or of one before it.
+    /// For each cell of [`SIDE`]: whether its pixels are captured, by an anchor of this frame or of one before it.
     captured: Vec<bool>,
     /// The tiles that anchors of this frame gave.
     tiles: TileMap,
-    /// The tiles that the last anchor of this frame to give them had captured.
+    /// The tiles whose last anchor of this frame was captured.
     captured_tiles: TileMap,
 }
 
@@ -40,7 +40,7 @@ pub(crate) struct Reference {
 pub(crate) struct AnchorPicture<'a> {
     /// The frame's luma with the anchor's detail.
     pub high: &'a Plane,
-    /// The frame's luma by filters alone.
+    /// The frame's luma as the filters alone make it.
     pub base: &'a Plane,
     /// The HR chroma, where the anchor has any.
     pub colour: Option<Colour>,
@@ -66,7 +66,7 @@ impl Reference {
         Self { id, low, high, colour, energy, captured, tiles, captured_tiles }
     }
 
-    /// Takes the tiles that an anchor gives.
+    /// Takes over the tiles that an anchor gives.
     fn take(&mut self, anchor: &mut AnchorPicture<'_>, scale: usize) {
         let columns = self.low.width().div_ceil(SIDE);
         for i in 0..self.captured.len() {
@@ -130,7 +130,7 @@ impl Reference {
         self.captured.contains(&true)
     }
 
-    /// Measures the energy of what the luma has beyond the filters, around each spot.
+    /// Measures the energy of the luma's detail beyond the filters, around each spot.
     fn measure(&mut self, base: &Plane, scale: usize) {
         let (columns, rows) = (self.low.width().div_ceil(SPOT), self.low.height().div_ceil(SPOT));
         let side = SPOT * scale;
@@ -161,7 +161,7 @@ impl Reference {
         self.energy[y / SPOT * self.low.width().div_ceil(SPOT) + x / SPOT]
     }
 
-    /// Takes over the chroma of a cell.
+    /// Takes over the chroma of one cell.
     fn take_colour(&mut self, from: &Colour, cell: usize, scale: usize) {
         let size = (self.low.width(), self.low.height());
         let colour = self.colour.get_or_insert_with(|| Colour::none(size, scale));
@@ -206,7 +206,7 @@ fn copy(from: &Plane, to: &mut Plane, (column, row): (usize, usize), scale: usiz
 #[derive(Debug, Default)]
 pub(crate) struct References {
     kept: Vec<Reference>,
-    /// The memory of a colour that is not needed any more.
+    /// The memory of a colour that is no longer needed, for the next one.
     spare: Option<Colour>,
 }
 
@@ -216,12 +216,12 @@ impl References {
         self.kept.clear();
     }
 
-    /// The reference of a frame.
+    /// The reference that is this frame, if there is one.
     pub(crate) fn get(&self, id: u64) -> Option<&Reference> {
         self.kept.iter().find(|r| r.id == id)
     }
 
-    /// The reference of a frame, to be changed.
+    /// The reference that is this frame, to be changed.
     pub(crate) fn get_mut(&mut self, id: u64) -> Option<&mut Reference> {
         self.kept.iter_mut().find(|r| r.id == id)
     }
@@ -257,7 +257,7 @@ impl References {
         self.spare = anchor.colour.or(self.spare.take());
     }
 
-    /// The colour that `make` fills in at the scale `made`, brought to `scale`.
+    /// The colour that `make` fills in at the scale `made`, converted to `scale`.
     pub(crate) fn colour(
         &mut self,
         size: (usize, usize),

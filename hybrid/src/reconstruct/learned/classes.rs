@@ -20,12 +20,12 @@ pub(super) const DIRECTIONS: usize = 8;
 pub(super) const STRENGTHS: [i32; 5] = [72, 288, 1152, 4608, 18_432];
 /// Number of classes with a filter: by strength, coherence and direction.
 pub(super) const CLASSES: usize = STRENGTHS.len() * 2 * DIRECTIONS;
-/// The class of flat samples, and of those that are left out; its filter is zero.
+/// The class of flat samples and of those that are left out. The filter of this class is zero.
 pub(super) const FLAT: u8 = CLASSES as u8;
-/// Elements behind the end of a line that SIMD vectors may touch.
+/// Number of elements behind the end of a line that SIMD vectors may touch.
 pub(super) const SLACK: usize = 48;
 
-/// A window, then values of an example, with room for vectors.
+/// The memory of an example: a window, then the values, with room for vectors.
 pub(super) type Record = [i16; 48];
 
 /// Some rows of a low picture, at most [`CELL`], with their classes.
@@ -33,23 +33,23 @@ pub(super) type Record = [i16; 48];
 pub(super) struct Band {
     pub width: usize,
     pub rows: usize,
-    /// The rows and [`REACH`] more on either side, edges repeated.
+    /// The band's low rows and [`REACH`] more on either side, with edges repeated.
     pub padded: Vec<i16>,
-    /// Elements from one row of `padded` to the next.
+    /// Distance from one row of `padded` to the next, in elements.
     pub stride: usize,
-    /// A row of these, too, has `stride` elements.
+    /// The class of each low sample, row by row, `stride` elements to a row.
     pub classes: Vec<u8>,
-    /// Columns of the chosen cells.
+    /// Ranges of columns that the chosen cells cover.
     spans: Vec<Range<usize>>,
     /// Sums over three columns of the three last rows, and the products of one row: energy,
     /// difference, twice the mixed product, `stride` each.
     pub tensors: Vec<i32>,
-    /// High rows of one low row, where those are made apart.
+    /// High rows of one low row, for kernels that make them apart from the strip.
     pub high: Vec<i16>,
 }
 
 impl Band {
-    /// Classifies some rows of one row of cells; whether any of its cells is among `cells`.
+    /// Classifies some rows of one row of cells. Returns whether any cell of the row is among `cells`.
     pub(super) fn classify(
         &mut self,
         isa: Isa,
@@ -84,18 +84,18 @@ impl Band {
         by_isa!(isa, classify(band, span), simd(band: &mut Band, span: Range<usize>));
     }
 
-    /// Columns that are not left out, in whole cells but for the last.
+    /// The ranges of columns that are classified: whole cells, except for the last.
     pub(super) fn spans(&self) -> &[Range<usize>] {
         &self.spans
     }
 
-    /// The class of a sample, `y` counted in the band.
+    /// The class of the sample at (`x`, `y`); `y` is counted in the band.
     #[inline]
     pub(super) fn class(&self, x: usize, y: usize) -> u8 {
         self.classes[y * self.stride + x]
     }
 
-    /// The neighbours of a sample less itself, row by row, to the head of a record; `y` is counted
+    /// Writes the neighbours of a sample, each minus the sample, row by row, to the head of a record. `y` is counted
     /// in the band.
     #[inline]
     pub(super) fn window(&self, x: usize, y: usize, to: &mut Record) {
@@ -146,7 +146,7 @@ impl Band {
     }
 }
 
-/// Makes `v` at least `len` long; what is there already stays.
+/// Makes `v` at least `len` elements long and keeps its contents.
 pub(super) fn grow<T: Default + Clone>(v: &mut Vec<T>, len: usize) {
     if v.len() < len {
         v.resize(len, T::default());

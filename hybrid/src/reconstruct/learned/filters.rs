@@ -12,9 +12,9 @@ use super::{CLASSES, FLAT, TAPS, Window};
 
 /// Bits of a weight's fraction: a weight of 1 is 1 << 10, for taps in grey levels and detail in 1/16 grey level.
 pub(super) const WEIGHT_BITS: u32 = 10;
-/// Largest magnitude of a prediction, in 1/16 grey level.
+/// Maximum magnitude of a prediction, in 1/16 grey level.
 pub(super) const MAX_PREDICTION: i16 = 1024;
-/// Largest magnitude of a weight, and of the sum of a filter's weights, in 1/1024.
+/// Maximum magnitude of a weight, and of the sum of a filter's weights, in 1/1024.
 const MAX_WEIGHT: i32 = 32_000;
 
 /// The filters of all classes.
@@ -36,7 +36,7 @@ pub(super) struct Pair(pub [[i16; 8]; 2]);
 /// Side of a window, in low samples.
 pub(super) const SIDE: usize = 2 * REACH + 1;
 
-/// The built-in table for a scale.
+/// The built-in table of weights for a scale, if there is one.
 pub(super) fn built_in(scale: usize) -> Option<&'static [u8]> {
     match scale {
         2 => Some(include_bytes!("prior-x2.bin")),
@@ -77,7 +77,8 @@ impl Filters {
         &self.weights[class * self.scale * self.scale + phase]
     }
 
-    /// Rounds weights in fixed point, and brings them within their bounds.
+    /// Sets the weights of a class for one high sample: rounds them to fixed point, and brings them within their
+    /// bounds.
     pub(super) fn set(&mut self, class: usize, phase: usize, weights: &[f64; TAPS]) {
         let max = f64::from(MAX_WEIGHT);
         let weights = weights.map(|w| w.round().clamp(-max, max) as i32);
@@ -95,7 +96,7 @@ impl Filters {
         }
     }
 
-    /// All filters for SIMD.
+    /// The weights of all filters in the order of SIMD.
     pub(super) fn packed(&self) -> &[Pair] {
         &self.packed
     }
@@ -124,7 +125,7 @@ impl Filters {
         }
     }
 
-    /// Adds the high samples of one low sample to its high rows.
+    /// Adds the predictions of one low sample's high samples to its high rows.
     pub(super) fn add_at(&self, band: &Band, x: usize, y: usize, rows: &mut [i16]) {
         let (s, wide) = (self.scale, self.scale * band.width);
         let class = band.class(x, y);
@@ -140,7 +141,7 @@ impl Filters {
     }
 }
 
-/// One filter at one place, in 1/16 grey level.
+/// The prediction of one filter at one place, in 1/16 grey level.
 fn weigh(window: &[i16], filter: &Window) -> i16 {
     let sum: i32 = window.iter().zip(filter).map(|(&w, &f)| i32::from(w) * i32::from(f)).sum();
     ((sum + (1 << (WEIGHT_BITS - 1))) >> WEIGHT_BITS)

@@ -11,26 +11,26 @@ use super::filters::{Filters, WEIGHT_BITS};
 use super::{CLASSES, MAX_PHASES, Record, TAPS};
 use crate::detail::Detail;
 
-/// Largest number of examples of a class from one anchor: bounds the sums to 31 bits.
+/// Maximum number of examples of a class from one anchor: it bounds the sums to 31 bits.
 const MAX_EXAMPLES: u32 = 4000;
 /// Number of examples of all classes from one anchor, roughly.
 const EXAMPLES: usize = 60_000;
-/// Energy that is added to that of every tap: a class with few examples stays near the prior.
+/// Energy that is added to that of every tap: so a class with few examples stays near the prior.
 const DAMPING: f64 = 200.0;
 /// Weight of the prior, in examples with the mean energy of their class.
 const PRIOR: f64 = 1000.0;
-/// Share of the older examples that fades with an anchor of the whole picture. An anchor of some tiles fades their
-/// share of that.
+/// Share of the older examples that fades with an anchor of the whole picture. An anchor of some tiles fades that
+/// share times its own part of the picture.
 const FADING: f64 = 0.25;
 /// Factor from a weight to its fixed point, and a quarter more: least squares and the quantiser of anchors shrink
 /// detail. Without it VMAF is 0.9 and VMAF-NEG 0.5 lower on faces, PSNR 0.01 to 0.04 dB higher.
 const GAIN: f64 = 5.0 / 4.0 * (1 << WEIGHT_BITS) as f64;
-/// Largest detail of an example, in 1/16 grey level.
+/// Maximum detail of an example, in 1/16 grey level.
 const MAX_DETAIL: i16 = 2047;
 /// Number of examples of one class that are summed together.
 pub(super) const BATCH: usize = 8;
 
-/// Every n-th row gives examples, so that a large picture gives no more than are needed.
+/// Distance of the rows that give examples, so that a large picture gives no more than are needed.
 pub(super) fn step(samples: usize) -> usize {
     samples.div_ceil(EXAMPLES).max(1)
 }
@@ -40,7 +40,7 @@ pub(super) fn step(samples: usize) -> usize {
 pub(super) struct Fit {
     scale: usize,
     training: bool,
-    /// Sums over all anchors, by class; empty before the first anchor.
+    /// The sums over all anchors, for each class; empty before the first anchor.
     sums: Vec<Sums>,
     examples: Vec<Examples>,
 }
@@ -49,7 +49,7 @@ pub(super) struct Fit {
 #[derive(Debug, Clone)]
 struct Sums {
     count: f64,
-    /// The lower triangle counts.
+    /// Products of the taps with each other; only the lower triangle counts.
     taps: [[f64; TAPS]; TAPS],
     detail: [[f64; TAPS]; MAX_PHASES],
 }
@@ -65,12 +65,14 @@ pub(super) struct Examples {
     waiting: usize,
 }
 
-/// Sums of products of values with the taps.
+/// Sums of products: of the taps with each other, then of the detail of each phase with the taps.
 pub(super) type Products = [[i32; TAPS]; TAPS + MAX_PHASES];
 pub(super) type Batch = [Record; BATCH];
 
+/// Sums of a class without examples.
 const NO_SUMS: Sums =
     Sums { count: 0.0, taps: [[0.0; TAPS]; TAPS], detail: [[0.0; TAPS]; MAX_PHASES] };
+/// The examples of an anchor that gave a class none.
 const NO_EXAMPLES: Examples = Examples {
     count: 0,
     sums: [[0; TAPS]; TAPS + MAX_PHASES],
@@ -79,17 +81,17 @@ const NO_EXAMPLES: Examples = Examples {
 };
 
 impl Fit {
-    /// Sums for training, whose examples do not fade.
+    /// Empty sums for training, whose examples do not fade.
     pub(super) fn for_training() -> Self {
         Self { training: true, ..Self::default() }
     }
 
-    /// Forgets all anchors.
+    /// Forgets the examples of all anchors.
     pub(super) fn forget(&mut self) {
         self.sums.fill(NO_SUMS);
     }
 
-    /// Begins an anchor.
+    /// Begins an anchor of this scale.
     pub(super) fn begin(&mut self, scale: usize) {
         self.scale = scale;
         self.sums.resize(CLASSES, NO_SUMS);
@@ -139,7 +141,7 @@ impl Fit {
         }
     }
 
-    /// The filters that fit all anchors.
+    /// Solves for the filters that fit the examples of all anchors.
     pub(super) fn solve(&self, prior: Option<&Filters>, filters: &mut Filters) {
         for (class, sums) in self.sums.iter().enumerate() {
             sums.solve(class, self.scale * self.scale, prior, filters);
@@ -162,7 +164,7 @@ impl Examples {
     }
 }
 
-/// Adds a batch's products.
+/// Adds a batch's products to `sums`: the form that defines the result.
 fn accumulate(batch: &Batch, phases: usize, sums: &mut Products) {
     for record in batch {
         for (i, sums) in sums.iter_mut().enumerate().take(TAPS + phases) {
@@ -189,7 +191,7 @@ impl Sums {
         }
     }
 
-    /// Least squares by LDLᵀ.
+    /// Solves for the filters of one class by LDLᵀ decomposition.
     fn solve(&self, class: usize, phases: usize, prior: Option<&Filters>, filters: &mut Filters) {
         let trace: f64 = (0..TAPS).map(|i| self.taps[i][i]).sum();
         let pull = if prior.is_some() && self.count > 0.0 {

@@ -1,4 +1,4 @@
-//! What detail follows from the low picture itself, learned from the anchors.
+//! Filters that predict detail from the low picture itself, learned from the anchors.
 //!
 //! Source: the classed linear filters of RAISR (Romano, Isidoro, Milanfar 2016), here fitted by the
 //! decoder, while it runs, to the anchors that it gets: they are examples of what the server's
@@ -36,13 +36,13 @@ use fit::Fit;
 
 /// Number of neighbours that a filter weighs: a 5×5 window without its centre.
 const TAPS: usize = 24;
-/// Largest number of high samples for one low sample: a scale of 4, squared.
+/// Maximum number of high samples for one low sample: a scale of 4, squared.
 const MAX_PHASES: usize = 16;
 
-/// Weights, or differences of samples from the centre of their window, row by row.
+/// A row-by-row window: weights, or differences of samples from the window's centre.
 type Window = [i16; TAPS];
 
-/// The filters of one stream and the sums they come from; nothing at first.
+/// The filters of one stream, and the sums that they are fitted from; without filters at first.
 #[derive(Debug)]
 pub struct Learned {
     scale: usize,
@@ -108,7 +108,7 @@ impl Learned {
         self.filters.as_ref().map(Filters::to_table)
     }
 
-    /// HR samples for each LR one, in each direction.
+    /// HR size over LR size: 2, 3 or 4.
     pub fn scale(&self) -> usize {
         self.scale
     }
@@ -247,7 +247,7 @@ impl Learned {
         cells.check(low);
     }
 
-    /// [`learn_from`](Self::learn_from) a key anchor.
+    /// Learns from a key anchor, as [`learn_from`](Self::learn_from) does from any.
     pub fn learn(&mut self, low: &Plane, detail: &Detail) {
         self.learn_from(Isa::detect(), low.into(), detail, Cells::All, &mut Scratch::default());
     }
@@ -263,7 +263,7 @@ impl Learned {
     }
 }
 
-/// Rows cut where rows of cells begin.
+/// Rows, cut into parts where rows of cells begin.
 fn bands(rows: Range<usize>) -> impl Iterator<Item = Range<usize>> {
     let first = rows.start / CELL;
     let count = if rows.is_empty() { 0 } else { rows.end.div_ceil(CELL) - first };

@@ -20,11 +20,11 @@ use crate::resample::add_saturating;
 /// 1.07 times the energy by the estimate, it stays below the first strength.
 const SURELY_FLAT: i32 = STRENGTHS[0] * 100 / 207;
 
-/// The columns of a span, which is within the band; the band has its slack.
+/// Classifies the samples of a span: the SIMD form of `classes::classify`.
 ///
 /// # Safety
 ///
-/// Classifies the samples of a span: the SIMD form of `classes::classify`.
+/// The machine has both types. The span is within the band, and the band has its slack.
 #[inline(always)]
 pub(super) unsafe fn classify<V: Vector, O: Vector>(band: &mut Band, span: Range<usize>) {
     let (stride, width) = (band.stride, span.len());
@@ -113,12 +113,12 @@ unsafe fn class_of<V: Vector>(energy: V, a: V, b: V) -> V {
     }
 }
 
-/// Adds the prediction for a band to its high rows. The band is classified, the strip has
-/// `scale * rows` rows of `scale * width` samples.
+/// Adds the predictions to the high rows of a band: the SIMD form of `filters`.
 ///
 /// # Safety
 ///
-/// Adds predictions to the high rows of a band: the SIMD form of `filters`.
+/// The machine has both types. The band is classified, and the strip has `scale * rows` rows of `scale * width`
+/// samples.
 #[inline(always)]
 pub(super) unsafe fn add<V: Vector, O: Vector>(
     filters: &Filters,
@@ -139,8 +139,8 @@ pub(super) unsafe fn add<V: Vector, O: Vector>(
 /// Number of low samples that are predicted together.
 const GROUP: usize = 4;
 
-/// See [`add`]. Two or four high samples of a row make whole vectors. Three do not: they are
-/// written to `high`, four at a time, each over the end of the ones before, then added.
+/// Does what [`add`] does, for one scale. Two or four high samples of a row make whole vectors. Three do not: they
+/// are written to `high`, four at a time, each over the end of the ones before, then added.
 #[inline(always)]
 unsafe fn add_scale<V: Vector, const S: usize>(
     filters: &Filters,
@@ -188,7 +188,7 @@ unsafe fn add_scale<V: Vector, const S: usize>(
     }
 }
 
-/// Adds the high samples of [`GROUP`] low ones to rows of `line` samples, or stores those of three.
+/// Adds the high samples of [`GROUP`] low ones to rows of `line` samples; where the scale is 3, stores them instead.
 #[inline(always)]
 unsafe fn add_group<V: Vector, const S: usize>(
     filters: &Filters,
@@ -226,8 +226,8 @@ unsafe fn add_group<V: Vector, const S: usize>(
     }
 }
 
-/// Of one low sample: for each high column, four sums that together make the high sample of `row`;
-/// the second lane has those of the row below it. The fourth column of three is zero.
+/// The sums for one low sample. For each high column they are four sums that together make the high sample of `row`;
+/// the second lane has those of the row below it. With a scale of 3 the fourth column is zero.
 #[inline(always)]
 unsafe fn weigh<V: Vector, const S: usize>(
     filters: &Filters,
@@ -254,7 +254,7 @@ unsafe fn weigh<V: Vector, const S: usize>(
     }
 }
 
-/// The sums of the elements of each of four vectors.
+/// Four sums: of the elements of each of four vectors.
 #[inline(always)]
 unsafe fn fold<V: Vector>([a, b, c, d]: [V; 4]) -> V {
     unsafe {
@@ -267,7 +267,7 @@ unsafe fn fold<V: Vector>([a, b, c, d]: [V; 4]) -> V {
 /// Rounds sums of weighted samples to predictions.
 #[inline(always)]
 unsafe fn level<V: Vector>(low: V, high: V) -> V {
-    /// Fractional bits of the weights, as a shift takes them.
+    /// Number of fractional bits of the weights, as a shift takes it.
     const BITS: i32 = WEIGHT_BITS as i32;
     unsafe {
         let half = V::splat32(1 << (BITS - 1));
@@ -285,20 +285,21 @@ unsafe fn add_to<V: Vector>(more: V, to: *mut i16, line: usize) {
     }
 }
 
-/// Adds the products of a batch; of the taps with each other, at least the lower triangle.
+/// Adds the products of a batch of examples to the sums: the SIMD form of `fit`. Of the taps with each other, at
+/// least the lower triangle is added.
 ///
 /// # Safety
 ///
-/// Adds up the products of a batch of examples: the SIMD form of `fit`.
+/// The machine has both types.
 #[inline(always)]
 pub(super) unsafe fn accumulate<V: Vector, O: Vector>(
     batch: &Batch,
     phases: usize,
     sums: &mut Products,
 ) {
-    /// Values of a record, rounded up to whole vectors.
+    /// Number of values of a record, rounded up to whole vectors.
     const VALUES: usize = 40;
-    /// Two examples at a time, their values alternating.
+    /// The values of two examples at a time, alternating.
     #[repr(align(32))]
     struct Pairs([[i32; VALUES]; BATCH / 2]);
     let mut pairs = Pairs([[0; VALUES]; BATCH / 2]);

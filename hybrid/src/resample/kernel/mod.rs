@@ -16,7 +16,7 @@ use windlass_vp9::{Samples, by_isa};
 
 /// Number of rows of the ring: more than a window has, and a power of two.
 const RING: usize = 8;
-/// Samples behind the end of a line that SIMD vectors may touch.
+/// Number of samples behind the end of a line that SIMD vectors may touch.
 const SLACK: usize = 64;
 /// Side of a window, in samples: the largest number of taps, and one more for the other half of the phases.
 const WINDOW: usize = 7;
@@ -46,7 +46,7 @@ pub(super) const BICUBIC: Bank<4> = Bank {
 };
 
 impl<const N: usize> Bank<N> {
-    /// The phases before the centre; for scales 2, 3, 4.
+    /// The taps of the phases before the centre, for scales 2, 3 and 4.
     fn before(&self, scale: usize) -> &[[i16; N]] {
         match scale {
             2 => &self.two,
@@ -59,13 +59,13 @@ impl<const N: usize> Bank<N> {
 /// Working memory; grows to what the largest picture needs and is used again.
 #[derive(Debug, Clone, Default)]
 pub struct Scratch {
-    /// One row with its edges repeated: 16 bits, 128 less.
+    /// One row with its edges repeated, in 16 bits, each sample minus 128.
     pad: Vec<i16>,
-    /// The last rows after the row pass.
+    /// The last rows that went through the row pass.
     ring: Vec<i16>,
 }
 
-/// The HR rows of some LR rows, to be made, each cut to `width`.
+/// A strip to be made: the HR rows of some LR rows, each cut to `width`.
 pub(super) struct Strip<'a, T> {
     pub low: Samples<'a>,
     pub scale: usize,
@@ -76,7 +76,7 @@ pub(super) struct Strip<'a, T> {
 }
 
 impl<T> Strip<'_, T> {
-    /// Whether there is anything to do.
+    /// Whether the strip has any samples to make.
     ///
     /// # Panics
     ///
@@ -99,9 +99,9 @@ impl<T> Strip<'_, T> {
 
 /// The kind of sample that a column pass ends in.
 trait Level: Copy {
-    /// Shift from 128 × 128 times a grey level to this kind.
+    /// Shift that converts 128 × 128 times a grey level to this kind.
     const SHIFT: i32;
-    /// Added before the shift: rounding, and the grey level that rows are less.
+    /// The sum of what is added before the shift: the rounding, and the 128 that was subtracted from rows.
     const BIAS: i32;
     fn clamped(v: i32) -> Self;
 }
@@ -126,22 +126,23 @@ impl Level for u8 {
 
 /// The two passes for one instruction set.
 trait Passes<T> {
-    /// Each sample of `pad`, which begins `N / 2` samples before the row, to `S` of `out`.
+    /// Filters a row: of each sample of `pad`, which begins `N / 2` samples before the row, makes `S` samples of
+    /// `out`.
     unsafe fn across<const N: usize, const S: usize>(
         pad: &[i16],
         width: usize,
         taps: &[[i16; N]],
         out: &mut [i16],
     );
-    /// The rows around a row (the middle one is that row) to those of `out`, at most `S`, each of
-    /// `width` samples.
+    /// Filters down: makes at most `S` rows of `out`, each of `width` samples, from the rows around a row. The middle
+    /// one is that row.
     unsafe fn down<const N: usize, const S: usize>(
         rows: [&[i16]; WINDOW],
         taps: &[[i16; N]],
         width: usize,
         out: &mut [T],
     );
-    /// `row` less 128 to 16 bits.
+    /// Writes `row`, each sample minus 128, as 16 bits.
     unsafe fn centre(row: &[u8], out: &mut [i16]);
 }
 
@@ -188,7 +189,7 @@ unsafe fn run<P: Passes<T>, T, const N: usize, const S: usize>(
     }
 }
 
-/// Makes `v` at least `len` long; what is there already stays.
+/// Makes `v` at least `len` elements long and keeps its contents.
 fn grow(v: &mut Vec<i16>, len: usize) {
     if v.len() < len {
         v.resize(len, 0);
@@ -211,7 +212,7 @@ unsafe fn by_scale<P: Passes<T>, T, const N: usize>(
     }
 }
 
-/// A strip in 1/16 grey level.
+/// Makes a strip in 1/16 grey level.
 pub(super) fn upsample_q4(isa: Isa, strip: Strip<'_, i16>, bank: &Bank<6>, scratch: &mut Scratch) {
     use simd::strip_q4;
     if !strip.check() {
@@ -225,7 +226,7 @@ pub(super) fn upsample_q4(isa: Isa, strip: Strip<'_, i16>, bank: &Bank<6>, scrat
     );
 }
 
-/// A strip in whole grey levels.
+/// Makes a strip in whole grey levels.
 pub(super) fn upsample_u8(isa: Isa, strip: Strip<'_, u8>, bank: &Bank<4>, scratch: &mut Scratch) {
     use simd::strip_u8;
     if !strip.check() {
@@ -239,7 +240,7 @@ pub(super) fn upsample_u8(isa: Isa, strip: Strip<'_, u8>, bank: &Bank<4>, scratc
     );
 }
 
-/// Rows shorter than two vectors are left to the scalar form.
+/// The instruction set for a strip: rows shorter than two vectors are left to the scalar form.
 fn isa_for<T>(isa: Isa, strip: &Strip<'_, T>) -> Isa {
     if strip.width < simd::MIN_LINE || strip.low.width < simd::MIN_LINE { Isa::SCALAR } else { isa }
 }

@@ -1,4 +1,4 @@
-//! What defines the results.
+//! The scalar form of the passes, which defines the results.
 
 use super::{Level, Passes, WINDOW};
 use crate::detail::ONE;

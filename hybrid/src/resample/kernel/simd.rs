@@ -11,12 +11,14 @@ use windlass_vp9::simd::vector::Vector;
 
 use super::{Bank, Level, Passes, Scratch, Strip, WINDOW, by_scale};
 
-/// Smallest length of a line that vectors are used for, in samples.
+/// Minimum length of a line that vectors are used for, in samples.
 pub(super) const MIN_LINE: usize = 32;
 
-/// Passes over `V`; `O` has one lane.
+/// The passes over vectors `V`; `O` has one lane.
 struct Lanes<V, O>(PhantomData<(V, O)>);
 
+/// Makes a strip in 1/16 grey level.
+///
 /// # Safety
 ///
 /// The machine has both types; the strip is checked, and no line is shorter than [`MIN_LINE`].
@@ -29,6 +31,8 @@ pub(super) unsafe fn strip_q4<V: Vector, O: Vector>(
     unsafe { by_scale::<Lanes<V, O>, i16, 6>(strip, bank, scratch) }
 }
 
+/// Makes a strip in whole grey levels.
+///
 /// # Safety
 ///
 /// The conditions of [`strip_q4`].
@@ -41,11 +45,11 @@ pub(super) unsafe fn strip_u8<V: Vector, O: Vector>(
     unsafe { by_scale::<Lanes<V, O>, u8, 4>(strip, bank, scratch) }
 }
 
-/// How 32-bit sums end.
+/// How a column pass turns 32-bit sums into samples and stores them.
 trait Store: Level {
-    /// `8 * V::LANES` samples to `p`; the halves of lanes are in `low` and `high`.
+    /// Stores `8 * V::LANES` samples at `p`, from sums; `low` and `high` have the halves of lanes.
     unsafe fn store<V: Vector>(low: V, high: V, p: *mut Self);
-    /// Rows as they are (128 times a centred level) to `p`.
+    /// Stores rows that need no filter (128 times a centred level) at `p`.
     unsafe fn store_whole<V: Vector>(row: V, p: *mut Self);
 }
 
@@ -158,7 +162,7 @@ unsafe fn pair_rows<V: Vector, const N: usize>(
     }
 }
 
-/// One phase of the column pass to `to`.
+/// Makes one phase of the column pass, and stores it at `to`.
 #[inline(always)]
 unsafe fn weigh_pairs<T: Store, V: Vector, const N: usize>(
     pairs: &[(V, V); 3],
@@ -181,13 +185,14 @@ unsafe fn weigh_pairs<T: Store, V: Vector, const N: usize>(
     }
 }
 
-/// Where vectors of `step` samples begin that cover `len`, at least `step`: the last one ends there.
+/// The places where vectors of `step` samples begin that cover `len` (at least `step`); the last one ends with the
+/// line.
 #[inline(always)]
 fn starts(len: usize, step: usize) -> impl Iterator<Item = usize> {
     (0..len).step_by(step).map(move |x| x.min(len - step))
 }
 
-/// The row pass; see [`Passes::across`]. Lines have slack.
+/// The row pass, as [`Passes::across`] describes it. Lines have slack.
 #[inline(always)]
 unsafe fn across<V: Vector, const N: usize, const S: usize>(
     pad: &[i16],
@@ -229,7 +234,7 @@ unsafe fn across<V: Vector, const N: usize, const S: usize>(
     }
 }
 
-/// A phase before the centre and its mirror image, of the row pass.
+/// A phase before the centre and its mirror image, in the row pass.
 #[inline(always)]
 unsafe fn both_sides<V: Vector, const N: usize>(window: &[V; WINDOW], taps: &[i16; N]) -> (V, V) {
     unsafe {

@@ -1,8 +1,8 @@
-//! What must hold of every decoded frame, whatever the bytes were.
+//! Checks that must hold for every decoded frame, whatever the bytes were.
 
 use windlass_vp9::{Block, DecodedFrame, FrameBuffer, FrameInfo, FrameKind, PictureRows, Visitor};
 
-/// Blocks lie inside the frame and cover it once.
+/// Checks that a frame's blocks lie inside it and cover it once.
 pub fn info(info: &FrameInfo) {
     if matches!(info.kind, FrameKind::ShowExisting { .. }) {
         assert!(info.blocks.is_empty());
@@ -21,7 +21,7 @@ pub fn info(info: &FrameInfo) {
     assert!(covered.iter().all(|&c| c), "a hole between blocks");
 }
 
-/// The 8×8 units of a block.
+/// The units of 8×8 samples that a block covers.
 fn units(block: &Block) -> impl Iterator<Item = (usize, usize)> {
     let (x, y) = (usize::from(block.x) / 8, usize::from(block.y) / 8);
     let (width, height) = (usize::from(block.width) / 8, usize::from(block.height) / 8);
@@ -47,7 +47,7 @@ fn block(block: &Block, info: &FrameInfo) {
     }
 }
 
-/// Two decoders' frames are the same, in what is said of them and in every sample of the picture.
+/// Checks that two decoders' frames are the same: their infos, and every sample of the pictures.
 pub fn same(a: &DecodedFrame, b: &DecodedFrame) {
     assert!(a.info == b.info, "infos differ");
     let size = |p: &FrameBuffer| (p.width(), p.height());
@@ -62,10 +62,10 @@ pub fn same(a: &DecodedFrame, b: &DecodedFrame) {
     }
 }
 
-/// A hash of all blocks and residuals.
+/// A visitor that hashes all blocks and residuals.
 #[derive(Debug, Default)]
 pub struct Listener {
-    /// Of residuals and blocks in their order.
+    /// The hash of residuals and blocks in their order.
     pub hash: u64,
 }
 

@@ -1,7 +1,7 @@
 //! The container of an input: a byte of options, then chunks, each behind its length (u16, little
 //! endian). A length beyond the end means "what is left", so that all bytes are some input.
 
-/// What an input asks for besides its chunks.
+/// The options of an input: the first byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options(u8);
 
@@ -11,7 +11,7 @@ impl Options {
         self.0 & 1 != 0
     }
 
-    /// Whether the SIMD decoder has one.
+    /// Whether the SIMD decoder has a visitor for residuals.
     pub fn simd_visits(self) -> bool {
         self.0 & 2 != 0
     }
@@ -22,7 +22,7 @@ impl Options {
     }
 }
 
-/// Splits an input.
+/// Splits an input into its options and chunks.
 pub fn split(data: &[u8]) -> (Options, Vec<&[u8]>) {
     let (options, mut rest) = data.split_first().map_or((0, data), |(o, rest)| (*o, rest));
     let mut chunks = Vec::new();
@@ -35,7 +35,7 @@ pub fn split(data: &[u8]) -> (Options, Vec<&[u8]>) {
     (Options(options), chunks)
 }
 
-/// Puts an input together; chunks that are too long are cut, those beyond `max` bytes left out.
+/// Puts an input together. Chunks that are too long are cut; those beyond `max` bytes are left out.
 pub fn join<C: AsRef<[u8]>>(options: u8, chunks: &[C], max: usize) -> Vec<u8> {
     let mut out = vec![options];
     for chunk in chunks {

@@ -3,20 +3,20 @@
 
 use crate::container::{join, split};
 
-/// Bytes at the start of a frame in which its headers lie.
+/// Number of bytes at the start of a frame in which its headers lie.
 const HEADER: usize = 24;
 
-/// Seeded random numbers (xorshift).
+/// A generator of random numbers from a seed (xorshift).
 #[derive(Debug)]
 pub struct Random(u32);
 
 impl Random {
-    /// Another seed, other numbers.
+    /// A generator whose numbers depend on the seed alone.
     pub fn new(seed: u32) -> Self {
         Self(seed.wrapping_mul(0x9e37_79b9) | 1)
     }
 
-    /// 0 to `end` - 1; 0 for an `end` of 0.
+    /// A random number from 0 to `end` - 1; 0 for an `end` of 0.
     pub fn below(&mut self, end: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 17;
@@ -25,8 +25,8 @@ impl Random {
     }
 }
 
-/// Changes the input in `data[..size]` in place and gives its new size, at most `max`. `plain` is
-/// the fuzzer's own way to change a few bytes: it takes a buffer, the bytes in use and their limit.
+/// Changes the input in `data[..size]` in place and returns its new size, at most `max`. `plain` is the fuzzer's own
+/// way to change a few bytes: it takes a buffer, the number of bytes in use, and their limit.
 pub fn mutate(
     data: &mut [u8],
     size: usize,
@@ -104,7 +104,7 @@ fn flip(chunk: &mut [u8], start: usize, end: usize, r: &mut Random) {
     }
 }
 
-/// Random bytes from a random place behind the headers on.
+/// Writes random bytes from a random place behind the headers on.
 fn scramble(chunk: &mut [u8], r: &mut Random) {
     let start = HEADER.min(chunk.len());
     let start = start + r.below(chunk.len() - start + 1);
@@ -114,7 +114,7 @@ fn scramble(chunk: &mut [u8], r: &mut Random) {
     }
 }
 
-/// Joins `count` chunks from `at` on to one with an index (annex B).
+/// Joins `count` chunks from `at` on to one superframe with an index (Annex B).
 fn superframe(chunks: &mut Vec<Vec<u8>>, at: usize, count: usize) {
     let count = count.min(chunks.len() - at);
     let frames: Vec<_> = chunks.drain(at..at + count).collect();
@@ -128,7 +128,7 @@ fn superframe(chunks: &mut Vec<Vec<u8>>, at: usize, count: usize) {
     chunks.insert(at, whole);
 }
 
-/// Another size in the header of a key frame: 16 bits of width and of height from bit 36 on.
+/// Writes another size into the header of a key frame: 16 bits of width and of height from bit 36 on.
 fn resize_key(chunk: &mut [u8], r: &mut Random) {
     if chunk.len() < 9 || chunk[1..4] != [0x49, 0x83, 0x42] {
         return;
@@ -140,7 +140,7 @@ fn resize_key(chunk: &mut [u8], r: &mut Random) {
     chunk[8] = chunk[8] & 0x0f | size[7];
 }
 
-/// The rest of one chunk behind the headers of another.
+/// Puts the rest of one chunk behind the headers of another.
 fn graft(chunks: &mut [Vec<u8>], at: usize, from: usize, r: &mut Random) {
     let cut = |chunk: &[u8], r: &mut Random| r.below(chunk.len().min(3 * HEADER) + 1);
     let start = cut(&chunks[from], r);

@@ -1,13 +1,14 @@
-//! IVF files, and windows of a few chunks that seeds are made of.
+//! IVF files, and windows of a few chunks from which seeds are made.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Longest seed in bytes.
+/// Maximum length of a seed, in bytes.
 pub const MAX_BYTES: usize = 12 * 1024;
-/// Chunks of a window, and where the windows begin.
+/// Number of chunks of a window.
 const WINDOW: usize = 10;
+/// The chunks at which windows begin.
 const STARTS: [usize; 3] = [1, 6, 20];
 
 /// The IVF files among the arguments and in the folders among them.
@@ -31,7 +32,8 @@ pub fn files(arguments: impl Iterator<Item = PathBuf>) -> io::Result<Vec<PathBuf
     Ok(files)
 }
 
-/// Windows of an IVF file: where each begins, and its chunks behind the stream's first, a key frame.
+/// The windows of an IVF file: the index of each one's first chunk, and its chunks behind the stream's first, a key
+/// frame.
 pub fn windows(bytes: &[u8]) -> Vec<(usize, Vec<&[u8]>)> {
     let stream = ivf(bytes);
     let Some(&key) = stream.first() else { return Vec::new() };

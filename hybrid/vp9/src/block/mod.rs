@@ -5,15 +5,18 @@ pub(crate) mod mode_info;
 pub(crate) mod reference_context;
 pub(crate) mod vectors;
 
-/// Sizes of blocks, `BLOCK_4X4` (0) to `BLOCK_64X64` (12) of the specification.
+/// The size of a block: `BLOCK_4X4` (0) to `BLOCK_64X64` (12) of the specification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(transparent)]
 pub(crate) struct BlockSize(u8);
 
-/// How a square is cut: values of `partition` (`decode_partition`, §6.4.3), `PARTITION_NONE` … `PARTITION_SPLIT`.
+/// Value of `partition` (`decode_partition`, §6.4.3): the square is one block.
 pub(crate) const PARTITION_NONE: u8 = 0;
+/// Value of `partition`: the square is cut into an upper and a lower half.
 pub(crate) const PARTITION_HORIZONTAL: u8 = 1;
+/// Value of `partition`: the square is cut into a left and a right half.
 pub(crate) const PARTITION_VERTICAL: u8 = 2;
+/// Value of `partition`: the square is cut into four.
 pub(crate) const PARTITION_SPLIT: u8 = 3;
 
 impl BlockSize {
@@ -26,23 +29,23 @@ impl BlockSize {
         Self(PARTS[log2][usize::from(partition & 3)])
     }
 
-    /// Place in the tables of the specification.
+    /// The size's index in the tables of the specification.
     pub(crate) fn index(self) -> usize {
         usize::from(self.0)
     }
 
-    /// Whether it is a part of an 8×8 square.
+    /// Whether the size is a part of an 8×8 square.
     pub(crate) fn below_8x8(self) -> bool {
         self < Self::B8X8
     }
 
-    /// Width in 4×4 units as a binary logarithm.
+    /// Binary logarithm of the width in 4×4 units.
     pub(crate) fn width4_log2(self) -> u32 {
         const W: [u8; 13] = [0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4];
         u32::from(W[self.index()])
     }
 
-    /// Height in 4×4 units as a binary logarithm.
+    /// Binary logarithm of the height in 4×4 units.
     pub(crate) fn height4_log2(self) -> u32 {
         const H: [u8; 13] = [0, 1, 0, 1, 2, 1, 2, 3, 2, 3, 4, 3, 4];
         u32::from(H[self.index()])
@@ -58,18 +61,18 @@ impl BlockSize {
         (1usize << self.height4_log2()).div_ceil(2)
     }
 
-    /// Greatest transform that fits (`max_txsize_lookup`).
+    /// The largest transform that fits into the block (`max_txsize_lookup`).
     pub(crate) fn largest_transform(self) -> u8 {
         self.width4_log2().min(self.height4_log2()).min(3) as u8
     }
 
-    /// Greatest transform of the 4:2:0 chroma block (`uv_txsize_lookup`).
+    /// The largest transform of the 4:2:0 chroma block (`uv_txsize_lookup`).
     pub(crate) fn largest_chroma_transform(self) -> u8 {
         let side = self.width4_log2().min(self.height4_log2());
         side.saturating_sub(1) as u8
     }
 
-    /// `size_group_lookup`: which luma mode probabilities an intra block of an inter frame has.
+    /// The luma mode probabilities that an intra block of an inter frame has (`size_group_lookup`).
     pub(crate) fn group(self) -> usize {
         usize::from([0u8, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3, 3][self.index()])
     }

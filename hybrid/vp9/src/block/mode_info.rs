@@ -1,4 +1,4 @@
-//! What the bitstream says about a block before its residual (specification §6.4.5 – §6.4.20).
+//! Reads what the bitstream says about a block before its residual (specification §6.4.5 – §6.4.20).
 
 use super::reference_context::{Neighbour, Neighbours};
 use super::vectors::{Candidates, Place, uses_high_precision};
@@ -10,7 +10,7 @@ use crate::info::{Block, FrameInfo, MotionVector, PredictionMode};
 use crate::kernels::inverse_transform::TransformSize;
 use crate::probability::{Counts, FrameContext, MotionCounts, MotionProbs, defaults, trees};
 
-/// Bound of a vector's components, which are smaller, in 1/8 sample (`MV_UPP`).
+/// Bound of a vector's components, in 1/8 sample: all are smaller (`MV_UPP`).
 const MAX_VECTOR: i32 = 1 << 14;
 
 /// Contexts along the upper edge of the tiles, kept from frame to frame for their memory.
@@ -21,7 +21,7 @@ pub(crate) struct AboveModes {
 }
 
 impl AboveModes {
-    /// `clear_above_context` (§7.4.1).
+    /// Clears the contexts at the start of a tile (`clear_above_context`, §7.4.1).
     pub(crate) fn clear(&mut self, sb_cols: usize) {
         for line in [&mut self.partition, &mut self.predicted_segment] {
             line.clear();
@@ -45,7 +45,7 @@ pub(crate) struct FrameModes<'a> {
     pub(crate) previous: Option<&'a FrameInfo>,
     /// Quantiser index by segment.
     pub(crate) quantisers: [u8; 8],
-    /// By segment, reference and kind of vector (zero, other): loop filter level (§8.8.1).
+    /// Loop filter level (§8.8.1) by segment, reference and kind of vector (zero, other).
     pub(crate) levels: [[[u8; 2]; 4]; 8],
 }
 
@@ -59,12 +59,12 @@ pub(crate) struct ModeReader<'a> {
     pub(crate) left: LeftModes,
     pub(crate) mi_rows: usize,
     pub(crate) mi_cols: usize,
-    /// First column of the tile and the one behind its last.
+    /// The tile's first column, and the column behind its last.
     pub(crate) tile: (usize, usize),
 }
 
 impl ModeReader<'_> {
-    /// `partition` (§6.4.3) of the square of side 8 << `log2`.
+    /// Reads `partition` (§6.4.3) of the square of side 8 << `log2`.
     #[inline]
     pub(crate) fn partition(
         &mut self,
@@ -112,7 +112,7 @@ impl ModeReader<'_> {
         self.left.partition[row..(row + wide).min(8)].fill(15 >> size.height4_log2());
     }
 
-    /// The mode info of one block (§6.4.5).
+    /// Reads the mode info of one block (§6.4.5).
     pub(crate) fn read(
         &mut self,
         r: &mut BoolDecoder<'_>,
@@ -154,7 +154,7 @@ impl ModeReader<'_> {
         Ok(block)
     }
 
-    /// Takes a finished block into the frame.
+    /// Adds a finished block to the frame's info.
     #[inline]
     pub(crate) fn push(&mut self, block: Block) {
         let index = self.info.blocks.len() as u32;
@@ -189,7 +189,7 @@ impl ModeReader<'_> {
         }
     }
 
-    /// `intra_frame_mode_info` (§6.4.6).
+    /// Reads `intra_frame_mode_info` (§6.4.6).
     fn intra_frame(
         &mut self,
         r: &mut BoolDecoder<'_>,
@@ -231,7 +231,7 @@ impl ModeReader<'_> {
         block.chroma_mode = intra_mode(r.read_tree(&trees::INTRA_MODE, p));
     }
 
-    /// `inter_frame_mode_info` (§6.4.11).
+    /// Reads `inter_frame_mode_info` (§6.4.11).
     fn inter_frame(
         &mut self,
         r: &mut BoolDecoder<'_>,
@@ -271,7 +271,7 @@ impl ModeReader<'_> {
         }
     }
 
-    /// `tx_size` (§6.4.9).
+    /// Reads `tx_size` (§6.4.9).
     fn read_transform(
         &mut self,
         r: &mut BoolDecoder<'_>,
@@ -311,7 +311,7 @@ impl ModeReader<'_> {
         block.chroma_transform = TransformSize::ALL[usize::from(chroma)];
     }
 
-    /// The part of the segment map that a block covers.
+    /// The ranges of the segment map that a block covers, row by row.
     fn map_rows(&self, place: &Place) -> impl Iterator<Item = std::ops::Range<usize>> + use<> {
         let cols = place.size.width8().min(self.mi_cols - place.mi_col);
         let rows = place.size.height8().min(self.mi_rows - place.mi_row);
@@ -325,7 +325,7 @@ impl ModeReader<'_> {
         }
     }
 
-    /// `inter_segment_id` (§6.4.12).
+    /// Reads `inter_segment_id` (§6.4.12).
     fn inter_segment(&mut self, r: &mut BoolDecoder<'_>, place: &Place) -> u8 {
         let segmentation = &self.frame.header.segmentation;
         if !segmentation.enabled {
@@ -357,7 +357,7 @@ impl ModeReader<'_> {
         segment
     }
 
-    /// `intra_block_mode_info` (§6.4.15).
+    /// Reads `intra_block_mode_info` (§6.4.15).
     fn intra_block(&mut self, r: &mut BoolDecoder<'_>, block: &mut Block, size: BlockSize) {
         let group = size.group();
         let mut quarters = [PredictionMode::Dc; 4];
@@ -381,7 +381,7 @@ impl ModeReader<'_> {
         block.chroma_mode = intra_mode(mode);
     }
 
-    /// `read_ref_frames` (§6.4.17).
+    /// Reads the references of a block (`read_ref_frames`, §6.4.17).
     fn references(
         &mut self,
         r: &mut BoolDecoder<'_>,
@@ -430,7 +430,7 @@ impl ModeReader<'_> {
         [2 + u8::from(altref), 0]
     }
 
-    /// `inter_block_mode_info` (§6.4.16).
+    /// Reads `inter_block_mode_info` (§6.4.16).
     fn inter_block(
         &mut self,
         r: &mut BoolDecoder<'_>,
@@ -528,12 +528,12 @@ impl ModeReader<'_> {
     }
 }
 
-/// A symbol of the intra mode tree.
+/// The intra mode that a symbol of the tree stands for.
 fn intra_mode(symbol: u8) -> PredictionMode {
     PredictionMode::ALL[usize::from(symbol.min(9))]
 }
 
-/// `read_mv` (§6.4.19): `best` and a difference. Vectors out of bounds do not conform.
+/// Reads a vector as its difference from `best` (`read_mv`, §6.4.19). Vectors out of bounds do not conform.
 fn read_vector(
     r: &mut BoolDecoder<'_>,
     p: &FrameContext,
@@ -557,7 +557,8 @@ fn read_vector(
     Ok(MotionVector { x: x as i16, y: y as i16 })
 }
 
-/// `read_mv_component` (§6.4.20). The high-precision bit counts even where it is not coded.
+/// Reads a component of a difference (`read_mv_component`, §6.4.20). The high-precision bit counts even where the
+/// stream does not hold it.
 fn read_component(
     r: &mut BoolDecoder<'_>,
     p: &MotionProbs,

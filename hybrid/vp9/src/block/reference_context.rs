@@ -1,7 +1,7 @@
 //! Contexts that depend on the references of the two neighbours (specification §9.3.3: `is_inter`,
 //! `comp_mode`, `comp_ref`, `single_ref_p1`, `single_ref_p2`, `interp_filter`).
 
-/// The fields of a neighbour that contexts are made from.
+/// A neighbour's fields from which contexts are made.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Neighbour {
     /// First and second reference: 0 intra or none, 1 last, 2 golden, 3 altref.
@@ -25,20 +25,22 @@ impl Neighbour {
     }
 }
 
-/// The neighbours above and to the left, where there are any.
+/// The neighbours above and to the left of a block, where there are any.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Neighbours {
     pub(crate) above: Option<Neighbour>,
     pub(crate) left: Option<Neighbour>,
 }
 
-/// Values of `ref_frame` (`read_ref_frames`, §6.4.17): the last, the golden and the alternate reference.
+/// Value of `ref_frame` (`read_ref_frames`, §6.4.17): the last reference.
 const LAST: u8 = 1;
+/// Value of `ref_frame`: the golden reference.
 const GOLDEN: u8 = 2;
+/// Value of `ref_frame`: the alternate reference.
 const ALTREF: u8 = 3;
 
 impl Neighbours {
-    /// The neighbours that there are, the first one first: none, one or both.
+    /// The neighbours that exist, the first one first: none, one or both.
     fn known(&self) -> (Option<Neighbour>, Option<Neighbour>) {
         match (self.above, self.left) {
             (None, left) => (left, None),
@@ -51,7 +53,7 @@ impl Neighbours {
         skip(self.above) + skip(self.left)
     }
 
-    /// Context of `tx_size`, for blocks whose greatest transform is `largest`.
+    /// Context of `tx_size`, for blocks whose largest transform is `largest`.
     pub(crate) fn transform(&self, largest: u8) -> usize {
         let size = |n: Option<Neighbour>| n.map(|n| if n.skip { largest } else { n.transform });
         let (above, left) = match (size(self.above), size(self.left)) {
@@ -100,7 +102,7 @@ impl Neighbours {
         }
     }
 
-    /// Context of `comp_ref`; `place` is where the variable reference of a compound block stands.
+    /// Context of `comp_ref`. `place` is the index of the variable reference of a compound block.
     pub(crate) fn compound_reference(&self, fixed: u8, variable: [u8; 2], place: usize) -> usize {
         let var = |n: &Neighbour| if n.single() { n.references[0] } else { n.references[place] };
         match self.known() {
@@ -151,7 +153,7 @@ impl Neighbours {
         }
     }
 
-    /// Context of `single_ref_p1`: last, or one of the others.
+    /// Context of `single_ref_p1`, which tells the last reference from the others.
     pub(crate) fn single_first(&self) -> usize {
         match self.known() {
             (Some(a), Some(l)) => {
@@ -192,7 +194,7 @@ impl Neighbours {
         }
     }
 
-    /// Context of `single_ref_p2`: golden or altref.
+    /// Context of `single_ref_p2`, which tells the golden reference from the alternate one.
     pub(crate) fn single_second(&self) -> usize {
         match self.known() {
             (Some(a), Some(l)) => {

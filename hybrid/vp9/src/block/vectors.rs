@@ -3,14 +3,14 @@
 use super::BlockSize;
 use crate::info::{Block, FrameInfo, MotionVector};
 
-/// `MV_BORDER`: how far candidates may point out of the frame, in 1/8 sample.
+/// How far candidate vectors may point out of the frame, in 1/8 sample (`MV_BORDER`).
 const CANDIDATE_BORDER: i32 = 16 << 3;
-/// `(BORDERINPIXELS - INTERP_EXTEND) << 3`: how far predicted vectors may point out of the frame, in 1/8 sample.
+/// How far predicted vectors may point out of the frame, in 1/8 sample (`(BORDERINPIXELS - INTERP_EXTEND) << 3`).
 const PREDICTION_BORDER: i32 = (160 - 4) << 3;
-/// `COMPANDED_MVREF_THRESH`: whole samples from which on 1/8 precision is not used.
+/// Components from which on 1/8 precision is not used, in whole samples (`COMPANDED_MVREF_THRESH`).
 const HIGH_PRECISION_BELOW: i32 = 8;
 
-/// `mv_ref_blocks` (§6.5.1): neighbours as rows and columns of 8×8 units.
+/// Places of neighbours by block size, as rows and columns of 8×8 units from the block (`mv_ref_blocks`, §6.5.1).
 static NEIGHBOURS: [[(i8, i8); 8]; 13] = [
     [(-1, 0), (0, -1), (-1, -1), (-2, 0), (0, -2), (-2, -1), (-1, -2), (-2, -2)],
     [(-1, 0), (0, -1), (-1, -1), (-2, 0), (0, -2), (-2, -1), (-1, -2), (-2, -2)],
@@ -27,7 +27,7 @@ static NEIGHBOURS: [[(i8, i8); 8]; 13] = [
     [(-1, 3), (3, -1), (-1, 4), (4, -1), (-1, -1), (-1, 0), (0, -1), (-1, 6)],
 ];
 
-/// `counter_to_context` (§6.5.1); sums that cannot occur give 0.
+/// The mode context for a sum of two neighbours' modes (`counter_to_context`, §6.5.1). Sums that cannot occur give 0.
 static CONTEXTS: [u8; 19] = [2, 3, 4, 1, 3, 0, 0, 0, 0, 5, 5, 0, 5, 0, 0, 0, 0, 0, 6];
 
 /// The place of a block, and the bounds of its neighbours.
@@ -38,12 +38,12 @@ pub(crate) struct Place {
     pub(crate) size: BlockSize,
     pub(crate) mi_rows: usize,
     pub(crate) mi_cols: usize,
-    /// First column of the tile and the one behind its last.
+    /// The tile's first column, and the column behind its last.
     pub(crate) tile: (usize, usize),
 }
 
 impl Place {
-    /// Distances to the frame's edges in 1/8 sample: left, right, top, bottom.
+    /// Distances to the frame's edges, in 1/8 sample: left, right, top, bottom.
     fn edges(&self) -> [i32; 4] {
         let to = |all: usize, at: usize, own: usize| (all as i32 - own as i32 - at as i32) * 64;
         [
@@ -54,7 +54,7 @@ impl Place {
         ]
     }
 
-    /// `clamp_mv_ref` and its like (§6.5.3).
+    /// Clamps a vector to `border` beyond the frame's edges (`clamp_mv_ref` and similar, §6.5.3).
     fn clamp(&self, v: MotionVector, border: i32) -> MotionVector {
         let [left, right, top, bottom] = self.edges();
         let clamp =
@@ -72,7 +72,7 @@ pub(crate) struct Candidates<'a> {
     pub(crate) place: Place,
 }
 
-/// A list of candidate vectors: at most two, which differ.
+/// A list of candidate vectors: at most two, which differ from each other.
 #[derive(Debug, Clone, Copy, Default)]
 struct List {
     vectors: [MotionVector; 2],
@@ -80,7 +80,7 @@ struct List {
 }
 
 impl List {
-    /// `add_mv_ref_list`: says whether the list is full now.
+    /// Adds a vector if it is new (`add_mv_ref_list`). Returns whether the list is full now.
     #[inline]
     fn add(&mut self, v: MotionVector) -> bool {
         if self.count == 0 {
@@ -112,7 +112,7 @@ impl<'a> Candidates<'a> {
         self.info.blocks.get(index as usize)
     }
 
-    /// Context of `inter_mode`: by the modes of the two nearest neighbours.
+    /// Context of `inter_mode`, from the modes of the two nearest neighbours.
     pub(crate) fn mode_context(&self) -> usize {
         let sum: usize = NEIGHBOURS[self.place.size.index()][..2]
             .iter()
@@ -123,8 +123,8 @@ impl<'a> Candidates<'a> {
         usize::from(CONTEXTS[sum.min(18)])
     }
 
-    /// `find_mv_refs` (§6.5.1): up to two candidates for `reference`, others are zero. `quarter`
-    /// is set for a part of an 8×8 square.
+    /// The candidate vectors for `reference`: up to two, and zero vectors for missing ones (`find_mv_refs`, §6.5.1).
+    /// `quarter` is set for a part of an 8×8 square.
     pub(crate) fn find(&self, reference: u8, quarter: Option<usize>) -> [MotionVector; 2] {
         let mut list = List::default();
         self.fill(&mut list, reference, quarter);
@@ -169,8 +169,8 @@ impl<'a> Candidates<'a> {
         }
     }
 
-    /// `if_diff_ref_frame_add_mv`: vectors to other references, turned round where these lie on
-    /// the other side.
+    /// Adds a block's vectors to other references (`if_diff_ref_frame_add_mv`). They are turned round where the sign
+    /// bias of the other reference differs.
     fn add_different(&self, list: &mut List, block: &Block, reference: u8) -> bool {
         let [first, second] = block.references;
         let vectors = block.vectors[3];
@@ -190,7 +190,7 @@ impl<'a> Candidates<'a> {
             && list.add(turned(second, vectors[1]))
     }
 
-    /// `find_best_ref_mvs` (§6.5.12) on what [`Candidates::find`] gave.
+    /// The best vectors, from those that [`Candidates::find`] returned (`find_best_ref_mvs`, §6.5.12).
     pub(crate) fn best(&self, found: [MotionVector; 2], high_precision: bool) -> [MotionVector; 2] {
         found.map(|v| {
             let v = if high_precision && uses_high_precision(v) {
@@ -202,8 +202,8 @@ impl<'a> Candidates<'a> {
         })
     }
 
-    /// `append_sub8x8_mvs` (§6.4.22): nearest and near of a quarter, given the vectors of the
-    /// quarters before it.
+    /// The nearest and near vectors of a quarter, given the vectors of the quarters before it (`append_sub8x8_mvs`,
+    /// §6.4.22).
     pub(crate) fn quarter(
         &self,
         reference: u8,
@@ -233,18 +233,18 @@ fn same_reference(block: &Block, reference: u8) -> Option<usize> {
     block.references.iter().position(|&r| r == reference)
 }
 
-/// `idx_n_column_to_subblock`: the quarter of a neighbour that touches ours.
+/// The quarter of a neighbour that touches this quarter (`idx_n_column_to_subblock`).
 fn beside(quarter: usize, same_column: bool) -> usize {
     [[1, 2], [1, 3], [3, 2], [3, 3]][quarter & 3][usize::from(same_column)]
 }
 
-/// `use_mv_hp`.
+/// Whether a vector is small enough for 1/8 precision (`use_mv_hp`).
 pub(crate) fn uses_high_precision(v: MotionVector) -> bool {
     let small = |c: i16| i32::from(c).abs() >> 3 < HIGH_PRECISION_BELOW;
     small(v.x) && small(v.y)
 }
 
-/// An odd component moves towards zero.
+/// A component in 1/4 sample: an odd one moves towards zero.
 fn to_quarter(c: i16) -> i16 {
     if c & 1 == 0 { c } else { c - c.signum() }
 }

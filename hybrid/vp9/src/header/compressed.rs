@@ -6,7 +6,7 @@ use crate::DecodeError;
 use crate::bool_decoder::BoolDecoder;
 use crate::probability::FrameContext;
 
-/// `inv_map_table` (§6.3.5).
+/// The table of remapped differences of probabilities (`inv_map_table`, §6.3.5).
 static INVERSE_MAP: [u8; 255] = [
     7, 20, 33, 46, 59, 72, 85, 98, 111, 124, 137, 150, 163, 176, 189, 202, 215, 228, 241, 254, 1,
     2, 3, 4, 5, 6, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 21, 22, 23, 24, 25, 26, 27, 28,
@@ -28,14 +28,14 @@ static INVERSE_MAP: [u8; 255] = [
 pub(crate) struct CompressedHeader {
     pub(crate) tx_mode: TxMode,
     pub(crate) reference_mode: ReferenceMode,
-    /// `CompFixedRef`.
+    /// The fixed reference of compound blocks (`CompFixedRef`).
     pub(crate) fixed_reference: u8,
-    /// `CompVarRef`.
+    /// The two variable references of compound blocks (`CompVarRef`).
     pub(crate) variable_references: [u8; 2],
 }
 
 impl CompressedHeader {
-    /// Parses the header and applies its changes to `context`.
+    /// Parses the compressed header and applies its changes to `context`.
     pub(crate) fn parse(
         data: &[u8],
         frame: &FrameHeader,
@@ -64,7 +64,7 @@ impl CompressedHeader {
     }
 }
 
-/// Everything that inter frames add.
+/// Reads the fields that inter frames add.
 fn inter(
     r: &mut BoolDecoder<'_>,
     frame: &FrameHeader,
@@ -101,7 +101,7 @@ fn tx_mode(r: &mut BoolDecoder<'_>, lossless: bool) -> TxMode {
     }
 }
 
-/// `read_coef_probs` (§6.3.7).
+/// Reads the changes of the coefficient probabilities (`read_coef_probs`, §6.3.7).
 fn coefficients(r: &mut BoolDecoder<'_>, tx_mode: TxMode, context: &mut FrameContext) {
     let largest = match tx_mode {
         TxMode::Largest(size) => usize::from(size),
@@ -120,7 +120,7 @@ fn coefficients(r: &mut BoolDecoder<'_>, tx_mode: TxMode, context: &mut FrameCon
     }
 }
 
-/// `frame_reference_mode` (§6.3.12).
+/// Reads the reference mode (`frame_reference_mode`, §6.3.12).
 fn reference_mode(r: &mut BoolDecoder<'_>, sign_bias: [bool; 4]) -> ReferenceMode {
     let allowed = sign_bias[2] != sign_bias[1] || sign_bias[3] != sign_bias[1];
     if !allowed || !r.read_bit() {
@@ -132,7 +132,7 @@ fn reference_mode(r: &mut BoolDecoder<'_>, sign_bias: [bool; 4]) -> ReferenceMod
     }
 }
 
-/// `setup_compound_reference_mode` (§6.3.18).
+/// The fixed reference and the variable ones, from the sign biases (`setup_compound_reference_mode`, §6.3.18).
 fn compound_references(sign_bias: [bool; 4]) -> (u8, [u8; 2]) {
     if sign_bias[1] == sign_bias[2] {
         (3, [1, 2])
@@ -143,7 +143,7 @@ fn compound_references(sign_bias: [bool; 4]) -> (u8, [u8; 2]) {
     }
 }
 
-/// `mv_probs` (§6.3.16).
+/// Reads the changes of the vector probabilities (`mv_probs`, §6.3.16).
 fn motion(r: &mut BoolDecoder<'_>, high_precision: bool, context: &mut FrameContext) {
     let mut set = |p: &mut u8| {
         if r.read_bool(252) {
@@ -169,7 +169,7 @@ fn motion(r: &mut BoolDecoder<'_>, high_precision: bool, context: &mut FrameCont
     }
 }
 
-/// `diff_update_prob` (§6.3.3).
+/// Reads the change of one probability, if there is one (`diff_update_prob`, §6.3.3).
 fn update(r: &mut BoolDecoder<'_>, probability: &mut u8) {
     if r.read_bool(252) {
         let delta = term_subexp(r);
@@ -177,7 +177,7 @@ fn update(r: &mut BoolDecoder<'_>, probability: &mut u8) {
     }
 }
 
-/// `decode_term_subexp` (§6.3.4).
+/// Reads a number by the terminated sub-exponential code (`decode_term_subexp`, §6.3.4).
 fn term_subexp(r: &mut BoolDecoder<'_>) -> u32 {
     if !r.read_bit() {
         return r.read_literal(4);
@@ -192,7 +192,7 @@ fn term_subexp(r: &mut BoolDecoder<'_>) -> u32 {
     if v < 65 { v + 64 } else { (v << 1) - 1 + u32::from(r.read_bit()) }
 }
 
-/// `inv_remap_prob` (§6.3.5).
+/// The probability that a remapped difference leads to (`inv_remap_prob`, §6.3.5).
 fn inverse_remap(delta: u32, probability: u8) -> u8 {
     // `term_subexp` gives at most 254: 2 * 127 - 1 + 1.
     let v = u32::from(INVERSE_MAP[(delta as usize).min(INVERSE_MAP.len() - 1)]);

@@ -1,4 +1,4 @@
-//! Frame headers (specification §6.2, §7.2): what one frame says before its tiles.
+//! Frame headers (specification §6.2, §7.2): the parameters of a frame, before its tiles.
 
 mod compressed;
 mod superframe;
@@ -8,7 +8,7 @@ pub(crate) use compressed::CompressedHeader;
 pub(crate) use superframe::Superframe;
 pub(crate) use uncompressed::{FrameHeader, Header, parse};
 
-/// How a frame is coded, by `frame_type` and `intra_only`.
+/// The type of a frame, by `frame_type` and `intra_only`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum FrameType {
     #[default]
@@ -17,15 +17,15 @@ pub(crate) enum FrameType {
     Inter,
 }
 
-/// `loop_filter_params` (§7.2.8).
+/// The parameters of the loop filter (`loop_filter_params`, §7.2.8).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LoopFilterParams {
     pub(crate) level: u8,
     pub(crate) sharpness: u8,
     pub(crate) delta_enabled: bool,
-    /// Change of the level by reference: intra, last, golden, altref.
+    /// Change of the filter's level by reference: intra, last, golden, altref.
     pub(crate) ref_deltas: [i8; 4],
-    /// Change of the level by prediction mode: for zero vectors, and for all other inter modes.
+    /// Change of the filter's level by prediction mode: for zero vectors, and for all other inter modes.
     pub(crate) mode_deltas: [i8; 2],
 }
 
@@ -41,7 +41,7 @@ impl Default for LoopFilterParams {
     }
 }
 
-/// `quantization_params` (§7.2.9).
+/// The parameters of the quantiser (`quantization_params`, §7.2.9).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct QuantiserParams {
     pub(crate) base: u8,
@@ -51,13 +51,13 @@ pub(crate) struct QuantiserParams {
 }
 
 impl QuantiserParams {
-    /// Whether blocks are coded without loss (`Lossless`).
+    /// Whether blocks are encoded without loss (`Lossless`).
     pub(crate) fn lossless(self) -> bool {
         self == Self::default()
     }
 }
 
-/// The changes of a segment (§7.2.10); `None` where the feature is off.
+/// The features of a segment (§7.2.10); `None` where the feature is off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct SegmentFeatures {
     pub(crate) quantiser: Option<i16>,
@@ -66,7 +66,7 @@ pub(crate) struct SegmentFeatures {
     pub(crate) skip: bool,
 }
 
-/// `segmentation_params` (§7.2.10).
+/// The parameters of segmentation (`segmentation_params`, §7.2.10).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Segmentation {
     pub(crate) enabled: bool,
@@ -92,7 +92,7 @@ impl Default for Segmentation {
     }
 }
 
-/// `tx_mode` (§7.3.1).
+/// How blocks choose their transform (`tx_mode`, §7.3.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TxMode {
     /// Every block takes the largest transform up to this one (0: 4×4 … 3: 32×32).
@@ -101,7 +101,7 @@ pub(crate) enum TxMode {
     Select,
 }
 
-/// `reference_mode` (§7.3.6).
+/// How many references blocks have (`reference_mode`, §7.3.6).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ReferenceMode {
     Single,

@@ -1,4 +1,4 @@
-//! Several frames in one chunk (specification Annex B).
+//! Superframes: several frames in one chunk (specification Annex B).
 
 /// The frames of a chunk, in order; a chunk without an index is one frame.
 #[derive(Debug, Clone)]
@@ -10,8 +10,8 @@ pub(crate) struct Superframe<'a> {
 }
 
 impl<'a> Superframe<'a> {
-    /// Looks for an index at the end of the chunk. `None` when the index claims more bytes than
-    /// there are.
+    /// Splits a chunk by the index at its end, if there is one. `None` when the index claims more bytes than there
+    /// are.
     pub(crate) fn new(chunk: &'a [u8]) -> Option<Self> {
         let whole = Self {
             data: chunk,

@@ -8,12 +8,12 @@ use crate::bit_reader::BitReader;
 
 /// The three bytes of `frame_sync_code` (§7.2.1).
 const SYNC_CODE: u32 = 0x49_83_42;
-/// `color_space` of RGB pictures (§7.2.2).
+/// Value of `color_space` for RGB pictures (§7.2.2).
 const CS_RGB: u32 = 7;
-/// `literal_to_type` in our order: 0 regular, 1 smooth, 2 sharp, 3 bilinear.
+/// The filters of `literal_to_type`, as this crate numbers them: 0 regular, 1 smooth, 2 sharp, 3 bilinear.
 const FILTERS: [u8; 4] = [1, 0, 2, 3];
 
-/// The uncompressed header.
+/// The content of an uncompressed header.
 #[derive(Debug, Clone)]
 pub(crate) enum Header {
     /// The frame in a slot is shown again.
@@ -21,11 +21,11 @@ pub(crate) enum Header {
         /// Number of the slot, 0 to 7.
         slot: u8,
     },
-    /// A coded frame.
+    /// An encoded frame follows.
     Frame(FrameHeader),
 }
 
-/// The header of a coded frame.
+/// The header of an encoded frame.
 #[derive(Debug, Clone)]
 pub(crate) struct FrameHeader {
     pub(crate) frame_type: FrameType,
@@ -33,38 +33,38 @@ pub(crate) struct FrameHeader {
     pub(crate) error_resilient: bool,
     pub(crate) width: u32,
     pub(crate) height: u32,
-    /// `reset_frame_context`, 0 to 3.
+    /// The value of `reset_frame_context`, 0 to 3.
     pub(crate) reset_context: u8,
     pub(crate) refresh_mask: u8,
-    /// Slots of last, golden, altref.
+    /// The slots of the last, golden and alternate reference.
     pub(crate) reference_slots: [u8; 3],
     /// Sign bias by reference: intra (never set), last, golden, altref.
     pub(crate) sign_bias: [bool; 4],
     pub(crate) high_precision: bool,
-    /// `None`: every block says.
+    /// The interpolation filter of all blocks; `None`: every block has its own.
     pub(crate) filter: Option<u8>,
     pub(crate) refresh_context: bool,
     pub(crate) parallel: bool,
-    /// `frame_context_idx` as coded; the effective one is 0 after a reset.
+    /// The value of `frame_context_idx` in the stream; the effective one is 0 after a reset.
     pub(crate) context: u8,
     pub(crate) loop_filter: LoopFilterParams,
     pub(crate) quantiser: QuantiserParams,
     pub(crate) segmentation: Segmentation,
     pub(crate) tile_cols_log2: u32,
     pub(crate) tile_rows_log2: u32,
-    /// Bytes of this header.
+    /// Length of the uncompressed header, in bytes.
     pub(crate) bytes: usize,
-    /// Bytes of the compressed header that follows.
+    /// Length of the compressed header that follows, in bytes.
     pub(crate) compressed_bytes: usize,
 }
 
 impl FrameHeader {
-    /// `FrameIsIntra`.
+    /// Whether the frame is a key frame or an intra-only frame (`FrameIsIntra`).
     pub(crate) fn is_intra(&self) -> bool {
         self.frame_type != FrameType::Inter
     }
 
-    /// Whether what earlier frames left is forgotten (`setup_past_independence`).
+    /// Whether the frame resets the state that earlier frames left (`setup_past_independence`).
     pub(crate) fn independent(&self) -> bool {
         self.is_intra() || self.error_resilient
     }
@@ -79,12 +79,12 @@ impl FrameHeader {
         self.height.div_ceil(8) as usize
     }
 
-    /// Width in superblocks (`Sb64Cols`).
+    /// Width in superblocks of 64×64 samples (`Sb64Cols`).
     pub(crate) fn sb_cols(&self) -> usize {
         self.width.div_ceil(64) as usize
     }
 
-    /// Height in superblocks.
+    /// Height in superblocks of 64×64 samples (`Sb64Rows`).
     pub(crate) fn sb_rows(&self) -> usize {
         self.height.div_ceil(64) as usize
     }
@@ -197,7 +197,7 @@ fn frame_size(r: &mut BitReader<'_>) -> (u32, u32) {
     (width, r.literal(16) + 1)
 }
 
-/// A hint for the display; the picture is not changed by it.
+/// Skips the render size: a hint for the display, which does not change the picture.
 fn render_size(r: &mut BitReader<'_>) {
     if r.flag() {
         r.literal(32);

@@ -12,8 +12,8 @@ pub mod intra;
 pub mod inverse_transform;
 pub mod loop_filter;
 
-/// Samples from the first of `rows` rows to the end of the last one, which has `columns`; more than
-/// any slice has where that overflows, so that no stride passes a check by wrapping.
+/// Number of samples from the first of `rows` rows to the end of the last one, which has `columns`. Where that
+/// overflows, the number is more than any slice has, so that no stride passes a check by wrapping.
 #[inline(always)]
 fn span(rows: usize, stride: usize, columns: usize) -> usize {
     (rows - 1).saturating_mul(stride).saturating_add(columns)

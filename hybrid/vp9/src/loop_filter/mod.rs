@@ -17,11 +17,11 @@ pub use crate::kernels::loop_filter::Limits;
 #[cfg(test)]
 mod tests;
 
-/// Every bit of place 0.
+/// The bit of place 0 of every line.
 const EACH_LINE: u64 = 0x0101_0101_0101_0101;
-/// Lines 32 samples apart: there 4x4 transforms get the filter of 8x8 ones.
+/// The bits of lines 32 samples apart: there 4x4 transforms get the filter of 8x8 ones.
 const LINES_OF_32: u64 = 0x0000_00ff_0000_00ff;
-/// Lines 16 samples apart.
+/// The bits of lines 16 samples apart.
 const LINES_OF_16: u64 = 0x00ff_00ff_00ff_00ff;
 
 /// Edges of one plane type in one direction.
@@ -31,7 +31,7 @@ struct Edges {
     levels: Levels,
 }
 
-/// A rectangle of 8x8 units as one direction sees it.
+/// The extent of a rectangle of 8x8 units in one direction.
 #[derive(Clone, Copy)]
 struct Span {
     line: usize,
@@ -40,11 +40,11 @@ struct Span {
     places: usize,
 }
 
-/// The edges of one superblock that are to be filtered. One is enough for a decoder that filters each superblock
-/// before it clears it; it holds no heap memory.
+/// The edges of one superblock that are to be filtered. A decoder that filters each superblock before it clears the
+/// edges needs only one. It holds no heap memory.
 #[derive(Debug, Clone, Default)]
 pub struct SuperblockEdges {
-    /// Vertical edges, then horizontal ones.
+    /// The edges of the luma plane: vertical ones, then horizontal ones.
     luma: [Edges; 2],
     chroma: [Edges; 2],
 }
@@ -52,19 +52,19 @@ pub struct SuperblockEdges {
 /// One decoded block, as the loop filter sees it.
 #[derive(Debug, Clone, Copy)]
 pub struct FilteredBlock {
-    /// Row inside the superblock, 0 to 7.
+    /// Row of the block inside the superblock, 0 to 7, in 8×8 units.
     pub row: usize,
-    /// Column inside the superblock, 0 to 7.
+    /// Column of the block inside the superblock, 0 to 7, in 8×8 units.
     pub col: usize,
-    /// Width, 1 to 8; may reach over the picture's edge, not over the superblock's.
+    /// Width in 8×8 units, 1 to 8. The block may reach beyond the picture's edge, not beyond the superblock's.
     pub width: usize,
-    /// Height, 1 to 8; may reach over the picture's edge, not over the superblock's.
+    /// Height in 8×8 units, 1 to 8. The block may reach beyond the picture's edge, not beyond the superblock's.
     pub height: usize,
-    /// Transform size of luma.
+    /// Size of the luma transforms.
     pub transform: TransformSize,
-    /// Transform size of chroma.
+    /// Size of the chroma transforms.
     pub chroma_transform: TransformSize,
-    /// An inter block without coefficients: only its outer edges are filtered.
+    /// Whether the block is an inter block without coefficients: only its outer edges are filtered.
     pub skip_inter: bool,
     /// Level of the filter with all deltas applied, 0 (off) to 63.
     pub level: u8,
@@ -73,9 +73,9 @@ pub struct FilteredBlock {
 /// One whole plane of the picture.
 #[derive(Debug)]
 pub struct PlaneMut<'a> {
-    /// Samples, with rows and columns up to a whole number of superblocks.
+    /// The samples, with rows and columns up to a whole number of superblocks.
     pub samples: &'a mut [u8],
-    /// Samples from row to row.
+    /// Distance from row to row, in samples.
     pub stride: usize,
 }
 
@@ -86,9 +86,9 @@ pub struct Position {
     pub mi_row: usize,
     /// Column of the superblock's first block, a multiple of 8.
     pub mi_col: usize,
-    /// Rows of the picture.
+    /// Number of rows of the picture, in 8×8 units.
     pub mi_rows: usize,
-    /// Columns of the picture.
+    /// Number of columns of the picture, in 8×8 units.
     pub mi_cols: usize,
 }
 
@@ -103,7 +103,7 @@ impl SuperblockEdges {
 
     /// Adds a decoded block.
     ///
-    /// Chroma follows the blocks that begin on even rows and columns, as 8.8.2 has it.
+    /// Chroma follows the blocks that begin on even rows and columns, as specification 8.8.2 has it.
     #[inline]
     pub fn add_block(&mut self, block: &FilteredBlock) {
         let FilteredBlock { row, col, width, height, .. } = *block;
@@ -153,7 +153,7 @@ impl Edges {
     }
 }
 
-/// Bits of the first `lines` lines and `places` places.
+/// The bits of the first `lines` lines and `places` places.
 fn first(lines: usize, places: usize) -> u64 {
     let row = (1u64 << places) - 1;
     if lines == 0 { 0 } else { (EACH_LINE >> (64 - 8 * lines)) * row }

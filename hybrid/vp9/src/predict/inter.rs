@@ -7,25 +7,27 @@ use crate::info::MotionVector;
 use crate::kernels::convolve::{self, Reference};
 use crate::simd::Isa;
 
-/// Bits of a scale factor's fraction (`REF_SCALE_SHIFT`).
+/// Number of fractional bits of a scale factor (`REF_SCALE_SHIFT`).
 const SCALE_BITS: u32 = 14;
-/// Samples that filters reach beyond a block: 3 before, 4 behind.
+/// Number of samples that filters reach before a block.
 const BEFORE: isize = 3;
+/// Number of samples that filters reach behind a block.
 const AFTER: isize = 4;
-/// Side of the room for a block with its surroundings: 64 samples at twice the size and 8 more.
+/// Side of the room for a block with its surroundings, in samples: 64 at twice the size, and at least 8
+/// more.
 const ROOM: usize = 144;
 
-/// A reference with its size relative to the current frame's.
+/// A reference, with its size relative to the current frame's.
 #[derive(Debug, Clone)]
 pub(crate) struct ReferenceFrame {
     picture: Arc<FrameBuffer>,
-    /// Horizontal and vertical, in 1 / 2^14; `None` where sizes are equal.
+    /// Horizontal and vertical scale, in 1/2^14; `None` where sizes are equal.
     scale: Option<(i64, i64)>,
 }
 
 impl ReferenceFrame {
-    /// A reference of the size `of` for frames of the size `own`; `None` beyond twice as large and
-    /// sixteen times as small (§7.2.5).
+    /// A reference of size `of` for frames of size `own`. `None` if it is more than twice as large or less than a
+    /// sixteenth as large (§7.2.5).
     pub(crate) fn new(
         picture: Arc<FrameBuffer>,
         of: (usize, usize),
@@ -40,13 +42,13 @@ impl ReferenceFrame {
         Some(Self { picture, scale })
     }
 
-    /// Whether it is of another size than the frame.
+    /// Whether the reference has another size than the frame.
     pub(crate) fn is_scaled(&self) -> bool {
         self.scale.is_some()
     }
 }
 
-/// Room for blocks that reach beyond their reference.
+/// Working memory for blocks that reach beyond their reference.
 #[derive(Debug)]
 pub(crate) struct Scratch(Box<[u8; ROOM * ROOM]>);
 
@@ -60,9 +62,9 @@ impl Default for Scratch {
 /// A rectangle of one plane with one vector.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct InterBlock {
-    /// 0 luma, 1 and 2 chroma.
+    /// The plane: 0 luma, 1 and 2 chroma.
     pub(crate) plane: usize,
-    /// Place and size in the plane's samples.
+    /// Place and size of the rectangle in the plane's samples.
     pub(crate) x: usize,
     pub(crate) y: usize,
     pub(crate) width: usize,
@@ -72,7 +74,7 @@ pub(crate) struct InterBlock {
     /// Motion vector in 1/8 luma sample.
     pub(crate) vector: MotionVector,
     pub(crate) filter: u8,
-    /// Mean with what is there: the second prediction of a compound block.
+    /// Whether the prediction is averaged with what is there, as the second one of a compound block is.
     pub(crate) average: bool,
 }
 
@@ -119,7 +121,8 @@ pub(crate) fn predict_inter(
     );
 }
 
-/// §8.5.2.3 with scaling. The fraction of the position comes from luma coordinates in every plane.
+/// Predicts from a reference of another size (§8.5.2.3). The fraction of the position comes from luma coordinates in
+/// every plane.
 fn predict_scaled(
     isa: Isa,
     block: &InterBlock,
@@ -175,8 +178,8 @@ struct Surroundings {
 }
 
 impl Surroundings {
-    /// The samples around `origin`: the plane itself, or a copy whose edges are repeated where
-    /// the rectangle reaches beyond the plane.
+    /// The samples around `origin`: those of the plane itself, or a copy whose edges are repeated where the rectangle
+    /// reaches beyond the plane.
     #[inline]
     fn reference<'a>(
         &self,

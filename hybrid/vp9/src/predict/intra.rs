@@ -1,14 +1,13 @@
-//! The edges of intra prediction (specification §8.5.1): which samples there are, and what stands
-//! in for those that there are not.
+//! The edges of intra prediction (specification §8.5.1): which samples there are, and the values for missing ones.
 
 use crate::frame_buffer::PlaneRows;
 use crate::info::PredictionMode;
 use crate::kernels::intra::{Edges, IntraMode, predict_intra};
 use crate::simd::Isa;
 
-/// Stands in for the row above where there is none (`(1 << 7) - 1`).
+/// The sample value for a missing row above: `(1 << 7) - 1`.
 const NO_ABOVE: u8 = 127;
-/// Stands in for the column to the left where there is none.
+/// The sample value for a missing column to the left: `(1 << 7) + 1`.
 const NO_LEFT: u8 = 129;
 
 /// The place of a transform block.
@@ -23,7 +22,7 @@ pub(crate) struct IntraEdges {
     pub(crate) have_above: bool,
     /// Whether the block goes on to the right of this transform block.
     pub(crate) have_right: bool,
-    /// Samples of the plane up to whole 8×8 luma units (`maxX + 1`, `maxY + 1`).
+    /// Number of the plane's samples up to whole 8×8 luma units (`maxX + 1`, `maxY + 1`).
     pub(crate) columns: usize,
     pub(crate) rows: usize,
 }

@@ -3,9 +3,8 @@
 use super::{Counts, FrameContext, trees};
 
 impl FrameContext {
-    /// Adapts the coefficient probabilities (§8.4.3). `self` is the context the frame was decoded
-    /// with, `before` the one that it began from; `factor` is 128 in the first inter frame after
-    /// a key frame, else 112.
+    /// Adapts the coefficient probabilities (§8.4.3). `self` is the context that the frame was decoded with, `before`
+    /// the one that it began from. `factor` is 128 in the first inter frame after a key frame, else 112.
     pub(crate) fn adapt_coefficients(&mut self, before: &Self, counts: &Counts, factor: u32) {
         for tx in 0..4 {
             for plane in 0..2 {
@@ -30,7 +29,7 @@ impl FrameContext {
         }
     }
 
-    /// Adapts everything else (§8.4.4); for inter frames only.
+    /// Adapts all probabilities but those of coefficients (§8.4.4); for inter frames only.
     pub(crate) fn adapt_others(
         &mut self,
         before: &Self,
@@ -133,8 +132,8 @@ impl FrameContext {
     }
 }
 
-/// `merge_prob` (§8.4.2): the old probability drawn towards the observed one, the more the
-/// greater the number of observations, which saturates at `saturation`.
+/// A probability after adaptation (`merge_prob`, §8.4.2): the old one drawn towards the observed one. It is drawn
+/// more the greater the number of observations, which saturates at `saturation`.
 fn merge(pre: u8, zeros: u32, ones: u32, saturation: u32, factor: u32) -> u8 {
     let total = zeros + ones;
     if total == 0 {
@@ -146,12 +145,12 @@ fn merge(pre: u8, zeros: u32, ones: u32, saturation: u32, factor: u32) -> u8 {
     ((u32::from(pre) * (256 - factor) + observed * factor + 128) >> 8) as u8
 }
 
-/// A bool's probability, with the saturation of §8.4.2 for everything but coefficients.
+/// A bool's probability after adaptation, with the saturation of §8.4.2 for everything but coefficients.
 fn bit(pre: u8, counts: [u32; 2]) -> u8 {
     merge(pre, counts[0], counts[1], 20, 128)
 }
 
-/// `merge_probs`: each node by the counts of the symbols below its two branches.
+/// Adapts a tree's probabilities: each node by the counts of the symbols below its two branches (`merge_probs`).
 fn tree(tree: &[i8], now: &mut [u8], pre: &[u8], counts: &[u32]) {
     fn node(tree: &[i8], i: usize, now: &mut [u8], pre: &[u8], counts: &[u32]) -> u32 {
         let mut side = |next: i8| match usize::try_from(next) {

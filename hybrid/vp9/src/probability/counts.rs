@@ -1,13 +1,13 @@
-//! How often each symbol was decoded in a frame (specification §8.4.1, §9.3.4).
+//! Counts of how often each symbol was decoded in a frame (specification §8.4.1, §9.3.4).
 
-/// By band and context: tokens zero, one, more, and "no more tokens".
+/// Counts of tokens by band and context: tokens zero, one, more, and "no more tokens".
 pub(crate) type TokenCounts = [[[u32; 4]; 6]; 6];
 
 /// Counts of coefficient tokens for one transform size, plane type and kind of prediction.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct CoefficientCounts {
     pub(crate) tokens: TokenCounts,
-    /// How often the question "more tokens?" was asked.
+    /// How often the question "more tokens?" was asked, by band and context.
     pub(crate) asked: [[u32; 6]; 6],
 }
 

@@ -2,7 +2,7 @@
 
 use super::{CoefficientProbs, FrameContext, MotionProbs};
 
-/// `kf_partition_probs`, by context.
+/// Probabilities of the partition in key frames, by context (`kf_partition_probs`).
 pub(crate) static KEY_PARTITION: [[u8; 3]; 16] = [
     [158, 97, 94],
     [93, 24, 99],
@@ -22,7 +22,7 @@ pub(crate) static KEY_PARTITION: [[u8; 3]; 16] = [
     [12, 3, 3],
 ];
 
-/// `kf_y_mode_probs`, by the modes above and to the left.
+/// Probabilities of the luma mode in key frames, by the modes above and to the left (`kf_y_mode_probs`).
 pub(crate) static KEY_Y_MODE: [[[u8; 9]; 10]; 10] = [
     [
         [137, 30, 42, 148, 151, 207, 70, 52, 91],
@@ -146,7 +146,7 @@ pub(crate) static KEY_Y_MODE: [[[u8; 9]; 10]; 10] = [
     ],
 ];
 
-/// `kf_uv_mode_probs`, by luma mode.
+/// Probabilities of the chroma mode in key frames, by luma mode (`kf_uv_mode_probs`).
 pub(crate) static KEY_UV_MODE: [[u8; 9]; 10] = [
     [144, 11, 54, 157, 195, 130, 46, 58, 108],
     [118, 15, 123, 148, 131, 101, 44, 93, 131],
@@ -160,7 +160,7 @@ pub(crate) static KEY_UV_MODE: [[u8; 9]; 10] = [
     [102, 19, 66, 162, 182, 122, 35, 59, 128],
 ];
 
-/// The context that a stream begins with.
+/// The context of probabilities that a stream begins with.
 pub(crate) static DEFAULT_CONTEXT: FrameContext = FrameContext {
     tx_8x8: [[100], [66]],
     tx_16x16: [[20, 152], [15, 101]],
@@ -242,7 +242,7 @@ pub(crate) static DEFAULT_CONTEXT: FrameContext = FrameContext {
     ],
 };
 
-/// `default_coef_probs`; the first band has three contexts, its rest is unused.
+/// Default coefficient probabilities (`default_coef_probs`); the first band has three contexts, its rest is unused.
 #[rustfmt::skip]
 const DEFAULT_COEFFICIENTS: CoefficientProbs = [[[[[[195, 29, 183], [84, 49, 136], [8, 42, 71], [0, 0, 0], [0, 0, 0], [0, 0, 0]], [[31, 107, 169],
     [35, 99, 159], [17, 82, 140], [8, 66, 114], [2, 44, 76], [1, 19, 32]], [[40, 132, 201], [29, 114, 187],

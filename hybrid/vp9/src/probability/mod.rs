@@ -1,5 +1,5 @@
-//! Probabilities: the tables that frames hand on (specification §10.5), the trees that they hang
-//! on (§9.3.1), the counts of what was decoded (§8.4.1) and the adaptation by them (§8.4.2 – §8.4.4).
+//! Probabilities: the tables that frames pass on (specification §10.5), the trees that use them (§9.3.1), the counts
+//! of decoded symbols (§8.4.1) and the adaptation by them (§8.4.2 – §8.4.4).
 
 mod adaptation;
 mod counts;
@@ -10,8 +10,8 @@ pub(crate) mod trees;
 pub(crate) use counts::{CoefficientCounts, Counts, MotionCounts};
 pub(crate) use pareto::PARETO;
 
-/// By transform size, plane type (luma, chroma), intra or inter, band, context: the first three
-/// nodes of the token tree.
+/// Probabilities of the first three nodes of the token tree, by transform size, plane type (luma, chroma), intra or
+/// inter, band and context.
 pub(crate) type CoefficientProbs = [[[[[[u8; 3]; 6]; 6]; 2]; 2]; 4];
 
 /// Probabilities of one component of a motion vector.
@@ -45,7 +45,7 @@ pub(crate) struct FrameContext {
     pub(crate) uv_mode: [[u8; 9]; 10],
     pub(crate) partition: [[u8; 3]; 16],
     pub(crate) motion_joint: [u8; 3],
-    /// Rows (vertical), then columns.
+    /// Probabilities of rows (vertical components), then of columns.
     pub(crate) motion: [MotionProbs; 2],
 }
 

@@ -2,6 +2,7 @@
 
 use crate::header::{QuantiserParams, SegmentFeatures};
 
+/// Step of DC coefficients by quantiser index (`dc_qlookup`).
 #[rustfmt::skip]
 static DC: [i16; 256] = [
     4, 8, 8, 9, 10, 11, 12, 12, 13, 14, 15, 16, 17, 18, 19, 19, 20, 21, 22, 23, 24, 25, 26, 26, 27,
@@ -19,6 +20,7 @@ static DC: [i16; 256] = [
     1058, 1098, 1139, 1184, 1232, 1282, 1336,
 ];
 
+/// Step of AC coefficients by quantiser index (`ac_qlookup`).
 #[rustfmt::skip]
 static AC: [i16; 256] = [
     4, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30,
@@ -36,10 +38,10 @@ static AC: [i16; 256] = [
     1451, 1479, 1508, 1537, 1567, 1597, 1628, 1660, 1692, 1725, 1759, 1793, 1828,
 ];
 
-/// Factors of one segment: luma, chroma; DC, AC.
+/// Dequantisation factors of one segment, by luma and chroma, then by DC and AC.
 pub(crate) type Dequantiser = [[i32; 2]; 2];
 
-/// `get_qidx` (§8.6.1): the quantiser's index in a segment.
+/// The quantiser's index in a segment (`get_qidx`, §8.6.1).
 pub(crate) fn index(params: QuantiserParams, absolute: bool, segment: &SegmentFeatures) -> u8 {
     let base = i32::from(params.base);
     match segment.quantiser {
@@ -49,7 +51,7 @@ pub(crate) fn index(params: QuantiserParams, absolute: bool, segment: &SegmentFe
     }
 }
 
-/// The step of luma's AC coefficients at a quantiser index without deltas, in eighths of a grey level: by how much a
+/// The step of luma's AC coefficients at a quantiser index without deltas, in eighths of a grey level: how much a
 /// coefficient of an orthonormal transform may differ.
 pub fn ac_step(index: u8) -> i16 {
     AC[usize::from(index)]

@@ -3,21 +3,25 @@
 
 use crate::kernels::inverse_transform::{TransformKind, TransformSize};
 
+/// Positions of the default scan (`default_scan_4x4`).
 #[rustfmt::skip]
 const DEFAULT_4X4: [u16; 16] = [
     0, 4, 1, 5, 8, 2, 12, 9, 3, 6, 13, 10, 7, 14, 11, 15,
 ];
 
+/// Positions of the scan by columns (`col_scan_4x4`).
 #[rustfmt::skip]
 const COL_4X4: [u16; 16] = [
     0, 4, 8, 1, 12, 5, 9, 2, 13, 6, 10, 3, 7, 14, 11, 15,
 ];
 
+/// Positions of the scan by rows (`row_scan_4x4`).
 #[rustfmt::skip]
 const ROW_4X4: [u16; 16] = [
     0, 1, 4, 2, 5, 3, 6, 8, 9, 7, 12, 10, 13, 11, 14, 15,
 ];
 
+/// Positions of the default scan (`default_scan_8x8`).
 #[rustfmt::skip]
 const DEFAULT_8X8: [u16; 64] = [
     0, 8, 1, 16, 9, 2, 17, 24, 10, 3, 18, 25, 32, 11, 4, 26, 33, 19, 40, 12, 34, 27, 5, 41, 20, 48,
@@ -25,6 +29,7 @@ const DEFAULT_8X8: [u16; 64] = [
     52, 59, 38, 31, 60, 53, 46, 39, 61, 54, 47, 62, 55, 63,
 ];
 
+/// Positions of the scan by columns (`col_scan_8x8`).
 #[rustfmt::skip]
 const COL_8X8: [u16; 64] = [
     0, 8, 16, 1, 24, 9, 32, 17, 2, 40, 25, 10, 33, 18, 48, 3, 26, 41, 11, 56, 19, 34, 4, 49, 27,
@@ -32,6 +37,7 @@ const COL_8X8: [u16; 64] = [
     60, 30, 15, 38, 53, 23, 46, 31, 61, 39, 54, 47, 62, 55, 63,
 ];
 
+/// Positions of the scan by rows (`row_scan_8x8`).
 #[rustfmt::skip]
 const ROW_8X8: [u16; 64] = [
     0, 1, 2, 8, 9, 3, 16, 10, 4, 17, 11, 24, 5, 18, 25, 12, 19, 26, 32, 6, 13, 20, 33, 27, 7, 34,
@@ -39,6 +45,7 @@ const ROW_8X8: [u16; 64] = [
     38, 52, 31, 59, 53, 46, 60, 39, 61, 47, 54, 55, 62, 63,
 ];
 
+/// Positions of the default scan (`default_scan_16x16`).
 #[rustfmt::skip]
 const DEFAULT_16X16: [u16; 256] = [
     0, 16, 1, 32, 17, 2, 48, 33, 18, 3, 64, 34, 49, 19, 65, 80, 50, 4, 35, 66, 20, 81, 96, 51, 5,
@@ -56,6 +63,7 @@ const DEFAULT_16X16: [u16; 256] = [
     222, 253, 207, 238, 223, 254, 239, 255,
 ];
 
+/// Positions of the scan by columns (`col_scan_16x16`).
 #[rustfmt::skip]
 const COL_16X16: [u16; 256] = [
     0, 16, 32, 48, 1, 64, 17, 80, 33, 96, 49, 2, 65, 112, 18, 81, 34, 128, 50, 97, 3, 66, 144, 19,
@@ -73,6 +81,7 @@ const COL_16X16: [u16; 256] = [
     253, 222, 238, 207, 254, 223, 239, 255,
 ];
 
+/// Positions of the scan by rows (`row_scan_16x16`).
 #[rustfmt::skip]
 const ROW_16X16: [u16; 256] = [
     0, 1, 2, 16, 3, 17, 4, 18, 32, 5, 33, 19, 6, 34, 48, 20, 49, 7, 35, 21, 50, 64, 8, 36, 65, 22,
@@ -90,6 +99,7 @@ const ROW_16X16: [u16; 256] = [
     222, 253, 223, 238, 239, 254, 255,
 ];
 
+/// Positions of the default scan (`default_scan_32x32`).
 #[rustfmt::skip]
 const DEFAULT_32X32: [u16; 1024] = [
     0, 32, 1, 64, 33, 2, 96, 65, 34, 128, 3, 97, 66, 160, 129, 35, 98, 4, 67, 130, 161, 192, 36,
@@ -151,15 +161,15 @@ const DEFAULT_32X32: [u16; 1024] = [
 /// One step of a scan.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Step {
-    /// Row-major place of the coefficient.
+    /// The coefficient's row-major index in the block.
     pub(crate) position: u16,
-    /// Places of the two tokens decoded before that give the context (equal where one counts).
+    /// The indices of the two tokens decoded before that give the context (equal where one counts).
     pub(crate) neighbours: [u16; 2],
-    /// `coefband` of the step's number (§10.3).
+    /// The band of the step (`coefband`, §10.3).
     pub(crate) band: u16,
 }
 
-/// The neighbours that give a coefficient's context.
+/// The neighbours whose tokens give a coefficient's context.
 #[derive(Clone, Copy, PartialEq)]
 enum Towards {
     Both,
@@ -203,21 +213,25 @@ const fn steps<const N: usize>(scan: &[u16; N], side: u16, towards: Towards) -> 
     out
 }
 
+/// The steps of the 4×4 scans: default, by rows, by columns.
 static STEPS_4X4: [[Step; 16]; 3] = [
     steps(&DEFAULT_4X4, 4, Towards::Both),
     steps(&ROW_4X4, 4, Towards::Left),
     steps(&COL_4X4, 4, Towards::Above),
 ];
+/// The steps of the 8×8 scans: default, by rows, by columns.
 static STEPS_8X8: [[Step; 64]; 3] = [
     steps(&DEFAULT_8X8, 8, Towards::Both),
     steps(&ROW_8X8, 8, Towards::Left),
     steps(&COL_8X8, 8, Towards::Above),
 ];
+/// The steps of the 16×16 scans: default, by rows, by columns.
 static STEPS_16X16: [[Step; 256]; 3] = [
     steps(&DEFAULT_16X16, 16, Towards::Both),
     steps(&ROW_16X16, 16, Towards::Left),
     steps(&COL_16X16, 16, Towards::Above),
 ];
+/// The steps of the 32×32 scan.
 static STEPS_32X32: [Step; 1024] = steps(&DEFAULT_32X32, 32, Towards::Both);
 
 /// The scan of a transform: by rows where the columns have the ADST, by columns where the rows

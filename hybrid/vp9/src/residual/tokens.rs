@@ -4,22 +4,27 @@ use super::scan::Step;
 use crate::bool_decoder::BoolDecoder;
 use crate::probability::{CoefficientCounts, PARETO};
 
-/// Largest number of coefficients of a transform block: 32 × 32.
+/// Maximum number of coefficients of a transform block: 32 × 32.
 const MAX_COEFFICIENTS: usize = 1024;
 
-/// Probabilities of the extra bits (`cat_probs`, §10.3); the last category has 14 bits.
+/// Probabilities of the extra bit of category 1 (`cat_probs`, §10.3).
 static CATEGORY_1: [u8; 1] = [159];
+/// Probabilities of the extra bits of category 2.
 static CATEGORY_2: [u8; 2] = [165, 145];
+/// Probabilities of the extra bits of category 3.
 static CATEGORY_3: [u8; 3] = [173, 148, 140];
+/// Probabilities of the extra bits of category 4.
 static CATEGORY_4: [u8; 4] = [176, 155, 140, 135];
+/// Probabilities of the extra bits of category 5.
 static CATEGORY_5: [u8; 5] = [180, 157, 141, 134, 130];
+/// Probabilities of the extra bits of category 6, which has 14 bits.
 static CATEGORY_6: [u8; 14] =
     [254, 254, 254, 252, 249, 243, 230, 196, 177, 153, 140, 133, 130, 129];
 
 /// Room for one block's coefficients and the classes of its tokens.
 #[derive(Debug)]
 pub(crate) struct Coefficients {
-    /// Dequantised, row-major; all zero between blocks.
+    /// The dequantised coefficients, row-major; all zero between blocks.
     pub(crate) values: Box<[i16; MAX_COEFFICIENTS]>,
     classes: Box<[u8; MAX_COEFFICIENTS]>,
 }
@@ -35,30 +40,30 @@ impl Default for Coefficients {
 pub(crate) struct Extent {
     /// Number of tokens before the end; 0: the block is empty.
     pub(crate) count: usize,
-    /// Columns that hold everything but zeros.
+    /// Number of the first columns that hold all non-zero coefficients.
     pub(crate) cols: usize,
-    /// Rows that hold anything but zeros.
+    /// Number of the first rows that hold all non-zero coefficients.
     pub(crate) rows: usize,
     /// Sum of the squares of the dequantised coefficients.
     pub(crate) energy: u64,
 }
 
-/// Everything that stays the same for one transform block.
+/// The parameters that stay the same for one transform block.
 pub(crate) struct TokenReader<'a> {
     pub(crate) probabilities: &'a [[[u8; 3]; 6]; 6],
     pub(crate) counts: &'a mut CoefficientCounts,
     pub(crate) scan: &'static [Step],
-    /// Factors of DC and AC.
+    /// Dequantisation factors of DC and AC.
     pub(crate) dequantiser: [i32; 2],
-    /// Halves the products: blocks of 32×32.
+    /// Whether products are halved, as in blocks of 32×32.
     pub(crate) halve: bool,
     /// Binary logarithm of the block's side.
     pub(crate) side_log2: u32,
 }
 
 impl TokenReader<'_> {
-    /// Reads the block's tokens; `context` (0 to 2) is the one of the first. The dequantised
-    /// values are left in `room.values`.
+    /// Reads the block's tokens; `context` (0 to 2) is that of the first token. The dequantised values are left in
+    /// `room.values`.
     #[inline(always)]
     pub(crate) fn read(
         &mut self,
@@ -138,7 +143,7 @@ impl TokenReader<'_> {
     }
 }
 
-/// A token greater than one: its magnitude and its class for contexts (`energy_class`).
+/// Reads a token greater than one: its magnitude and its class for contexts (`energy_class`).
 #[inline(always)]
 fn large(r: &mut BoolDecoder<'_>, node: u8) -> (i32, u8) {
     let p = &PARETO[usize::from(node.max(1)) - 1];

@@ -1,8 +1,7 @@
-//! The largest instruction set of x86-64 that kernels may use: all that the processor has, or less by
-//! `WINDLASS_MAX_ISA`.
+//! The largest instruction set of x86-64 that kernels may use: all that the CPU has, or less by `WINDLASS_MAX_ISA`.
 //!
-//! It is for finding faults, and for tests to run as on another processor. It is read once, so that a process uses one
-//! set.
+//! The variable is for finding faults, and for tests that run as on another CPU. It is read once, so that a process
+//! uses one set.
 
 use std::sync::OnceLock;
 
@@ -14,15 +13,16 @@ pub const VARIABLE: &str = "WINDLASS_MAX_ISA";
 pub enum Cap {
     /// Plain code without SIMD.
     Scalar,
-    /// SSE4.2, for which no kernel has a form: plain code is taken.
+    /// SSE4.2, for which no kernel has a form: plain code is used.
     Sse42,
     /// AVX2.
     Avx2,
-    /// AVX-512, its types of half precision among it.
+    /// AVX-512, with its types of half precision.
     Avx512,
 }
 
 impl Cap {
+    /// The caps that the environment variable may have, by name.
     const NAMES: [(&str, Cap); 4] = [
         ("scalar", Cap::Scalar),
         ("sse4.2", Cap::Sse42),
@@ -30,7 +30,7 @@ impl Cap {
         ("avx512", Cap::Avx512),
     ];
 
-    /// The cap of a name; without a name, all that the processor has is allowed.
+    /// The cap with this name; without a name, all that the CPU has is allowed.
     fn parse(name: Option<&str>) -> Result<Self, String> {
         let Some(name) = name else { return Ok(Cap::Avx512) };
         let known = Self::NAMES.into_iter().find(|(known, _)| *known == name);
@@ -40,11 +40,11 @@ impl Cap {
     }
 }
 
-/// What the environment asks for.
+/// The cap that the environment variable asks for.
 ///
 /// # Errors
 ///
-/// Where it asks for a set that there is not: the text says what it may ask for.
+/// Where it asks for a set that does not exist: the text says what it may ask for.
 pub fn cap() -> Result<Cap, String> {
     static CAP: OnceLock<Result<Cap, String>> = OnceLock::new();
     let read = || match std::env::var_os(VARIABLE) {
@@ -56,10 +56,11 @@ pub fn cap() -> Result<Cap, String> {
     CAP.get_or_init(read).clone()
 }
 
-/// Whether kernels may use a set.
+/// Whether kernels may use an instruction set.
 ///
 /// # Panics
-/// If the environment asks for what there is not. A program checks [`cap`] first.
+///
+/// If the environment variable asks for a set that does not exist. A program checks [`cap`] first.
 pub fn allows(set: Cap) -> bool {
     set <= cap().unwrap_or_else(|error| panic!("{error}"))
 }

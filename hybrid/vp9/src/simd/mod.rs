@@ -54,7 +54,7 @@ pub struct Isa(Set);
 /// The instruction sets that this target may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Set {
-    /// None: the forms that define the results.
+    /// No SIMD: the scalar forms that define the results.
     Scalar,
     /// AVX2.
     #[cfg(target_arch = "x86_64")]
@@ -68,7 +68,7 @@ pub enum Set {
 }
 
 impl Isa {
-    /// The forms that define the results.
+    /// No SIMD: the scalar forms that define the results.
     pub const SCALAR: Self = Self(Set::Scalar);
 
     /// The fastest set that this machine has.
@@ -94,7 +94,7 @@ impl Isa {
         &[Self::SCALAR]
     }
 
-    /// The form to call.
+    /// The instruction set, by which a kernel chooses its form.
     #[inline(always)]
     pub fn set(self) -> Set {
         self.0

@@ -9,13 +9,13 @@ use windlass_sr::{Architecture, Model};
 use super::{Worker, unit};
 use crate::args::Size;
 
-/// Weights as tensors.
+/// A network's weights as tensors.
 pub struct Layers {
     convs: Vec<(Tensor, Tensor)>,
 }
 
 impl Layers {
-    /// Takes a network's weights.
+    /// Takes over a network's weights.
     pub fn new(model: &Model) -> Result<Self> {
         let architecture = model.architecture();
         let convs = model.convs().iter().enumerate().map(|(n, conv)| {
@@ -28,7 +28,7 @@ impl Layers {
     }
 }
 
-/// Samples as a tensor.
+/// A picture's samples as a tensor.
 pub fn tensor(samples: &[f32], size: Size) -> Result<Tensor> {
     Ok(Tensor::from_slice(samples, (1, 1, size.height, size.width), &Device::Cpu)?)
 }
@@ -53,12 +53,12 @@ pub struct Network {
     layers: Layers,
     architecture: Architecture,
     size: Size,
-    /// candle's convolutions share their work out where they are called.
+    /// The threads: candle's convolutions share out their work to the pool in which they are called.
     pool: ThreadPool,
 }
 
 impl Network {
-    /// Takes a network's weights.
+    /// Takes over a network's weights.
     pub fn new(model: &Model, size: Size, threads: usize) -> Result<Self> {
         let pool = ThreadPoolBuilder::new().num_threads(threads).build()?;
         Ok(Network { layers: Layers::new(model)?, architecture: model.architecture(), size, pool })

@@ -1,4 +1,4 @@
-//! What runs networks: Windlass's engine and the libraries, one file for each, behind one trait.
+//! The engines that run networks: Windlass's and those of libraries, one file for each, behind one trait.
 
 pub mod candle;
 mod onnxruntime;
@@ -18,22 +18,22 @@ use crate::args::{Maker, Size};
 use crate::calibrate::ranges;
 use crate::{bytes, onnx, pictures::pictures};
 
-/// Pictures whose values 8 bits must span; none of them is measured.
+/// Number of pictures whose values 8 bits must span; none of them is measured.
 const CALIBRATION: usize = 4;
 
 /// Runs a network on pictures of one size.
 pub trait Worker: Send {
-    /// Hands the residual of an 8-bit picture to `read`. It is lent, so that no engine pays for a copy that its callers
-    /// do not need.
+    /// Computes the residual of an 8-bit picture and passes it to `read`. The residual is lent, so that no engine
+    /// pays for a copy that its callers do not need.
     fn infer(&mut self, luma: &[u8], read: &mut dyn FnMut(&[f32])) -> Result<()>;
 }
 
 /// An engine in a type of number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Ours on an instruction set.
+    /// Windlass's engine on an instruction set.
     Ours(Simd),
-    /// Ours on a GPU.
+    /// Windlass's engine on a GPU.
     OursGpu,
     /// onnxruntime in single precision.
     Ort,
@@ -43,16 +43,17 @@ pub enum Kind {
     OrtCuda,
     /// onnxruntime's TensorRT provider.
     OrtTensorrt,
-    /// rten.
+    /// The library rten.
     Rten,
-    /// tract.
+    /// The library tract.
     Tract,
-    /// candle.
+    /// The library candle.
     Candle,
 }
 
 impl Kind {
-    /// Those of some makers. Ours is there in single precision and, where it is faster, in what it runs by default.
+    /// The engines of some makers. Windlass's is there in single precision and, where another type is faster, in what
+    /// it runs by default.
     pub fn of(makers: &[Maker]) -> Vec<Kind> {
         let mut kinds = Vec::new();
         for maker in makers {
@@ -74,7 +75,7 @@ impl Kind {
         kinds
     }
 
-    /// As reports have it.
+    /// The engine's name in reports.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Ours(simd) => simd.name(),
@@ -100,35 +101,36 @@ impl Kind {
         }
     }
 
-    /// Whether it is Windlass's.
+    /// Whether the engine is Windlass's.
     pub fn is_ours(self) -> bool {
         matches!(self, Kind::Ours(_) | Kind::OursGpu)
     }
 
-    /// Whether it needs a GPU.
+    /// Whether the engine needs a GPU.
     pub fn is_on_gpu(self) -> bool {
         matches!(self, Kind::OursGpu | Kind::OrtCuda | Kind::OrtTensorrt)
     }
 }
 
-/// Makes engines for a network at a size.
+/// Makes engines for a network at one size.
 pub struct Workshop {
     model: Arc<Model>,
     size: Size,
     onnxruntime: Option<PathBuf>,
     single: Vec<u8>,
-    /// Made when an engine first asks for it: it takes runs of the network.
+    /// The quantised network as an ONNX file. It is made when an engine first asks for it, as that takes runs of the
+    /// network.
     bytes: Option<Vec<u8>>,
 }
 
 impl Workshop {
-    /// Nothing is made yet.
+    /// A workshop that has made nothing yet.
     pub fn new(model: Arc<Model>, size: Size, onnxruntime: Option<PathBuf>) -> Result<Self> {
         let single = onnx::file(&model, (size.width, size.height));
         Ok(Workshop { model, size, onnxruntime, single, bytes: None })
     }
 
-    /// An engine that uses so many threads on a picture.
+    /// Makes an engine that uses `threads` threads on a picture.
     pub fn make(&mut self, kind: Kind, threads: usize) -> Result<Box<dyn Worker>> {
         Ok(match kind {
             Kind::Ours(simd) => Box::new(ours::Network::new(&self.model, simd, self.size)?),
@@ -140,7 +142,7 @@ impl Workshop {
             }
             Kind::OrtBytes => {
                 if self.bytes.is_none() {
-                    // The pictures after those that are measured.
+                    // The calibration takes the pictures after those that are measured.
                     let all = pictures(self.size, crate::measure::PICTURES + CALIBRATION)?;
                     let ranges = ranges(&self.model, self.size, &all[crate::measure::PICTURES..])?;
                     self.bytes = Some(bytes::file(&self.model, self.size, &ranges)?);
@@ -167,7 +169,7 @@ impl Workshop {
     }
 }
 
-/// Samples as the networks were trained with them.
+/// Converts samples to the form that the networks were trained with.
 pub fn unit(luma: &[u8], samples: &mut Vec<f32>) {
     samples.clear();
     samples.extend(luma.iter().map(|sample| f32::from(*sample) * (1.0 / 255.0) - 0.5));

@@ -16,22 +16,24 @@ use ort::value::TensorRef;
 use super::{Worker, unit};
 use crate::args::Size;
 
-/// The library, once for the process; what went wrong stays so.
+/// The library, loaded once for the process. If loading fails, the error is kept.
 static LIBRARY: OnceLock<Result<Environment, String>> = OnceLock::new();
 
-/// What runs a session's network.
+/// The execution provider that runs a session's network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Provider {
-    /// The processor.
+    /// The provider for the CPU.
     Processor,
-    /// A GPU by cuDNN.
+    /// The provider for GPUs by cuDNN.
     Cuda,
-    /// A GPU by TensorRT, in half precision. What it builds for a network is kept in the folder of temporary files.
+    /// The provider for GPUs by TensorRT, in half precision. The engine that it builds for a network is kept in the
+    /// folder of temporary files.
     Tensorrt,
 }
 
 impl Provider {
-    /// As onnxruntime takes it; it is an error where it cannot be had, not another provider in its place.
+    /// The provider as onnxruntime takes it. If it cannot be had, that is an error: no other provider takes its
+    /// place.
     fn dispatch(self) -> Vec<ExecutionProviderDispatch> {
         match self {
             Provider::Processor => Vec::new(),
@@ -46,7 +48,7 @@ impl Provider {
     }
 }
 
-/// A session with its input.
+/// A session with its input's memory.
 pub struct Network {
     session: Session,
     shape: [usize; 4],
@@ -54,7 +56,7 @@ pub struct Network {
 }
 
 impl Network {
-    /// Loads the library at its first call.
+    /// Makes a session for a network. The first call loads the library.
     pub fn new(
         library: &Path,
         file: &[u8],

@@ -1,4 +1,4 @@
-//! Windlass's engine on one instruction set. A picture is one thread's.
+//! Windlass's CPU engine on one instruction set. One thread works on a picture.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use windlass_sr::{CpuEngine, Engine, Luma, Model, Residual, Simd};
 use super::Worker;
 use crate::args::Size;
 
-/// The engine with its residual.
+/// Windlass's engine with the memory of its residual.
 pub struct Network {
     engine: CpuEngine,
     size: Size,
@@ -16,10 +16,10 @@ pub struct Network {
 }
 
 impl Network {
-    /// Fails if the processor lacks the instruction set.
+    /// An engine on an instruction set; fails if the CPU lacks it.
     pub fn new(model: &Arc<Model>, simd: Simd, size: Size) -> Result<Self> {
         let engine = CpuEngine::with_simd(model.clone(), simd);
-        let engine = engine.context("the processor lacks the instruction set")?;
+        let engine = engine.context("the CPU lacks the instruction set")?;
         Ok(Network { engine, size, out: Residual::default() })
     }
 }

@@ -1,4 +1,4 @@
-//! Ours on a GPU.
+//! Windlass's engine on a GPU.
 
 use std::sync::Arc;
 
@@ -8,10 +8,10 @@ use windlass_sr::{CudaEngine, Input, Luma, Model};
 use super::Worker;
 use crate::args::Size;
 
-/// The residual's fixed point: one grey level.
+/// One grey level in the residual's fixed point.
 const ONE: f32 = 64.0;
 
-/// An engine with its output in single precision, as the others give theirs.
+/// An engine whose output is converted to single precision, as the others give theirs.
 pub struct Network {
     engine: CudaEngine,
     size: Size,
@@ -19,7 +19,7 @@ pub struct Network {
 }
 
 impl Network {
-    /// Fails without a GPU and its driver.
+    /// An engine on a GPU; fails without a GPU and its driver.
     pub fn new(model: &Arc<Model>, size: Size) -> Result<Self> {
         Ok(Network { engine: CudaEngine::new(model)?, size, residual: Vec::new() })
     }

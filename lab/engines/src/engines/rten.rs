@@ -19,7 +19,7 @@ pub struct Network {
 }
 
 impl Network {
-    /// Takes an ONNX file.
+    /// Loads an ONNX file.
     pub fn new(file: Vec<u8>, size: Size, threads: usize) -> Result<Self> {
         let model = ModelOptions::with_all_ops().prepack_weights(true).load(file)?;
         let pool = Arc::new(ThreadPool::with_num_threads(threads));

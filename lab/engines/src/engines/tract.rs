@@ -11,7 +11,7 @@ use tract_onnx::prelude::{
 use super::{Worker, unit};
 use crate::args::Size;
 
-/// An optimised plan.
+/// An optimised plan of a network.
 pub struct Network {
     plan: Arc<TypedSimplePlan>,
     shape: [usize; 4],
@@ -19,7 +19,7 @@ pub struct Network {
 }
 
 impl Network {
-    /// Takes an ONNX file.
+    /// Loads an ONNX file.
     pub fn new(mut file: &[u8], size: Size, threads: usize) -> Result<Self> {
         let model = tract_onnx::onnx().model_for_read(&mut file)?.into_optimized()?;
         let executor =

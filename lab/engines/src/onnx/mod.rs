@@ -16,16 +16,16 @@ use wire::{Message, Number, node, shaped, tensor, with_int, with_ints, with_text
 
 use windlass_sr::{Architecture, Model};
 
-/// The inputs' and the output's names.
+/// Name of the input with the low picture's samples.
 pub const LOW: &str = "x";
-/// See [`LOW`].
+/// Name of the input with the twin's samples.
 pub const TWIN: &str = "t";
-/// See [`LOW`].
+/// Name of the input with the difference of the twin from the Lanczos-upsampled picture, in grey levels.
 pub const ABOVE: &str = "d";
-/// See [`LOW`].
+/// Name of the output: the residual, in grey levels.
 pub const RESIDUAL: &str = "y";
 
-/// The file of a network for pictures of so many low samples a row and rows.
+/// The ONNX file of a network, for pictures of `size`: low samples in a row, and rows.
 pub fn file(model: &Model, size: (usize, usize)) -> Vec<u8> {
     let architecture = model.architecture();
     let mut steps = single::Single::new(model);
@@ -37,17 +37,17 @@ pub fn file(model: &Model, size: (usize, usize)) -> Vec<u8> {
     }
 }
 
-/// Nodes and constants so far: the fields of a `GraphProto`.
+/// Nodes and constants so far, as the fields of a `GraphProto`.
 #[derive(Debug, Default)]
 pub struct Graph(Message);
 
 impl Graph {
-    /// Adds a node.
+    /// Adds a node to the graph.
     pub fn add(&mut self, node: &Message) {
         self.0 = std::mem::take(&mut self.0).message(1, node);
     }
 
-    /// Adds a constant; gives its name.
+    /// Adds a constant, and returns its name.
     pub fn constant<const N: usize>(
         &mut self,
         name: String,
@@ -67,7 +67,8 @@ impl Graph {
         self.add(&with_ints(conv, "pads", &[1, 1, 1, 1]));
     }
 
-    /// What the first convolution is given: the low picture, and the twin's samples around each of its own as channels.
+    /// Adds the input of the first convolution: the low picture, and as channels the twin's samples over each low
+    /// one.
     fn input(&mut self, architecture: Architecture) -> String {
         if !architecture.has_twin() {
             return LOW.to_owned();
@@ -78,14 +79,14 @@ impl Graph {
         "inputs".to_owned()
     }
 
-    /// Channels as samples around each low one: channel scale·dy + dx (CRD), as pixel shuffle has it.
+    /// Adds pixel shuffle: the channels of a low sample become samples over it, from channel scale·dy + dx (mode
+    /// CRD).
     fn unfold(&mut self, channels: &str, scale: usize, output: &str) {
         let shuffle = with_text(node("DepthToSpace", &[channels], output), "mode", "CRD");
         self.add(&with_int(shuffle, "blocksize", scale as i64));
     }
 
-    /// The whole file: `ModelProto`, after the channels were unfolded and, with a twin, its part was weighed by the
-    /// gate.
+    /// The whole file, a `ModelProto`. The channels are unfolded and, with a twin, its part is weighed by the gate.
     pub fn file(
         mut self,
         architecture: Architecture,

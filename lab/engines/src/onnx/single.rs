@@ -6,7 +6,7 @@ use super::wire::{Number, node};
 use super::{Graph, Steps};
 use windlass_sr::Model;
 
-/// Writes the steps.
+/// Writes the steps of a network in single precision.
 pub struct Single<'a> {
     model: &'a Model,
     pub graph: Graph,
@@ -20,7 +20,7 @@ impl<'a> Single<'a> {
 }
 
 impl Steps for Single<'_> {
-    /// A name.
+    /// The name of a value in the graph.
     type Value = String;
     type Error = Infallible;
 

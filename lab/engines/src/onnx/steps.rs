@@ -1,24 +1,24 @@
-//! The networks' structure, written once: what an engine's graph is built of, and what is run step by step.
+//! The networks' structure, written once: an engine's graph is built from it, and it can be run step by step.
 //!
-//! Source: [`Architecture`], whose order of convolutions, ReLU and skips this is.
+//! Source: the order of convolutions, ReLU and skips is that of [`Architecture`].
 
 use windlass_sr::{Architecture, Kind};
 
-/// Makes the steps of a network, or runs them.
+/// Builds the steps of a network into a graph, or runs them.
 pub trait Steps {
-    /// What lies between the steps.
+    /// The value between two steps.
     type Value: Clone;
-    /// Why a step could not be taken.
+    /// Why a step failed.
     type Error;
 
-    /// Convolution `n`, and ReLU if it follows.
+    /// Does convolution `n`, with ReLU behind it if `relu` is set.
     fn conv(&mut self, n: usize, x: &Self::Value, relu: bool) -> Result<Self::Value, Self::Error>;
 
-    /// The sum of two.
+    /// Adds two values.
     fn add(&mut self, a: &Self::Value, b: &Self::Value) -> Result<Self::Value, Self::Error>;
 }
 
-/// Takes the steps of a network, from its input to the channels that pixel shuffle unfolds.
+/// Does all steps of a network, from its input to the channels that pixel shuffle unfolds.
 pub fn take<S: Steps>(
     architecture: Architecture,
     steps: &mut S,

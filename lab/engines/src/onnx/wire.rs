@@ -2,7 +2,7 @@
 //!
 //! Source: `onnx.proto` of ONNX 1.12 (opset 17); field numbers are its.
 
-/// A message, field by field.
+/// A message of protocol buffers, written field by field.
 #[derive(Debug, Clone, Default)]
 pub struct Message(Vec<u8>);
 
@@ -15,7 +15,7 @@ impl Message {
         self.0.push(value as u8);
     }
 
-    /// Adds a number.
+    /// Adds an integer field.
     #[must_use]
     pub fn int(mut self, field: u64, value: i64) -> Self {
         self.varint(field << 3);
@@ -23,7 +23,7 @@ impl Message {
         self
     }
 
-    /// Adds bytes.
+    /// Adds a field of bytes.
     #[must_use]
     pub fn bytes(mut self, field: u64, value: &[u8]) -> Self {
         self.varint(field << 3 | 2);
@@ -32,19 +32,19 @@ impl Message {
         self
     }
 
-    /// Adds text.
+    /// Adds a text field.
     #[must_use]
     pub fn text(self, field: u64, value: &str) -> Self {
         self.bytes(field, value.as_bytes())
     }
 
-    /// Adds a message.
+    /// Adds a field that is a message.
     #[must_use]
     pub fn message(self, field: u64, value: &Message) -> Self {
         self.bytes(field, &value.0)
     }
 
-    /// What was written.
+    /// The encoded message.
     pub fn into_bytes(self) -> Vec<u8> {
         self.0
     }
@@ -63,7 +63,7 @@ pub enum Number {
     Int32 = 6,
 }
 
-/// `TensorProto`: a constant; no shape is that of a single number.
+/// `TensorProto`: a constant. An empty shape is that of a single number.
 pub fn tensor(name: &str, number: Number, shape: &[usize], little_endian: &[u8]) -> Message {
     let message = shape.iter().fold(Message::default(), |m, side| m.int(1, *side as i64));
     message.int(2, number as i64).text(8, name).bytes(9, little_endian)

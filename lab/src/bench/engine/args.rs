@@ -61,6 +61,7 @@ pub(crate) struct EngineArgs {
     pub choose: ChooseArgs,
 }
 
+/// Text at the end of the command's long help.
 const EXAMPLES: &str = "\
 Examples:
   windlass-lab bench engine --networks chain:5x16x2,blocks:8x32x2 --threads 1
@@ -68,7 +69,7 @@ Examples:
   windlass-lab bench engine --quality clip.mp4 --models models/xs-x2.safetensors --crops crops
   windlass-lab bench engine --quality d13.mp4@crop=720:405:0:300,name=d13 screen.mp4@screen --uplink 200 --json";
 
-/// A network at a size with so many threads.
+/// A network at a size, with a number of threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Case {
     pub network: Architecture,
@@ -77,7 +78,7 @@ pub(crate) struct Case {
 }
 
 impl EngineArgs {
-    /// As the command line has them.
+    /// Parses arguments as the command line has them.
     #[cfg(test)]
     pub(crate) fn parsed(args: &[&str]) -> Result<EngineArgs, clap::Error> {
         #[derive(clap::Parser)]
@@ -102,7 +103,7 @@ impl EngineArgs {
         cases
     }
 
-    /// The instruction sets that run.
+    /// The instruction sets that are measured.
     pub(crate) fn forms(&self) -> Vec<Simd> {
         let wanted = |simd: &Simd| {
             self.backends.is_empty() || self.backends.iter().any(|name| name == simd.name())

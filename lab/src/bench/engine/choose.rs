@@ -1,8 +1,9 @@
-//! `windlass-lab bench engine --choose`: by which networks, and by how much, the server would enlarge so many
-//! publishers here.
+//! `windlass-lab bench engine --choose`: by which networks, and by how much, a server on this machine would enlarge
+//! the streams of a number of publishers.
 //!
 //! The networks are measured as `windlass serve` measures them at its start, and its own scheduler runs on publishers
-//! that are all alike ([`sustained`]). What a call really costs is followed while it goes on; this says what to expect.
+//! that are all alike ([`sustained`]). A server follows what a call really costs while it goes on; this says what to
+//! expect.
 
 use std::fmt::Write as _;
 use std::num::{NonZeroU32, NonZeroUsize};
@@ -45,34 +46,34 @@ struct Report {
     command: &'static str,
     machine: Machine,
     threads: usize,
-    /// All networks together.
+    /// Time to calibrate all networks together, in ms.
     calibration_ms: f64,
     networks: Vec<Calibrated>,
     rows: Vec<Row>,
 }
 
-/// A network as the start of a server measures it.
+/// A network as a server measures it at its start.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 struct Calibrated {
     network: String,
     scale: usize,
-    /// Inference and coding of the whole of a low picture.
+    /// Time for inference and encoding of a whole picture, in ns for each low sample.
     ns_by_sample: f64,
 }
 
-/// So many publishers at once.
+/// The choice for a number of publishers at once.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 struct Row {
     publishers: u32,
     input: String,
-    /// How many of them have each network.
+    /// For each network: how many of the streams have it.
     streams: Vec<usize>,
     anchors_per_s: f64,
     /// Share of the inference threads' time that is used.
     share: f64,
 }
 
-/// Measures, asks the scheduler and prints.
+/// Measures the networks, asks the scheduler and prints the report.
 pub(super) fn run(args: &EngineArgs) -> Result<()> {
     let ChooseArgs { choose, network, enhancer_threads } = &args.choose;
     let default = EnhancerConfig::default();

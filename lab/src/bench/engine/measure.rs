@@ -1,5 +1,5 @@
-//! One network at one size: processor time by picture on every instruction set, by turns with what the instruction set
-//! can do at most, time to take other weights, and the difference to what plain code gives.
+//! Measures one network at one size on every instruction set: CPU time for each picture, by turns with what the
+//! instruction set can do at most; time to change weights; and the difference from the result of plain code.
 
 use std::hint::black_box;
 use std::sync::{Arc, Barrier};
@@ -15,35 +15,35 @@ use super::report::Row;
 use crate::bench::networks::{Size, Weights, weights};
 use crate::bench::pictures::Pictures;
 
-/// Pictures in turn.
+/// Number of pictures that take turns.
 const PICTURES: usize = 4;
-/// Changes of weights.
+/// Number of measured changes of weights.
 const SWAPS: usize = 20;
-/// Rounds of multiplications when a peak is measured: some milliseconds.
+/// Number of rounds of multiplications when a peak is measured: some milliseconds.
 const ROUNDS: usize = 500_000;
 
-/// What an instruction set can do at most.
+/// The maximum rate of an instruction set.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct Peak {
     pub backend: &'static str,
     /// The type of number.
     pub number: &'static str,
-    /// Of one thread, the greatest rate of any pass.
+    /// Operations in a second of one thread, in 10⁹: the greatest rate of any pass.
     pub gflops: f64,
 }
 
-/// What all of them can do.
+/// The maximum rates of all measured instruction sets.
 #[derive(Debug, Default)]
 pub(super) struct Peaks(pub Vec<Peak>);
 
 impl Peaks {
-    /// The peak of an instruction set; not a number before it was measured.
+    /// The maximum rate of an instruction set, in 10⁹ operations a second; NaN before it was measured.
     pub(super) fn of(&self, simd: Simd) -> f64 {
         let found = self.0.iter().find(|peak| peak.backend == simd.name());
         found.map_or(f64::NAN, |peak| peak.gflops)
     }
 
-    /// Measures one.
+    /// Measures the maximum rate of one instruction set.
     fn measure(&mut self, simd: Simd) {
         self.add(simd.name(), simd.number(), || simd.multiply(black_box(ROUNDS)));
     }
@@ -68,21 +68,21 @@ impl Peaks {
     }
 }
 
-/// What a pass of one backend took by picture.
+/// The times for each picture in a pass of one backend.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Times {
-    /// Processor time of the threads.
+    /// CPU time of the threads for each picture, in ms.
     pub cpu_ms: f64,
-    /// By the clock, for a picture of one of the threads.
+    /// Time for a picture of one of the threads by the clock, in ms.
     pub wall_ms: f64,
 }
 
-/// Median times in which an engine takes other weights, ms.
+/// Median times in which an engine changes its weights, in ms.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SwapTimes {
-    /// Weights that are new to the process.
+    /// Time for weights that are new to the process, in ms.
     pub first_ms: f64,
-    /// Weights that an engine of the process had before.
+    /// Time for weights that an engine of the process had before, in ms.
     pub again_ms: f64,
 }
 
@@ -123,7 +123,7 @@ fn engine(simd: Simd, model: &Arc<Model>) -> Result<CpuEngine> {
     CpuEngine::with_simd(model.clone(), simd).context("the CPU lacks the instruction set")
 }
 
-/// Runs so many engines at once for some time.
+/// Runs a number of engines at once for some time.
 fn pass_of(
     simd: Simd,
     model: &Arc<Model>,
@@ -191,13 +191,13 @@ fn psnr_to_plain(simd: Simd, model: &Arc<Model>) -> Result<Option<f64>> {
     Ok(psnr.is_finite().then_some(psnr))
 }
 
-/// The value in the middle.
+/// The median of the values.
 pub(super) fn median(values: &mut [f64]) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-/// Processor time of the calling thread.
+/// CPU time of the calling thread, in ms.
 fn thread_ms() -> f64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec as f64 * 1e3 + time.tv_nsec as f64 / 1e6

@@ -1,4 +1,4 @@
-//! The figures, as a table for people or as one JSON object.
+//! The report: a table for people, or one JSON object.
 
 use std::fmt::Write as _;
 
@@ -22,25 +22,25 @@ pub(super) struct Row {
     pub number: &'static str,
     /// Size of the low layer.
     pub input: String,
-    /// Engines at once, each on pictures of its own.
+    /// Number of engines at once, each on pictures of its own.
     pub threads: usize,
-    /// A thread's processor time by picture: the median of the passes.
+    /// CPU time of a thread for each picture, in ms: the median of the passes.
     pub frame_ms: f64,
-    /// A thread's processor time by picture in the fastest pass.
+    /// CPU time of a thread for each picture in the fastest pass, in ms.
     pub min_ms: f64,
-    /// By the clock, from one picture of a thread to its next.
+    /// Time from one picture of a thread to its next by the clock, in ms.
     pub wall_ms: f64,
-    /// Pictures of all threads by second of the clock.
+    /// Pictures of all threads together in a second by the clock.
     pub throughput_fps: f64,
-    /// The network's own operations by second of a thread; padding does not count.
+    /// The network's own operations in a second of a thread, in 10⁹; padding does not count.
     pub gflops: f64,
-    /// Multiplications and additions in registers alone, of one thread.
+    /// Maximum rate of multiplications and additions in registers alone, of one thread, in 10⁹ a second.
     pub peak_gflops: f64,
     pub peak_share: f64,
-    /// Taking weights that are new to the process, and weights that are not.
+    /// Times to change to weights that are new to the process, and to weights that are not, in ms.
     pub first_swap_ms: f64,
     pub swap_ms: f64,
-    /// Between this residual and that of plain code in single precision.
+    /// PSNR between this residual and that of plain code in single precision, in dB.
     pub psnr_to_plain_db: Option<f64>,
 }
 
@@ -80,16 +80,16 @@ impl Row {
     }
 }
 
-/// Everything that one run of the command found.
+/// All results of one run of the command.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct Report {
-    /// `bench engine`.
+    /// The command: `bench engine`.
     pub command: &'static str,
-    /// Where it ran.
+    /// The machine that the bench ran on.
     pub machine: Machine,
-    /// What each instruction set does at most.
+    /// The maximum rate of each instruction set.
     pub peaks: Vec<Peak>,
-    /// By network, size, threads and backend.
+    /// The rows, by network, size, threads and backend.
     pub rows: Vec<Row>,
 }
 

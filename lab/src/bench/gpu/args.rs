@@ -125,7 +125,7 @@ fn price(text: &str) -> Result<f64> {
     Ok(euro)
 }
 
-/// One row.
+/// The parameters of one row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Case {
     pub network: Architecture,
@@ -135,7 +135,7 @@ pub(crate) struct Case {
     pub variant: Option<Variant>,
 }
 
-/// Pictures that are coded at once.
+/// A batch of pictures that are encoded at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Coding {
     /// Size of an anchor.
@@ -144,7 +144,7 @@ pub(crate) struct Coding {
 }
 
 impl GpuArgs {
-    /// The sizes of the networks' pictures, as batches.
+    /// The batches to encode: the sizes of the networks' output.
     pub(crate) fn codings(&self) -> Vec<Coding> {
         let mut sizes = Vec::new();
         for &Size(width, height) in &self.sizes {
@@ -159,13 +159,13 @@ impl GpuArgs {
         sizes.into_iter().flat_map(batches).collect()
     }
 
-    /// The variants to be run; the one that a server would take, if none is named.
+    /// The variants to run; if none is named, the one that a server would take.
     pub(crate) fn variants(&self) -> Vec<Option<Variant>> {
         let named = self.variants.iter().copied().map(Some);
         if self.variants.is_empty() { vec![None] } else { named.collect() }
     }
 
-    /// All rows, network by network.
+    /// The parameters of all rows, network by network.
     pub(crate) fn cases(&self) -> Vec<Case> {
         let mut cases = Vec::new();
         for &Network(network) in &self.networks {

@@ -1,4 +1,4 @@
-//! Anchors coded on the GPU, beside the processor's coder of the same codestreams.
+//! Anchors encoded on the GPU, beside the CPU encoder of the same codestreams.
 
 use std::time::Instant;
 
@@ -12,14 +12,16 @@ use super::report::CodingRow;
 use crate::bench::networks::Size;
 use crate::latencies::Latencies;
 
-/// Least batches, and pictures of the processor, of which times are taken.
+/// Minimum number of batches, and of pictures on the CPU, whose times are taken.
 const LEAST: usize = 20;
 
-/// Sizes and qualities of which every byte must be the processor's.
+/// Sizes for which every byte must be that of the CPU encoder.
 const CHECKED: [Size; 5] = [Size(1, 1), Size(64, 64), Size(65, 63), Size(200, 150), Size(641, 359)];
+/// Qualities for which every byte must be that of the CPU encoder.
 const QUALITIES: [u8; 5] = [1, 40, 75, 95, 100];
 
-/// Codes pictures of tiny, odd and larger sizes on both; the number of codestreams, all of them equal.
+/// Encodes pictures of tiny, odd and larger sizes on both. Returns the number of codestreams if all of them are
+/// equal.
 pub(super) fn check() -> Result<usize> {
     let mut coder = CudaCoder::new()?;
     for size in CHECKED {
@@ -32,14 +34,17 @@ pub(super) fn check() -> Result<usize> {
             for (coded, detail) in coder.encode(&jobs)?.iter().zip(&details) {
                 let Size(width, height) = size;
                 let equal = *coded == Htj2k::encode(detail, quality)?;
-                ensure!(equal, "coding {width}x{height} at {quality}: not the processor's bytes");
+                ensure!(
+                    equal,
+                    "encoding {width}x{height} at {quality}: the bytes are not the CPU encoder's"
+                );
             }
         }
     }
     Ok(3 * CHECKED.len() * QUALITIES.len())
 }
 
-/// Measures pictures of a size, so many at once, as the server codes anchors: at its default quality.
+/// Measures a batch of pictures of one size, encoded as by the server at its default quality.
 pub(super) fn row(coding: &Coding, args: &GpuArgs, quality: u8) -> Result<CodingRow> {
     let &Coding { size, batch } = coding;
     let details: Vec<Detail> =
@@ -80,7 +85,7 @@ pub(super) fn row(coding: &Coding, args: &GpuArgs, quality: u8) -> Result<Coding
     })
 }
 
-/// Detail like super-resolution's: edges, and patches of texture on nothing much; another for each `n`.
+/// Detail like that of super-resolution: edges, and patches of texture on a flat ground; another one for each `n`.
 fn detail(Size(width, height): Size, n: usize) -> Option<Detail> {
     let mut state = n as u32 + 1;
     let samples = (0..width * height).map(|i| {

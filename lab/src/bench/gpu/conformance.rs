@@ -1,4 +1,4 @@
-//! Whether this GPU gives what the networks' definition says: every kind of network, at odd and tiny sizes.
+//! Checks that this GPU gives what the networks' definition says: every kind of network, at odd and tiny sizes.
 
 use std::sync::Arc;
 
@@ -9,10 +9,11 @@ use windlass_sr::cuda::Variant;
 
 use super::variant::engine;
 
-/// Half precision, 2⁻¹¹ relative to the residual in each of some layers, and steps of 1/64 grey level.
+/// Maximum error relative to the residual: half precision has 2⁻¹¹ in each of some layers, and the result has steps
+/// of 1/64 grey level.
 const TOLERANCE: f64 = 6e-3;
 
-/// A network that conforms.
+/// A network whose results on the GPU conform.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct Conforms {
     /// The network.
@@ -21,7 +22,7 @@ pub(super) struct Conforms {
     pub error: f64,
 }
 
-/// Checks all of them, by each variant that they have.
+/// Checks all kinds of networks, by each variant that they have.
 pub(super) fn check(variants: &[Option<Variant>]) -> Result<Vec<Conforms>> {
     let mut all = Vec::new();
     for case in Case::all() {

@@ -1,53 +1,53 @@
-//! What a stream costs: anchors on 7.5 % of the frames against super-resolving and encoding every frame. Pure
-//! arithmetic on what was measured and what the operator says that things cost.
+//! The cost of a stream: anchors on 7.5 % of the frames, against super-resolving and encoding every frame. The module
+//! only computes, from measured times and the operator's prices.
 //!
-//! Source: NeuroScaler §8.2 (its figure is 22.3 times as many streams for the money). Card and cores are taken to be
-//! had in any ratio: whoever rents both together and leaves one idle pays for that, too.
+//! Source: NeuroScaler §8.2 (its figure is 22.3 times as many streams for the money). GPUs and cores are assumed to
+//! be had in any ratio: whoever rents both together and leaves one idle pays for that, too.
 
 use std::fmt::Write as _;
 
 use serde::Serialize;
 
-/// Share of the frames that are anchors.
+/// Share of the frames that are anchors: 7.5 %, as in NeuroScaler §8.2.
 pub(super) const ANCHOR_FRACTION: f64 = 0.075;
 
-/// What was measured, by picture in ms: on the card, or of one core's time.
+/// The measured times of a picture in ms: on the GPU, or of one core.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub(super) struct Measured {
-    /// Frames a second of the stream.
+    /// Frames per second of the stream.
     pub fps: f64,
-    /// Super-resolution, on the card.
+    /// Time of super-resolution on the GPU, in ms.
     pub infer_ms: f64,
-    /// Coding an anchor, on the card.
+    /// Time to encode an anchor on the GPU, in ms.
     pub code_ms: f64,
-    /// Decoding a low frame, on a core.
+    /// Time to decode a low frame on a core, in ms.
     pub decode_ms: f64,
-    /// What else a low frame takes of a core where anchors are made: following what subscribers see.
+    /// Additional time of a low frame on a core where anchors are made, in ms: to follow what subscribers see.
     pub follow_ms: f64,
-    /// What an anchor takes of a core: painting what subscribers see of its frame, which it is compared with on the
-    /// card.
+    /// Time of an anchor on a core, in ms: to paint what subscribers see of its frame, which the GPU compares it
+    /// with.
     pub paint_ms: f64,
-    /// Encoding a high frame, on a core.
+    /// Time to encode an HR frame on a core, in ms.
     pub encode_ms: f64,
 }
 
-/// In euros an hour.
+/// Prices in euros for an hour.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub(super) struct Prices {
     pub card_euro_hour: f64,
     pub core_euro_hour: f64,
 }
 
-/// What a stream takes by one way.
+/// The resources and the cost of a stream, made in one way.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub(super) struct Way {
-    /// Seconds of a card and of a core in a second of the stream.
+    /// Seconds of a GPU and of a core that a second of the stream takes.
     pub card_s: f64,
     pub core_s: f64,
     pub euro_by_stream_hour: f64,
-    /// Streams at once for a euro an hour.
+    /// Number of streams at once for a euro an hour.
     pub streams_by_euro_hour: f64,
-    /// What of it costs more: `card` or `cores`.
+    /// The resource that costs more: `card` or `cores`.
     pub set_by: &'static str,
 }
 
@@ -65,37 +65,37 @@ impl Way {
 }
 
 impl Measured {
-    /// Frames a second that become anchors.
+    /// Number of frames in a second that become anchors.
     fn anchors(&self) -> f64 {
         ANCHOR_FRACTION * self.fps
     }
 
-    /// Ours: anchors alone are super-resolved and coded; every low frame is decoded.
+    /// The cost by anchors: only anchors are super-resolved and encoded; every low frame is decoded.
     pub(super) fn by_anchors(&self, prices: Prices) -> Way {
         let card = self.anchors() * (self.infer_ms + self.code_ms);
         let cores = self.fps * (self.decode_ms + self.follow_ms) + self.anchors() * self.paint_ms;
         Way::new(1e-3 * card, 1e-3 * cores, prices)
     }
 
-    /// Every frame is decoded, super-resolved and encoded.
+    /// The cost by frames: every frame is decoded, super-resolved and encoded.
     pub(super) fn by_frames(&self, prices: Prices) -> Way {
         let cores = self.fps * (self.decode_ms + self.encode_ms);
         Way::new(1e-3 * self.fps * self.infer_ms, 1e-3 * cores, prices)
     }
 }
 
-/// A stream by both ways.
+/// A stream's costs, made in both ways.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct CostRow {
     /// The network.
     pub model: String,
-    /// `1280x720p60 to 3840x2160p60`.
+    /// The stream, as `1280x720p60 to 3840x2160p60`.
     pub stream: String,
     #[serde(flatten)]
     pub measured: Measured,
     pub anchors: Way,
     pub per_frame: Way,
-    /// Streams for a euro, over those of the other way.
+    /// Streams for a euro by anchors, over those by frames.
     pub x_per_frame: f64,
 }
 
@@ -183,7 +183,7 @@ mod tests {
     #[test]
     fn anchors_take_what_was_added_up_by_hand() {
         let way = measured().by_anchors(PRICES);
-        // 4.5 anchors a second: 18 ms of the card; 360 ms of low frames and 36 ms of anchors on cores.
+        // 4.5 anchors a second: 18 ms of the GPU; 360 ms of low frames and 36 ms of anchors on cores.
         near(way.card_s, 0.018);
         near(way.core_s, 0.396);
         // 0.036 and 0.0198 euros.

@@ -1,5 +1,5 @@
-//! One network at one size: throughput with copies, latency of a batch, time to take other weights, and the difference
-//! to the processor's result.
+//! Measures one network at one size: throughput with copies, latency of a batch, time to change weights, and the
+//! difference from the CPU's result.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -14,12 +14,12 @@ use super::variant::engine;
 use crate::bench::networks::{Size, Weights, weights};
 use crate::bench::pictures::Pictures;
 
-/// Batches in a row when throughput is measured.
+/// Number of batches in a row when throughput is measured.
 const IN_A_ROW: usize = 8;
-/// Least batches of which latencies are taken.
+/// Minimum number of batches whose latencies are taken.
 const MIN_BATCHES: usize = 40;
 
-/// Measures a case; also the device's name.
+/// Measures a case. Returns the row and the device's name.
 pub(super) fn row(case: &Case, args: &GpuArgs, peaks: &Peaks) -> Result<Option<(Row, String)>> {
     let &Case { network, size, batch, variant } = case;
     let Weights { model, trained } = weights(network)?;
@@ -55,7 +55,7 @@ pub(super) fn row(case: &Case, args: &GpuArgs, peaks: &Peaks) -> Result<Option<(
     let other = Model::random(network, 2)?;
     let mut refits = Refits::default();
     for n in 0..MIN_BATCHES {
-        // What a clone has is packed already, but not on the GPU.
+        // A clone's weights are packed already, but not on the GPU.
         let mut take = |model: &Arc<Model>, times: &mut Vec<f64>| {
             let began = Instant::now();
             engine.swap(model)?;
@@ -71,7 +71,7 @@ pub(super) fn row(case: &Case, args: &GpuArgs, peaks: &Peaks) -> Result<Option<(
     Ok(Some((row, device.name)))
 }
 
-/// PSNR between the residuals of the GPU and of the processor on a small picture, in dB.
+/// PSNR between the residuals of the GPU and of the CPU on a small picture, in dB.
 fn psnr_to_cpu(engine: &mut CudaEngine, model: &Arc<Model>) -> Result<f64> {
     let pictures = Pictures::new(model.architecture(), Size(96, 64));
     let inputs = pictures.inputs(1)?;

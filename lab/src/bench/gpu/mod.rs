@@ -1,10 +1,10 @@
 //! `windlass-lab bench gpu`: networks on the GPU, beside what the GPU can do.
 //!
-//! Source: `lab/reports.md`; NeuroScaler §6.2 and §8. The device's own rates are measured first, then every network at
-//! every size ([`measure`]), with pictures that differ, copies to and from the device included. Last, anchors of the
-//! sizes that the networks make are coded ([`coding`]), and what the processor has to do with a stream is measured
-//! ([`processor`]), of which follows what a stream costs ([`cost`]). Weights are the built-in ones where the network is
-//! the built-in one, else random: they say nothing about quality, and the same about speed.
+//! Source: `lab/reports.md`; NeuroScaler §6.2 and §8. The device's own rates are measured first. Then every network
+//! runs at every size ([`measure`]), with pictures that differ, and with copies to and from the device. Last, anchors
+//! of the sizes that the networks make are encoded ([`coding`]), and the CPU's work for a stream is measured
+//! ([`processor`]). The cost of a stream follows from these ([`cost`]). Weights are the built-in ones where the
+//! network is the built-in one, else random: they say nothing about quality, and the same about speed.
 
 mod args;
 mod coding;
@@ -31,9 +31,9 @@ use crate::interrupt;
 use crate::page::Contents;
 use crate::progress::Progress;
 
-/// Products in a row of each warp when the tensor cores are measured: some milliseconds.
+/// Number of products in a row of each warp when the tensor cores are measured: some milliseconds.
 const ROUNDS: u16 = 20_000;
-/// Bytes of a copy when memory is measured: far more than caches hold.
+/// Length of a copy when memory is measured, in bytes: far more than caches hold.
 const BYTES: usize = 512 << 20;
 
 /// Runs the bench and prints its report.
@@ -43,7 +43,7 @@ pub(super) fn run(args: &GpuArgs) -> Result<()> {
     let conforms =
         if args.conformance { conformance::check(&args.variants())? } else { Vec::new() };
     if args.conformance {
-        progress.note(&format!("{} codestreams are those of the processor", coding::check()?));
+        progress.note(&format!("{} codestreams are those of the CPU encoder", coding::check()?));
     }
     let peaks = peaks::measure(ROUNDS, BYTES).context("measuring the GPU")?;
     let (mut rows, mut device) = (Vec::new(), String::new());
@@ -99,7 +99,7 @@ fn prices(args: &GpuArgs) -> Prices {
     Prices { card_euro_hour: args.card_euro_hour, core_euro_hour: args.core_euro_hour }
 }
 
-/// What a stream costs whose pictures take so long on the card.
+/// The cost of a stream whose pictures take these times on the GPU.
 fn cost_row(stream: &Stream, infer_ms: f64, code_ms: f64, args: &GpuArgs) -> Result<CostRow> {
     let on_cores = processor::measure(stream, args.seconds, args.reencode_speed)?;
     let measured = Measured {

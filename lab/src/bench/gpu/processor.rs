@@ -1,9 +1,9 @@
-//! What of a stream the processor does, by the product's own code: decoding every low frame, following what subscribers
-//! see, and painting that where there is an anchor, which the card compares with it; and, of the other way, encoding
-//! every high frame by libvpx as NeuroScaler appendix B says.
+//! Measures what the CPU does for a stream, by the product's own code. For anchors: it decodes every low frame,
+//! follows what subscribers see, and paints that where there is an anchor, for the GPU to compare. For frames: it
+//! encodes every HR frame by libvpx as NeuroScaler appendix B says.
 //!
-//! Processor time of one thread. The stream is a drawn scene; high frames are the scene mirrored and repeated to the
-//! size.
+//! Times are CPU time of one thread. The stream is a drawn scene; HR frames are the scene mirrored and repeated to
+//! the size.
 
 use std::time::Instant;
 
@@ -20,16 +20,18 @@ use crate::eval::cpu_clock::CpuClock;
 use crate::loadtest::scene;
 use windlass_vpx::{Encoder, EncoderConfig};
 
-/// Low frames that are decoded again and again, and high frames that are encoded.
+/// Number of low frames that are decoded again and again.
 const LOW_FRAMES: usize = 60;
+/// Number of HR frames that are encoded.
 const HIGH_FRAMES: usize = 40;
-/// The drawn scene's loop, and its greatest size; larger pictures repeat it.
+/// Length of the drawn scene's loop, in seconds.
 const LOOP_S: f64 = 10.0;
+/// Maximum size of the drawn scene; larger pictures repeat it.
 const DRAWN: Size = Size(1_280, 720);
-/// Bits by sample: the paper's 35.5 Mbit/s of 2160p60, and about what the SDK lets its layers have.
+/// Bits for each sample: the paper's 35.5 Mbit/s of 2160p60, and about what the SDK gives its layers.
 const BITS: f64 = 35.5e6 / (3_840.0 * 2_160.0 * 60.0);
 
-/// By picture, in ms of one core.
+/// CPU times of a picture, in ms of one core.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Processor {
     pub decode: f64,
@@ -38,7 +40,7 @@ pub(super) struct Processor {
     pub encode: f64,
 }
 
-/// Measures a stream, decoding for so many seconds at least.
+/// Measures a stream; decoding goes on for at least `seconds`.
 pub(super) fn measure(stream: &Stream, seconds: f64, speed: u8) -> Result<Processor> {
     let (Size(width, height), scale) = (stream.size, stream.network.0.scale);
     let high = Size(scale * width, scale * height);
@@ -71,7 +73,7 @@ fn kbps(Size(width, height): Size, fps: f64) -> u32 {
     (1e-3 * BITS * (width * height) as f64 * fps).round().max(10.0) as u32
 }
 
-/// The scene at a size, frame by frame.
+/// The scene at a size, as `count` frames.
 fn pictures(Size(width, height): Size, fps: f64, count: usize) -> impl Iterator<Item = Picture> {
     let drawn = Size(width.min(DRAWN.0), height.min(DRAWN.1));
     (0..count).map(move |n| {
@@ -97,7 +99,7 @@ fn low_frames(stream: &Stream) -> Result<Vec<Vec<u8>>> {
     pictures(size, fps, LOW_FRAMES).map(|picture| Ok(encoder.encode(&picture)?)).collect()
 }
 
-/// Encoding a high frame.
+/// Measures the time to encode an HR frame, in ms.
 fn encode(size: Size, fps: f64, cpu_used: u8) -> Result<f64> {
     let mut encoder = Encoder::reencoder(ReencodeConfig {
         width: size.0,

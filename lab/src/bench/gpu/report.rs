@@ -1,4 +1,4 @@
-//! The figures, as a table for people or as one JSON object.
+//! The report: a table for people, or one JSON object.
 
 use std::fmt::Write as _;
 
@@ -14,7 +14,7 @@ use crate::bench::networks::Size;
 use crate::eval::report::Machine;
 use crate::latencies::Latencies;
 
-/// A network at a size.
+/// A network at a size, on one variant of the kernels.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct Row {
     /// The network.
@@ -27,43 +27,44 @@ pub(super) struct Row {
     /// Size of the low layer.
     pub input: String,
     pub batch: usize,
-    /// By picture, copies in and out included, one batch after the other.
+    /// Time of a picture in ms, with copies in and out, one batch after the other.
     pub frame_ms: f64,
-    /// Median time of a batch alone, from the host's memory to the host's memory.
+    /// Median time of a single batch in ms, from the host's memory to the host's memory.
     pub p50_ms: f64,
     pub p99_ms: f64,
-    /// The network's own operations by second; padding and recomputation do not count.
+    /// The network's own operations in a second, in 10¹²; padding and recomputation do not count.
     pub tflops: f64,
     /// Share of the tensor cores' measured rate.
     pub peak_share: f64,
-    /// The least time that the measured rates allow, and what sets it: `tensor`, `memory`, `upload`, `download`.
+    /// The least time that the measured rates allow, in ms, and what sets it: `tensor`, `memory`, `upload`,
+    /// `download`.
     pub floor_ms: f64,
     pub floor: &'static str,
-    /// Taking other weights that are on the GPU already.
+    /// Time to change to weights that are on the GPU already, in ms.
     pub refit_ms: f64,
     pub refit_p99_ms: f64,
-    /// Taking others, which are uploaded first.
+    /// Time to change to weights that are uploaded first, in ms.
     pub upload_ms: f64,
     pub upload_p99_ms: f64,
-    /// Between the GPU's and the processor's residuals.
+    /// PSNR between the GPU's and the CPU's residuals, in dB.
     pub psnr_to_cpu_db: f64,
-    /// Streams whose anchors, 7.5 % of the frames, the GPU makes.
+    /// Number of streams whose anchors, 7.5 % of the frames, the GPU makes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub streams_720p60_2160p60: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub streams_360p30_720p30: Option<f64>,
-    /// Launches and tiles.
+    /// The engine's launches and tiles.
     pub plan: String,
 }
 
-/// Times of taking other weights, in ms.
+/// Times to change weights, in ms.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Refits {
     pub resident: Vec<f64>,
     pub uploaded: Vec<f64>,
 }
 
-/// A network at a size, by workers that share the GPU.
+/// A network at a size, run by workers that share the GPU.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct SharedRow {
     /// The network.
@@ -71,32 +72,32 @@ pub(super) struct SharedRow {
     /// Size of the low layer.
     pub input: String,
     pub workers: usize,
-    /// By picture.
+    /// Time of a picture, in ms.
     pub frame_ms: f64,
-    /// Median time of a worker's picture.
+    /// Median time of a worker's picture, in ms.
     pub p50_ms: f64,
     pub p99_ms: f64,
-    /// Pictures of a launch, in the mean.
+    /// Number of pictures of a launch, in the mean.
     pub together: f64,
 }
 
-/// Anchors of a size, coded on the GPU.
+/// Anchors of a size, encoded on the GPU.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct CodingRow {
     /// Size of an anchor.
     pub size: String,
     pub batch: usize,
     pub quality: u8,
-    /// By picture, copies and headers included.
+    /// Time of a picture in ms, with copies and headers.
     pub frame_ms: f64,
-    /// Median time of a batch.
+    /// Median time of a batch, in ms.
     pub p50_ms: f64,
     pub p99_ms: f64,
-    /// By picture.
+    /// Length of a picture's codestream, in bytes.
     pub bytes: usize,
-    /// Time of the processor's coder on one thread, by picture.
+    /// Time of the CPU encoder on one thread for each picture, in ms.
     pub cpu_ms: f64,
-    /// Whether both made the same bytes.
+    /// Whether GPU and CPU made the same bytes.
     pub equal: bool,
 }
 
@@ -167,12 +168,12 @@ fn floor(
     bounds.into_iter().fold((0.0, ""), |most, bound| if bound.0 > most.0 { bound } else { most })
 }
 
-/// Everything that one run of the command found.
+/// All results of one run of the command.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct Report {
-    /// `bench gpu`.
+    /// The command: `bench gpu`.
     pub command: &'static str,
-    /// Where it ran.
+    /// The machine that the bench ran on.
     pub machine: Machine,
     pub gpu: String,
     pub tensor_tflops: f64,
@@ -182,15 +183,15 @@ pub(super) struct Report {
     /// Conformance of all kinds of networks, if it was checked.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub conformance: Vec<Conforms>,
-    /// By network, size and batch.
+    /// The networks, by network, size and batch.
     pub rows: Vec<Row>,
-    /// By network and size.
+    /// The networks with workers that share the GPU, by network and size.
     pub shared: Vec<SharedRow>,
-    /// By size and batch.
+    /// The encoded anchors, by size and batch.
     pub coding: Vec<CodingRow>,
-    /// What the costs rest on.
+    /// The prices from which the costs are computed.
     pub prices: Prices,
-    /// By stream.
+    /// The costs, by stream.
     pub costs: Vec<CostRow>,
 }
 
@@ -220,8 +221,8 @@ impl Report {
         }
     }
 
-    /// What a stream's picture takes of the card, of the batches and variants that take least: super-resolution and
-    /// coding, in ms. `None` where either was not measured.
+    /// The times on the GPU for a picture of a stream, in ms: super-resolution and encoding, by the batches and
+    /// variants that take least. `None` where either was not measured.
     pub(super) fn on_card(&self, stream: &Stream) -> Option<(f64, f64)> {
         let (Size(width, height), network) = (stream.size, stream.network.0);
         let (model, input) = (network.to_string(), format!("{width}x{height}"));

@@ -1,4 +1,5 @@
-//! A GPU as a server uses it: many workers with one picture each, whose launches the card makes of what waits.
+//! Measures a GPU as a server uses it: many workers with one picture each. The GPU's threads join the waiting
+//! pictures to launches.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,14 +16,14 @@ use crate::bench::networks::{Size, weights};
 use crate::bench::pictures::Pictures;
 use crate::latencies::Latencies;
 
-/// Measures a network at a size.
+/// Measures a network at a size, run by workers.
 pub(super) fn row(network: Architecture, size: Size, args: &GpuArgs) -> Result<SharedRow> {
     let workers = usize::from(args.workers);
     eprintln!("{network}, {}x{}, {workers} workers", size.0, size.1);
     measure(&weights(network)?.model, size, workers, args.seconds)
 }
 
-/// Has `workers` infer one picture after the other for so long.
+/// Lets `workers` infer one picture after the other for `seconds`.
 fn measure(model: &Arc<Model>, size: Size, workers: usize, seconds: f64) -> Result<SharedRow> {
     let pictures = Pictures::new(model.architecture(), size);
     let inputs = pictures.inputs(1)?;

@@ -1,4 +1,4 @@
-//! The engine that is measured.
+//! The engine of a variant of the kernels.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use anyhow::Result;
 use windlass_sr::cuda::Variant;
 use windlass_sr::{CudaEngine, CudaError, Model};
 
-/// An engine of a variant, or of the one that a server would take; none where the network or the GPU has no such
+/// An engine of a variant, or of the one that a server would take. `None` where the network or the GPU has no such
 /// variant.
 pub(super) fn engine(model: &Arc<Model>, variant: Option<Variant>) -> Result<Option<CudaEngine>> {
     let made = match variant {

@@ -1,4 +1,4 @@
-//! What is timed: every frame of a stream, and anchors that come late.
+//! Times of the hybrid decoder: of every frame of a stream, and of anchors that come late.
 
 use std::hint::black_box;
 use std::num::NonZeroU32;
@@ -17,46 +17,46 @@ use crate::bench::vp9::native::now_ms;
 use crate::bench::vp9::streams::Stream;
 use crate::eval::scale::Scale;
 
-/// Frames from one anchor to the next.
+/// Number of frames from one anchor to the next.
 const INTERVAL: usize = 30;
-/// How late the anchors of a steady stream come.
+/// How late the anchors of a steady stream come, in frames.
 const LATE: usize = 4;
 /// Quality of the anchors.
 const QUALITY: u8 = 75;
 
-/// A low layer, its peer, and anchors.
+/// A low layer, its peer, and anchors of the low layer.
 pub(super) struct Bench<'a> {
     low: &'a Stream,
     high: &'a Stream,
     scale: usize,
-    /// By frame, first to last.
+    /// The anchors with the index of the frame at which each comes, in order.
     anchors: Vec<(usize, ReassembledAnchor)>,
 }
 
-/// Times of a stream by frame.
+/// Times of a stream, frame by frame.
 #[derive(Debug, Default)]
 pub(super) struct Times {
-    /// Our decoder, anchors included: they are seen from the next frame on.
+    /// Times of our decoder, anchors included: they are seen from the next frame on.
     pub hybrid: Best,
-    /// Our decoder, making every sample anew.
+    /// Times of our decoder where it makes every sample anew.
     pub anew: Best,
-    /// The low layer alone.
+    /// Times of the low layer's decoding alone.
     pub low: Best,
-    /// libvpx, of pictures as large as HR.
+    /// Times of libvpx, of pictures as large as HR.
     pub libvpx: Best,
 }
 
 /// Times of anchors that come late.
 #[derive(Debug, Default)]
 pub(super) struct Late {
-    /// All of it, to the new picture on display.
+    /// Time of a late anchor, until the new picture is on display.
     pub anchor: Best,
-    /// Decoding the anchor's image, which is part of that.
+    /// Time to decode the anchor's image, which is part of `anchor`.
     pub image: Best,
 }
 
 impl Bench<'_> {
-    /// Makes an anchor a second out of the peer's pictures.
+    /// Makes an anchor each second out of the peer's pictures.
     pub(super) fn new<'a>(low: &'a Stream, high: &'a Stream, scale: usize) -> Result<Bench<'a>> {
         ensure!(low.chunks.len() == high.chunks.len(), "the streams differ in length");
         let by: Scale = scale.to_string().parse()?;
@@ -80,7 +80,7 @@ impl Bench<'_> {
         HybridConfig { scale: self.scale, ..HybridConfig::default() }
     }
 
-    /// Times whole streams; who begins changes from pass to pass.
+    /// Times whole streams; another decoder begins each pass.
     pub(super) fn steady(&self, passes: NonZeroU32) -> Result<Times> {
         let mut times = Times::default();
         for pass in 0..passes.get() {
@@ -158,7 +158,7 @@ fn timestamp(n: usize) -> u32 {
     3000 * n as u32
 }
 
-/// The anchor of frame `n`: what the peer's picture has beyond the low one.
+/// The anchor of frame `n`: the detail of the peer's picture beyond the low one.
 fn anchor(
     n: usize,
     low: &FrameBuffer,

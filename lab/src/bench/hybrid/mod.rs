@@ -1,7 +1,7 @@
 //! `windlass-lab bench hybrid`: our decoder's HR pictures against libvpx decoding pictures of that size.
 //!
 //! The house way of measuring is that of `bench vp9`:
-//! streams as Chromium makes them, turns pass by pass, the least time of each frame, processor time
+//! streams as Chromium makes them, turns pass by pass, the least time of each frame, CPU time
 //! ([`measure`]) → report ([`report`]).
 
 mod args;

@@ -1,4 +1,4 @@
-//! The figures, as a table for people or as one JSON object.
+//! The report: a table for people, or one JSON object.
 
 use std::fmt::Write as _;
 
@@ -13,22 +13,22 @@ use crate::eval::report::Machine;
 pub(super) struct Row {
     /// `360p-720p`, or `360p-720p, anchor 4 late`.
     pub case: String,
-    /// Mean CPU time of a frame, anchors included; of late anchors, over these alone.
+    /// Mean CPU time of a frame in ms, anchors included. In rows of late anchors: the mean over those alone.
     pub frame_ms: Option<f64>,
-    /// What one frame in a hundred exceeds.
+    /// The time that one frame in a hundred exceeds, in ms.
     pub p99_ms: Option<f64>,
-    /// Decoding the low layer alone.
+    /// Mean time to decode the low layer alone, in ms.
     pub low_ms: Option<f64>,
-    /// The longest frame after the first: that in which a late anchor came.
+    /// The longest time of a frame after the first, in ms: that in which a late anchor came.
     pub max_ms: Option<f64>,
-    /// Mean of libvpx with one thread, of pictures as large as HR, in the same run.
+    /// Mean time of libvpx with one thread in the same run, in ms, of pictures as large as HR.
     pub libvpx_ms: Option<f64>,
-    /// How many times faster than libvpx.
+    /// How many times faster the decoder is than libvpx.
     pub x_libvpx: Option<f64>,
-    /// Decoding the image of a late anchor, which is part of `frame_ms`.
+    /// Mean time to decode the image of a late anchor in ms, which is part of `frame_ms`.
     pub anchor_decode_ms: Option<f64>,
-    /// What a late anchor costs, without decoding its image, in frames: the mean time to make all of an HR
-    /// picture anew.
+    /// Cost of a late anchor without decoding its image, in frames: over the mean time to make all of an HR picture
+    /// anew.
     pub anchor_frames: Option<f64>,
 }
 
@@ -64,14 +64,14 @@ pub(super) fn late(case: Case, k: usize, late: &Late, times: &Times) -> Row {
     }
 }
 
-/// Everything that one run of the command found.
+/// All results of one run of the command.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct Report {
-    /// `bench hybrid`.
+    /// The command: `bench hybrid`.
     pub command: &'static str,
-    /// Where it ran.
+    /// The machine that the bench ran on.
     pub machine: Machine,
-    /// By case; late anchors behind their case.
+    /// The rows, by case; late anchors behind their case.
     pub rows: Vec<Row>,
 }
 

@@ -1,4 +1,4 @@
-//! A viewer's call over a link: what came through, tenth by tenth, and what the viewer made of it.
+//! A viewer's call over a link: what came through in each tenth of a second, and how the viewer showed it.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -17,59 +17,61 @@ use windlass_types::{
 
 use crate::viewer::{HEADERS, Watcher};
 
-/// What super-resolution and coding are taken to need.
+/// Time that super-resolution and encoding are assumed to take.
 const ENHANCING: Duration = Duration::from_millis(80);
-/// Every so many tapped frames become an anchor of so many bytes (120 kbit/s).
+/// One of this many tapped frames becomes an anchor: with [`ANCHOR_BYTES`], 120 kbit/s.
 const ANCHOR_EVERY: u32 = 15;
+/// Length of an anchor, in bytes.
 const ANCHOR_BYTES: usize = 7_500;
-/// The viewer's id.
+/// The viewer's participant id.
 const VIEWER: ParticipantId = ParticipantId(1000);
 
 /// What came through the viewer's link in a tenth of a second.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Tenth {
-    /// Bytes of datagrams, headers included.
+    /// Bytes of datagrams that the link carried, headers included.
     pub carried: u64,
-    /// Bytes of video and anchors that the viewer had a use for.
+    /// Bytes of video and anchors that the viewer could use.
     pub media: u64,
-    /// Waits before the bottleneck, in ms, by datagram.
+    /// The waits before the bottleneck in ms, one for each datagram.
     pub waits: Vec<f64>,
-    /// The estimate at its end, in bits per second.
+    /// The bandwidth estimate at the end of the tenth, in bits per second.
     pub estimate_bps: u64,
-    /// Tracks that were paused at its end.
+    /// Number of tracks that were paused at the end of the tenth.
     pub paused: u32,
-    /// Rungs held at its end, by track.
+    /// The rungs held at the end of the tenth, by track.
     pub rungs: Vec<Option<Rung>>,
 }
 
 /// A viewer's call over a link, second by second.
 pub(super) struct Call {
     world: World,
-    /// The viewer's place in the world, once it has come.
+    /// The viewer's index in the world, once the viewer has joined.
     viewer: Option<usize>,
-    /// When the viewer came.
+    /// When the viewer joined.
     pub start: Instant,
     /// When the call began.
     began: Instant,
     tapped: HashMap<u32, u32>,
     tracks: Vec<TrackId>,
-    /// By m-line of the viewer.
+    /// The viewer's watchers, by m-line.
     watchers: HashMap<Mid, Watcher>,
     mids: HashMap<TrackId, Mid>,
     rungs: HashMap<TrackId, Rung>,
     paused: HashMap<TrackId, bool>,
-    /// Changes of rung that the viewer was told.
+    /// Number of changes of rung that the viewer was told.
     pub rung_changes: u64,
-    /// Size of an anchor.
+    /// Length of an anchor, in bytes.
     pub anchor_bytes: usize,
-    /// Anchors that came, by how long after their frame reached the SFU, in ms: to their first message.
+    /// Ages of the anchors that came, in ms: from their frame's arrival at the SFU to their first message at the
+    /// viewer.
     pub anchor_ages: Vec<f64>,
-    /// By tenth of a second.
+    /// The tenths of a second since the viewer joined.
     pub tenths: Vec<Tenth>,
 }
 
 impl Call {
-    /// `publishers` with links that nobody notices, and one viewer of all of them behind `down` and `up`.
+    /// A call with `publishers` whose links nobody notices, and one viewer of all of them behind `down` and `up`.
     pub(super) fn new(
         config: SfuConfig,
         publishers: usize,
@@ -110,17 +112,17 @@ impl Call {
         call
     }
 
-    /// Whether there is an enhancer.
+    /// Tells the SFU whether there is an enhancer.
     pub(super) fn enhancement(&mut self, works: bool) {
         self.world.core.set_enhancement(self.world.now, works);
     }
 
-    /// Lets time pass.
+    /// Lets simulated time pass.
     pub(super) fn run(&mut self, span: Duration) {
         let end = self.world.now + span;
         while self.world.now < end {
-            for happening in self.world.step(end) {
-                self.happened(happening);
+            for event in self.world.step(end) {
+                self.happened(event);
             }
             self.ask();
             let since = self.world.now.saturating_duration_since(self.start);
@@ -137,7 +139,7 @@ impl Call {
         }
     }
 
-    /// Freezes, time frozen, frames shown and key frames asked for by the viewer.
+    /// The viewer's number of freezes, time frozen, frames shown and key frames asked for.
     pub(super) fn watched(&self) -> (u64, Duration, u64, u64) {
         let all = self.watchers.values();
         all.fold((0, Duration::ZERO, 0, 0), |(freezes, frozen, frames, asks), w| {
@@ -151,8 +153,8 @@ impl Call {
         stats.overflowed as f64 / stats.sent.max(1) as f64
     }
 
-    fn happened(&mut self, happening: WorldEvent) {
-        match happening {
+    fn happened(&mut self, event: WorldEvent) {
+        match event {
             WorldEvent::Arrived { at, bytes, waited } if self.viewer == Some(at) => {
                 if let Some(tenth) = self.tenths.last_mut() {
                     tenth.carried += bytes as u64 + 28;
@@ -175,7 +177,7 @@ impl Call {
         }
     }
 
-    /// Something came to the viewer.
+    /// Handles an event at the viewer.
     fn came(&mut self, at: usize, event: Event) {
         match event {
             Event::RtpPacket(packet) => {
@@ -206,7 +208,7 @@ impl Call {
         }
     }
 
-    /// The viewer asks for key frames where something is missing for good.
+    /// Lets the viewer ask for key frames where something is missing for good.
     fn ask(&mut self) {
         let Some(at) = self.viewer else { return };
         let client = &mut self.world.parties[at].client;
@@ -218,14 +220,14 @@ impl Call {
         }
     }
 
-    /// An enhancer that makes anchors of every so many frames, which do not depend on each other.
+    /// Acts as an enhancer that makes anchors of one in [`ANCHOR_EVERY`] frames; they do not depend on each other.
     fn tap(&mut self, frame: &TapFrame) {
         let count = self.tapped.entry(frame.stream.0).or_default();
         *count += 1;
         if !count.is_multiple_of(ANCHOR_EVERY) {
             return;
         }
-        // Whoever gets it can tell how old it is.
+        // The receiver can tell how old the anchor is.
         let mut payload = vec![7; self.anchor_bytes];
         let age = frame.arrival.saturating_duration_since(self.began);
         payload[..8].copy_from_slice(&(age.as_micros() as u64).to_le_bytes());

@@ -1,4 +1,4 @@
-//! One link's figures.
+//! The figures of one link.
 
 use std::time::Duration;
 
@@ -11,12 +11,12 @@ use super::{LinksArgs, Row};
 use crate::latencies::Latencies;
 use crate::viewer::{self, Following, LONG_WAIT};
 
-/// What is not counted in rates and waits: the beginning.
+/// Number of tenths of a second at the beginning that are not counted in rates and waits.
 const SETTLING: usize = 100;
-/// Tenths in a second.
+/// Number of tenths in a second.
 const SPAN: usize = 10;
 
-/// Runs all seeds.
+/// Runs the calls of all seeds, and joins their figures.
 pub(super) fn measure(link: Profile, args: &LinksArgs) -> Row {
     let mut rows = Vec::new();
     for &seed in &args.seeds {

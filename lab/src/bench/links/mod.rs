@@ -64,40 +64,42 @@ struct Report {
     rows: Vec<Row>,
 }
 
-/// One link.
+/// The figures of one link.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub(super) struct Row {
     /// Name of the link.
     pub link: String,
-    /// What it could carry in the mean after the first ten seconds.
+    /// What the link could carry after the first ten seconds, in kbit/s in the mean.
     pub capacity_kbps: f64,
-    /// Video and anchors that the viewer took over that.
+    /// Video and anchors that the viewer could use, over the link's capacity.
     pub utilisation: f64,
-    /// All that it carried over that: headers, repairs, probes and padding included.
+    /// All that the link carried over its capacity: with headers, repairs, probes and padding.
     pub carried: f64,
-    /// From the beginning until what is carried is 85 % of the rate, in seconds.
+    /// Time from the beginning until the link carried 85 % of its rate, in seconds.
     pub first_s: f64,
-    /// How long a step of the rate took to be followed ([`Following`](crate::viewer::Following)), the longest.
+    /// The longest time until traffic followed a step of the rate, in seconds
+    /// ([`Following`](crate::viewer::Following)).
     pub converged_s: Option<f64>,
-    /// Median delay at the bottleneck, queue and transmission, ms.
+    /// Median delay at the bottleneck (queue and transmission), in ms.
     pub wait_p50_ms: f64,
-    /// 95th percentile of the delay at the bottleneck, queue and transmission, ms.
+    /// 95th percentile of the delay at the bottleneck (queue and transmission), in ms.
     pub wait_p95_ms: f64,
-    /// Share of datagrams that found its queue full.
+    /// Share of datagrams that found the link's queue full.
     pub overflow: f64,
-    /// Freezes of all tracks together, by minute.
+    /// Number of freezes of all tracks together in a minute.
     pub freezes: f64,
     /// Share of the time that a track stood still.
     pub frozen: f64,
     /// Share of the time that a track was paused for want of bandwidth.
     pub paused: f64,
-    /// Frames a second that the viewer saw of a track.
+    /// Frames of a track that the viewer saw in a second.
     pub fps: f64,
-    /// Changes of rung by track and minute.
+    /// Number of changes of rung of a track in a minute.
     pub changes: f64,
-    /// Key frames that the viewer asked for because it had lost some, by minute.
+    /// Number of key frames in a minute that the viewer asked for because frames were lost.
     pub asks: f64,
-    /// From a frame's arrival at the SFU to its anchor's at the viewer, 95th percentile, where there are any.
+    /// 95th percentile of the time from a frame's arrival at the SFU to its anchor's at the viewer, in ms, if there
+    /// are any.
     pub anchor_age_p95_ms: Option<f64>,
 }
 

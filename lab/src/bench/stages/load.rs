@@ -1,8 +1,9 @@
 //! Streams that arrive as they do at a server, and the threads that serve them.
 //!
-//! One thread a stream decodes, behind a queue of the pipeline's length; where it overflows, all is dropped up to a key
-//! frame, which is asked for; what is late before that is not decoded. One thread a stream makes its anchors: away for
-//! as long as choosing and an accelerator take, then coding. What is past its deadline when decoded becomes no anchor.
+//! One thread for each stream decodes, behind a queue of the pipeline's length. Where the queue overflows, all frames
+//! up to a key frame are dropped, and a key frame is asked for. Frames that are late already are not decoded. One
+//! thread for each stream makes its anchors: it waits as long as choosing and an accelerator take, then encodes. A
+//! frame that is past its deadline when decoded becomes no anchor.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{scope, sleep};
@@ -17,37 +18,37 @@ use windlass_vp9::Decoder;
 
 use super::work::{Coder, Work};
 
-/// Frames that may wait for a decoder, as in the pipeline.
+/// Maximum number of frames that wait for a decoder, as in the pipeline.
 const QUEUE: usize = 16;
-/// Anchors of one stream under way.
+/// Maximum number of anchors of one stream that are being made.
 const ANCHORS: usize = 4;
-/// Frames per second.
+/// Frames per second of each stream.
 pub(super) const FPS: u32 = 30;
 
-/// What comes, and when it must be done.
+/// The load: the streams that come, and the times that they must keep.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Load {
     pub streams: usize,
     pub seconds: u32,
-    /// After arrival.
+    /// Time after a frame's arrival at which its anchor must be done.
     pub deadline: Duration,
-    /// One frame in so many becomes an anchor.
+    /// One of this many frames becomes an anchor.
     pub every: usize,
-    /// Between decoded and super-resolved, off the processor.
+    /// Time off the CPU between decoded and super-resolved.
     pub away: Duration,
-    /// A frame comes so much before or after its time, at most.
+    /// Maximum time by which a frame comes before or after its due time.
     pub jitter: Duration,
 }
 
-/// One kind of task.
+/// The tasks of one kind.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Tasks {
     pub due: usize,
-    /// Latencies of those that were done, in milliseconds.
+    /// Latencies of the tasks that were done, in milliseconds.
     pub latencies: Vec<f64>,
 }
 
-/// What became of a load.
+/// The results of a load.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Outcome {
     pub decode: Tasks,
@@ -64,26 +65,26 @@ enum Packet {
     Gap,
 }
 
-/// What a stream's decoder and who feeds it say to each other.
+/// Counters through which a stream's decoder and the thread that feeds it talk.
 #[derive(Debug, Default)]
 struct Talk {
     wants_key: AtomicBool,
-    /// Losses that the decoder has not come to yet.
+    /// Number of losses that the decoder has not come to yet.
     gaps: AtomicUsize,
 }
 
-/// A stream as the one who feeds it sees it.
+/// A stream as the thread that feeds it sees it.
 struct Feed {
     packets: Sender<Packet>,
-    /// The next of the low layer's frames.
+    /// Index of the next of the low layer's frames.
     chunk: usize,
     broken: bool,
-    /// Nothing is sent but a key frame.
+    /// Whether only a key frame is sent.
     waiting: bool,
 }
 
 impl Load {
-    /// When each frame of each stream comes: streams begin spread over a second.
+    /// When each frame of each stream comes: the streams' beginnings are spread over a second.
     fn arrivals(&self) -> Vec<(Duration, usize, usize)> {
         let mut state = 1u64;
         let mut random = || {
@@ -114,7 +115,7 @@ impl Load {
         (number + 7 * stream) % self.every == self.every - 1
     }
 
-    /// Serves it all, with slots or by plain threads.
+    /// Serves the whole load, with slots or by plain threads.
     pub(super) fn serve(&self, work: &Work, slots: Option<&Slots>) -> Result<Outcome> {
         let arrivals = self.arrivals();
         let before = (Instant::now(), process_time(), machine_time());
@@ -159,7 +160,7 @@ impl Load {
         })
     }
 
-    /// Decodes a stream; latencies in milliseconds.
+    /// Decodes a stream. Returns latencies in milliseconds.
     fn decode(
         &self,
         stream: usize,
@@ -182,7 +183,7 @@ impl Load {
                 continue;
             }
             waiting = false;
-            // As in the pipeline: the other half is for what comes after.
+            // As in the pipeline, the other half of the time is for what comes after.
             let by = arrival + self.deadline / 2;
             let slot = slots.and_then(|s| s.take(Stage::Decode, work.pixels, by, stream as u64));
             decoder.decode(&work.chunks[chunk])?;
@@ -190,14 +191,14 @@ impl Load {
             let age = arrival.elapsed();
             latencies.push(1e3 * age.as_secs_f64());
             if self.is_anchor(stream, number) && age <= self.deadline {
-                // One that finds no room is missed.
+                // A frame that finds no room is missed.
                 let _ = chosen.try_send((number, arrival));
             }
         }
         Ok(latencies)
     }
 
-    /// Makes a stream's anchors; latencies in milliseconds.
+    /// Makes a stream's anchors. Returns latencies in milliseconds.
     fn code(
         &self,
         stream: usize,
@@ -229,7 +230,7 @@ impl Load {
 }
 
 impl Feed {
-    /// A frame comes. What has no room is lost, and all until a key frame.
+    /// Hands in a frame. A frame that finds no room is lost, and so are all until a key frame.
     fn push(&mut self, number: usize, arrival: Instant, talk: &Talk, chunks: usize) {
         if self.broken && self.packets.try_send(Packet::Gap).is_ok() {
             (self.broken, self.waiting) = (false, true);
@@ -249,13 +250,13 @@ impl Feed {
     }
 }
 
-/// Processor time of this process.
+/// CPU time of this process.
 fn process_time() -> Duration {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-/// Processor time in seconds of all that runs on the machine, where it says so.
+/// CPU time of everything that runs on the machine in seconds, where the system tells it.
 fn machine_time() -> Option<f64> {
     let stat = std::fs::read_to_string("/proc/stat").ok()?;
     let fields = stat.lines().next()?.split_whitespace().skip(1);

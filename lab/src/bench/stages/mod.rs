@@ -1,9 +1,9 @@
-//! `windlass-lab bench stages`: decoding and coding on a busy processor, by plain threads and with slots.
+//! `windlass-lab bench stages`: decoding and encoding on a busy CPU, by plain threads and with slots.
 //!
 //! Source: ZARN §4.1: who misses its deadline where the operating system alone schedules, with slots in the order of
-//! arrival, and with slots by deadline. Nothing is simulated: VP9 frames are decoded and anchors coded as in the
-//! server, in real time. In: a clip, or a drawn scene. Out: by load and way of scheduling what was missed, how long it
-//! took, and what was done in time.
+//! arrival, and with slots by deadline. Nothing is simulated: VP9 frames are decoded and anchors encoded as in the
+//! server, in real time. In: a clip, or a drawn scene. Out, by load and way of scheduling: what was missed, how long
+//! tasks took, and what was done in time.
 
 mod load;
 mod report;
@@ -27,7 +27,7 @@ use crate::output::Output;
 use crate::page::Contents;
 use crate::progress::Progress;
 
-/// LR size of the drawn scene, and its frames.
+/// Width and height of the drawn scene's low layer in samples, and its number of frames.
 const DRAWN: (usize, usize, usize) = (640, 360, 150);
 
 /// Decode streams and code anchors in real time, by plain threads and with slots.
@@ -90,7 +90,7 @@ pub(super) struct StagesArgs {
     pub output: Output,
 }
 
-/// How tasks get to the processor.
+/// How tasks are scheduled on the CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
     Threads,
@@ -168,7 +168,7 @@ impl StagesArgs {
         }
     }
 
-    /// The streams that take `percent` of all cores.
+    /// The number of streams that take `percent` of all cores, as a load.
     fn load(&self, percent: u32, cost: Cost) -> Load {
         let cores = std::thread::available_parallelism().map_or(1, usize::from) as f64;
         let wanted = f64::from(percent) / 100.0 * cores;
@@ -193,7 +193,7 @@ impl StagesArgs {
 /// Runs the bench and prints its report.
 pub(super) fn run(args: &StagesArgs) -> Result<()> {
     let (source, work) = args.work()?;
-    // The first is for caches and clocks.
+    // The first run only fills caches and raises clocks.
     work.cost()?;
     let cost = work.cost()?;
     let mut rows: Vec<Row> = Vec::new();

@@ -1,4 +1,4 @@
-//! What `bench stages` says.
+//! The report of `bench stages`.
 
 use std::fmt::Write as _;
 
@@ -12,12 +12,12 @@ use crate::latencies::Latencies;
 pub(super) struct Report {
     pub command: &'static str,
     pub machine: Machine,
-    /// What the streams are made of.
+    /// The clip or scene that the streams are made of.
     pub source: String,
     pub cpu_tasks: usize,
     pub deadline_ms: u32,
     pub away_ms: u32,
-    /// Processor time of a frame, and of an anchor, alone.
+    /// CPU time of a frame's decoding and of an anchor's encoding without other load, in ms.
     pub decode_ms: f64,
     pub encode_ms: f64,
     pub rows: Vec<Row>,
@@ -31,9 +31,9 @@ pub(super) struct Row {
     pub way: &'static str,
     pub decode: Stage,
     pub encode: Stage,
-    /// Share of all cores' time that this process used, by run.
+    /// Share of all cores' time that this process used, for each run.
     pub used: Vec<f64>,
-    /// Share of all cores' time that other processes used, by run.
+    /// Share of all cores' time that other processes used, for each run.
     pub others: Vec<f64>,
     #[serde(skip)]
     deadline_ms: f64,
@@ -45,14 +45,14 @@ pub(super) struct Row {
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub(super) struct Stage {
     pub due: usize,
-    /// Late, dropped or refused.
+    /// Number of tasks that were late, dropped or refused.
     pub missed: usize,
     pub in_time_per_s: f64,
-    /// From a frame's arrival, of those that were done.
+    /// Latency from a frame's arrival in ms, of the tasks that were done.
     pub p50_ms: f64,
     pub p95_ms: f64,
     pub p99_ms: f64,
-    /// Lost causes.
+    /// Number of tasks that were refused as lost causes.
     pub refused: u64,
     pub demoted: u64,
     #[serde(skip)]
@@ -93,7 +93,7 @@ impl Row {
         row
     }
 
-    /// Adds a run.
+    /// Adds the results of another run.
     pub(super) fn add(&mut self, outcome: Outcome) {
         for slots in outcome.slots.iter().flat_map(|s| &s.stages) {
             let of = match slots.stage {
@@ -109,7 +109,7 @@ impl Row {
         self.others.push(outcome.others);
     }
 
-    /// Once all runs are in.
+    /// Computes the figures once all runs are in.
     pub(super) fn finish(&mut self) {
         let seconds = self.seconds * self.used.len() as f64;
         self.decode.finish(self.deadline_ms, seconds);

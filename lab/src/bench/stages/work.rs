@@ -1,4 +1,4 @@
-//! The work: a coded low layer, and details to code as anchors.
+//! The work: an encoded low layer, and details to encode as anchors.
 
 use std::time::Duration;
 
@@ -14,28 +14,28 @@ use crate::eval::cpu_clock::CpuClock;
 use crate::eval::scale::Scale;
 use windlass_vpx::{Encoder, EncoderConfig};
 
-/// HR over LR.
+/// HR size over LR size.
 const SCALE: usize = 2;
-/// Details that are coded by turns, so that caches do not hold all of them.
+/// Number of details that are encoded by turns, so that caches do not hold all of them.
 const DETAILS: usize = 8;
 /// Quality of the server's anchors.
 const QUALITY: u8 = 85;
 
-/// What every stream is made of.
+/// The frames and details that every stream is made of.
 pub(super) struct Work {
     /// The low layer: a key frame first.
     pub chunks: Vec<Vec<u8>>,
-    /// Pixels of its pictures.
+    /// Number of pixels of the low layer's pictures.
     pub pixels: u64,
     anchors: Vec<(Plane, Detail)>,
 }
 
-/// What it takes on this machine, alone: processor time by frame, and by anchor.
+/// The work's CPU time on this machine without other load, for each frame and each anchor.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Cost {
-    /// Mean over the low layer's frames.
+    /// Mean time to decode, over the low layer's frames.
     pub decode: Duration,
-    /// Mean over the anchors.
+    /// Mean time to encode, over the anchors.
     pub encode: Duration,
 }
 
@@ -58,7 +58,7 @@ impl Work {
         Work::new(low, |n| Ok(scene(SCALE * width, SCALE * height, n).y))
     }
 
-    /// `high` is called for every frame in turn.
+    /// The work of a low layer; `high` makes the HR luma of every frame in turn.
     fn new(chunks: Vec<Vec<u8>>, mut high: impl FnMut(usize) -> Result<Plane>) -> Result<Work> {
         let (mut decoder, mut anchors, mut pixels) = (Decoder::new(), Vec::new(), 0);
         let every = chunks.len().div_ceil(DETAILS).max(1);
@@ -74,18 +74,18 @@ impl Work {
         Ok(Work { chunks, pixels, anchors })
     }
 
-    /// HR samples of an anchor.
+    /// Number of HR samples of an anchor.
     pub(super) fn samples(&self) -> u64 {
         self.pixels * (SCALE * SCALE) as u64
     }
 
-    /// The `n`th anchor, not coded yet.
+    /// The low luma and the detail of the `n`th anchor, not encoded yet.
     pub(super) fn anchor(&self, n: usize) -> (Samples<'_>, Detail) {
         let (low, detail) = &self.anchors[n % self.anchors.len()];
         (low.into(), detail.clone())
     }
 
-    /// Measures everything once, in this thread.
+    /// Measures the time of everything once, in this thread.
     pub(super) fn cost(&self) -> Result<Cost> {
         let (mut decoder, mut coder) = (Decoder::new(), Coder::new());
         let (mut decoding, mut coding) = (CpuClock::default(), CpuClock::default());
@@ -103,7 +103,7 @@ impl Work {
     }
 }
 
-/// Codes anchors as the server's workers do.
+/// Encodes anchors as the server's workers do.
 pub(super) struct Coder {
     prior: Prior,
 }
@@ -113,7 +113,7 @@ impl Coder {
         Coder { prior: Prior::new(Isa::detect(), SCALE) }
     }
 
-    /// Codes one; its bytes.
+    /// Encodes one anchor, and returns its length in bytes.
     pub(super) fn code(&mut self, low: Samples<'_>, mut detail: Detail) -> Result<usize> {
         self.prior.take_out(low, &mut detail);
         Ok(Htj2k::encode(&detail, QUALITY)?.len())

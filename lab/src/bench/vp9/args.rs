@@ -103,8 +103,8 @@ impl Preset {
         }
     }
 
-    /// For pictures of several mirrored ones side by side: size of those, and how much smaller the whole is
-    /// made then.
+    /// For streams of mirrored pictures side by side: the size of those pictures, and the factor by which the whole
+    /// is then made smaller.
     pub(crate) fn mirrored(self) -> Option<((usize, usize), usize)> {
         match self {
             Preset::P2160 => Some(((1280, 720), 1)),

@@ -2,12 +2,12 @@
 
 use crate::latencies::Latencies;
 
-/// Milliseconds by frame.
+/// The least time of each frame, in milliseconds.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Best(Vec<f64>);
 
 impl Best {
-    /// Takes a frame's time of one pass.
+    /// Takes a frame's time in one pass.
     pub(crate) fn record(&mut self, frame: usize, ms: f64) {
         if self.0.len() <= frame {
             self.0.resize(frame + 1, f64::INFINITY);
@@ -37,12 +37,12 @@ impl Best {
         self.0.iter().collect::<Latencies>().percentile(99.0)
     }
 
-    /// The first frame.
+    /// The time of the first frame.
     pub(crate) fn first(&self) -> Option<f64> {
         self.0.first().copied()
     }
 
-    /// The longest frame but for the first.
+    /// The longest time of a frame, without the first.
     pub(crate) fn max_after_first(&self) -> Option<f64> {
         self.0.iter().skip(1).copied().max_by(f64::total_cmp)
     }

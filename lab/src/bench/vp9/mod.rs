@@ -5,7 +5,7 @@
 //! Node ([`wasm`]) → report ([`report`]).
 //!
 //! Made for busy machines: decoders take turns pass by pass, every frame counts with its least time
-//! ([`best`]), and that is processor time where the system tells it, so that what else runs matters
+//! ([`best`]), and that is CPU time where the system tells it, so that what else runs matters
 //! little.
 
 pub(super) mod args;

@@ -1,6 +1,6 @@
 //! The decoders of this process: checked against each other, then timed in turn.
 //!
-//! Times are processor time of the process, which decodes in one thread and does nothing else;
+//! Times are CPU time of the process, which decodes in one thread and does nothing else;
 //! threads that a decoder might start would count.
 
 use std::hint::black_box;
@@ -13,7 +13,7 @@ use windlass_vp9::{Block, Decoder, FrameBuffer, FrameKind, PictureRows, Visitor}
 use super::best::Best;
 use super::streams::Stream;
 
-/// What is timed.
+/// A decoder that is timed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Variant {
     /// libvpx's decoder.
@@ -30,7 +30,7 @@ type Decode = Box<dyn FnMut(&[u8]) -> Result<()>>;
 impl Variant {
     const ALL: [Variant; 3] = [Variant::Libvpx, Variant::Decode, Variant::DecodeInfo];
 
-    /// Name in reports.
+    /// The decoder's name in reports.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Variant::Libvpx => "libvpx",
@@ -67,7 +67,7 @@ impl Variant {
     }
 }
 
-/// Is shown everything and does nothing with it.
+/// A visitor that sees everything and does nothing with it.
 struct Onlooker;
 
 impl Visitor for Onlooker {
@@ -82,17 +82,17 @@ impl Visitor for Onlooker {
     }
 }
 
-/// What a stream turned out to be.
+/// A stream's properties, as decoding showed them.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Facts {
-    /// Size of its first picture.
+    /// Size of the stream's first picture.
     pub size: (usize, usize),
     /// Whether each chunk begins with a key frame.
     pub keys: Vec<bool>,
 }
 
-/// Decodes the stream once with libvpx and with all of our variants: the figures of a decoder that
-/// makes other pictures would mean nothing.
+/// Decodes the stream once with libvpx and with all variants of our decoder. The figures of a decoder that makes
+/// other pictures would mean nothing.
 pub(crate) fn check(stream: &Stream) -> Result<Facts> {
     let mut peer = windlass_vpx::Decoder::new()?;
     let (mut ours, mut watched) = (Decoder::new(), Decoder::new());
@@ -137,7 +137,7 @@ fn equal(ours: &FrameBuffer, theirs: &windlass_vpx::Shown<'_>) -> bool {
             .all(|(i, plane)| (0..plane.height()).map(|y| plane.row(y)).eq(theirs.rows(i)))
 }
 
-/// What [`measure`] found.
+/// The times of all decoders, from [`measure`].
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Times([Best; 3]);
 
@@ -166,7 +166,7 @@ pub(crate) fn measure(stream: &Stream, passes: NonZeroU32) -> Result<Times> {
     Ok(times)
 }
 
-/// Processor time of the process.
+/// CPU time of the process, in ms.
 pub(crate) fn now_ms() -> f64 {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     time.tv_sec as f64 * 1e3 + time.tv_nsec as f64 / 1e6

@@ -1,4 +1,4 @@
-//! The figures, as a table for people or as one JSON object.
+//! The report: a table for people, or one JSON object.
 
 use std::fmt::Write as _;
 use std::num::NonZeroU32;
@@ -19,27 +19,27 @@ pub(super) struct Row {
     pub stream: String,
     /// `decode` or `decode+info` (a visitor is shown blocks and residuals).
     pub variant: &'static str,
-    /// Size of its pictures, as `640x360`.
+    /// Size of the stream's pictures, as `640x360`.
     pub size: String,
-    /// Bit rate of the stream, kbit/s.
+    /// Bitrate of the stream, in kbit/s.
     pub video_kbps: f64,
     /// Number of frames.
     pub frames: usize,
-    /// Mean over the frames.
+    /// Mean time of a frame, in ms.
     pub frame_ms: Option<f64>,
-    /// What one frame in a hundred exceeds.
+    /// The time that one frame in a hundred exceeds, in ms.
     pub p99_ms: Option<f64>,
-    /// Mean over the key frames.
+    /// Mean time of a key frame, in ms.
     pub key_ms: Option<f64>,
-    /// The first frame after the module was loaded; `wasm` only.
+    /// Time of the first frame after the module was loaded, in ms; `wasm` only.
     pub first_ms: Option<f64>,
-    /// The longest of the next frames (those of three seconds); `wasm` only.
+    /// The longest time of the next frames (those of three seconds), in ms; `wasm` only.
     pub stall_ms: Option<f64>,
-    /// Mean of libvpx's decoder with one thread, native, in the same run.
+    /// Mean time of libvpx's native decoder with one thread in the same run, in ms.
     pub libvpx_ms: Option<f64>,
-    /// How many times faster than libvpx.
+    /// How many times faster the decoder is than libvpx.
     pub x_libvpx: Option<f64>,
-    /// How many times faster than `decode`.
+    /// How many times faster the variant is than `decode`.
     pub x_decode: Option<f64>,
 }
 
@@ -79,16 +79,16 @@ impl Row {
     }
 }
 
-/// Everything that one run of the command found.
+/// All results of one run of the command.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct Report {
-    /// `bench vp9`.
+    /// The command: `bench vp9`.
     pub command: &'static str,
-    /// Where it ran.
+    /// The machine that the bench ran on.
     pub machine: Machine,
     /// How often every decoder decoded every stream.
     pub passes: NonZeroU32,
-    /// By stream, target and variant.
+    /// The rows, by stream, target and variant.
     pub rows: Vec<Row>,
 }
 

@@ -1,6 +1,6 @@
 //! The streams to decode: IVF files, or made here from a clip as Chromium encodes a camera.
 //!
-//! libvpx in real time at speed 7: constant bit rate, no look-ahead, one tile column. Every picture
+//! libvpx in real time at speed 7: constant bitrate, no look-ahead, one tile column. Every picture
 //! of the clip is one frame of a stream of 30 per second; a clip that is too short begins again.
 //! Made streams are kept, for encoding takes longer than measuring.
 
@@ -22,7 +22,7 @@ use windlass_vpx::{Encoder, EncoderConfig};
 
 /// Frames per second of made streams.
 const FPS: u32 = 30;
-/// libvpx's `cpu-used`.
+/// The speed of libvpx (`cpu-used`).
 const SPEED: u8 = 7;
 /// The clip that streams are made from.
 const CLIP: &str = "LivePortrait__s18.mp4";
@@ -30,13 +30,13 @@ const CLIP: &str = "LivePortrait__s18.mp4";
 /// A stream in memory.
 #[derive(Debug, Clone)]
 pub(crate) struct Stream {
-    /// What reports call it.
+    /// The stream's name in reports.
     pub name: String,
-    /// Where it lies.
+    /// The stream's file.
     pub path: PathBuf,
-    /// Bit rate.
+    /// Bitrate of the stream, in kbit/s.
     pub kbps: f64,
-    /// Frames or superframes.
+    /// The chunks: frames or superframes.
     pub chunks: Vec<Vec<u8>>,
 }
 
@@ -61,7 +61,7 @@ fn read(path: &Path, name: &str) -> Result<Stream> {
     Ok(Stream { name: name.to_owned(), path: path.to_owned(), kbps, chunks: ivf.chunks })
 }
 
-/// What streams are made from.
+/// The clip and the settings that streams are made from.
 struct Source<'a> {
     clip: PathBuf,
     folder: PathBuf,

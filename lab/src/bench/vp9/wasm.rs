@@ -1,7 +1,7 @@
 //! The WebAssembly module in Node, by the scripts of `client-web/wasm` (they are part of this binary).
 //!
 //! Each round is a process of its own, so that its first frames run as in a browser that has just
-//! loaded the module. A frame's time is the lesser one of wall-clock and processor time.
+//! loaded the module. A frame's time is the lesser one of wall-clock and CPU time.
 
 use std::num::NonZeroU32;
 use std::path::PathBuf;
@@ -16,8 +16,9 @@ use super::best::Best;
 use super::streams::Stream;
 use crate::interrupt;
 
-/// New processes for each stream.
+/// Number of new processes for each stream.
 const ROUNDS: u32 = 3;
+/// The scripts for Node, by their file names.
 const SCRIPTS: [(&str, &str); 2] = [
     ("bench-vp9.mjs", include_str!("../../../../client-web/wasm/bench-vp9.mjs")),
     ("vp9-timer.mjs", include_str!("../../../../client-web/wasm/vp9-timer.mjs")),
@@ -30,16 +31,16 @@ pub(super) struct Runner {
     scripts: TempDir,
 }
 
-/// What the module took, by frame.
+/// The module's times, frame by frame.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Found {
-    /// The first frames after loading.
+    /// Times of the first frames after loading.
     pub cold: Best,
-    /// All frames after warm-up.
+    /// Times of all frames after warm-up.
     pub steady: Best,
 }
 
-/// What the script prints.
+/// The output of the script for one round.
 #[derive(Debug, Deserialize)]
 struct Round {
     cold: Vec<f64>,
@@ -47,7 +48,7 @@ struct Round {
 }
 
 impl Runner {
-    /// Fails with what to do where Node or the module is missing.
+    /// A runner; fails with what to do where Node or the module is missing.
     pub(super) fn new(args: &Vp9Args) -> Result<Runner> {
         ensure!(
             args.module.is_file(),

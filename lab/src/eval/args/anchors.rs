@@ -1,4 +1,4 @@
-//! How anchors are made, coded and lost.
+//! Options of anchors: how they are made, encoded and lost.
 
 use std::num::NonZeroU32;
 
@@ -102,7 +102,7 @@ pub(crate) struct CapturedArgs {
 }
 
 impl CapturedArgs {
-    /// Checks what clap cannot.
+    /// Checks the arguments that clap cannot check.
     pub(super) fn check(&self) -> anyhow::Result<()> {
         for share in [self.captured_fraction, self.region_area] {
             ensure!((0.0..=1.0).contains(&share), "{share} is not a share, from 0 to 1");

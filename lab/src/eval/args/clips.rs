@@ -1,4 +1,4 @@
-//! The clips to measure, and which part of them.
+//! Options of the clips to measure, and of the part of them that is read.
 
 use std::num::NonZeroU32;
 use std::path::PathBuf;
@@ -42,7 +42,7 @@ pub(crate) struct ClipArgs {
 }
 
 impl ClipArgs {
-    /// Checks what clap cannot.
+    /// Checks the arguments that clap cannot check.
     pub(super) fn check(&self) -> anyhow::Result<()> {
         if let Some(seconds) = self.seconds {
             ensure!(
@@ -72,15 +72,15 @@ impl ClipArgs {
 /// A clip with options of its own, as `file.mp4@crop=720:405:0:300,height=360,screen`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ClipSpec {
-    /// The file.
+    /// The clip's file.
     pub path: PathBuf,
-    /// Part of the picture; that of `--crop` when `None`.
+    /// The part of the picture; `None`: that of `--crop`.
     pub crop: Option<Crop>,
-    /// Greatest height in lines; that of `--height` when `None`.
+    /// Maximum height in lines; `None`: that of `--height`.
     pub height: Option<NonZeroU32>,
     /// Whether the clip shows a shared screen.
     pub screen: bool,
-    /// Name in reports; the file's name when `None`.
+    /// The clip's name in reports; `None`: the file's name.
     pub name: Option<String>,
 }
 
@@ -93,7 +93,7 @@ impl FromStr for ClipSpec {
         let Some((path, options)) = text.rsplit_once('@') else {
             return Ok(spec);
         };
-        // File names have @ too: what does not begin with an option's name belongs to the file's.
+        // File names have @ too: text that does not begin with an option's name belongs to the file's.
         let key = options.split([',', '=']).next().unwrap_or_default();
         if !["crop", "height", "screen", "name"].contains(&key) || path.is_empty() {
             return Ok(spec);
@@ -121,13 +121,13 @@ impl FromStr for ClipSpec {
 /// A rectangle of the source picture, in pixels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Crop {
-    /// Width.
+    /// Width, in pixels.
     pub width: u32,
-    /// Height.
+    /// Height, in pixels.
     pub height: u32,
-    /// Left edge.
+    /// Left edge, in pixels.
     pub x: u32,
-    /// Top edge.
+    /// Top edge, in pixels.
     pub y: u32,
 }
 
@@ -153,9 +153,9 @@ impl FromStr for Crop {
 /// Frame rate of the simulated call.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Fps {
-    /// The clip's own.
+    /// The clip's own frame rate.
     Auto,
-    /// Frames per second, whatever the clip says.
+    /// A frame rate in frames per second, whatever the clip says.
     Fixed(f64),
 }
 

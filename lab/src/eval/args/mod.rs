@@ -21,9 +21,9 @@ use super::method::Method;
 use super::scale::Scale;
 use crate::output::Output;
 
-/// Default bit rates of the low layer, kbit/s.
+/// Default bitrates of the low layer, in kbit/s.
 const UPLINKS: [u32; 2] = [150, 300];
-/// Default bit rates of a sweep, kbit/s: from barely enough for video to more than the low layer can use.
+/// Default bitrates of a sweep, in kbit/s: from barely enough for video to more than the low layer can use.
 const SWEPT_UPLINKS: [u32; 5] = [60, 100, 160, 280, 500];
 
 /// Run the product's pipeline over recorded clips and score it against the original.
@@ -158,6 +158,7 @@ pub(crate) struct OutputArgs {
     pub ffmpeg: Option<PathBuf>,
 }
 
+/// Text at the end of the command's long help.
 const EXAMPLES: &str = "\
 Examples:
   windlass-lab eval clip.mp4 --height 360 --seconds 5 --uplink 150
@@ -234,7 +235,7 @@ impl EvalArgs {
         Ok(())
     }
 
-    /// Bit rates of the low layer, kbit/s.
+    /// Bitrates of the low layer, kbit/s.
     pub(crate) fn uplinks(&self) -> Vec<u32> {
         match (self.run.uplink.is_empty(), self.sweep.sweep) {
             (false, _) => self.run.uplink.iter().map(|k| k.get()).collect(),
@@ -243,7 +244,7 @@ impl EvalArgs {
         }
     }
 
-    /// Bit rates of the uplink over time, for the controller.
+    /// Bitrates of the uplink over time, for the controller.
     pub(crate) fn traces(&self) -> anyhow::Result<Vec<Trace>> {
         if self.controller.trace.is_empty() {
             return self.uplinks().iter().map(|kbps| kbps.to_string().parse()).collect();

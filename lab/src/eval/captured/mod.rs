@@ -1,8 +1,8 @@
 //! Anchors of the publisher's own pixels, made as the product makes them.
 //!
-//! Two ways, each a [`Source`]: the full layer is decoded at the server and anchors are made of it by the anchor codec;
-//! or the publisher sends stills of the [`regions`] that the server asks for. Those are passed on as they are, and take
-//! their time on the uplink.
+//! There are two ways, each a [`Source`]. Either the full layer is decoded at the server, which encodes anchors of
+//! it. Or the publisher sends stills of the [`regions`] that the server asks for. Stills are passed on as they are,
+//! and take their time on the uplink.
 
 pub(super) mod rates;
 pub(super) mod regions;
@@ -23,11 +23,11 @@ use super::frames::Size;
 /// Where captured anchors come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Source {
-    /// The publisher's full layer, itself coded, decoded at the server.
+    /// The publisher's full layer, decoded at the server.
     Full,
-    /// Regions that the server asks for, by its own scores.
+    /// Stills of regions that the server asks for, by its own scores.
     Regions,
-    /// Regions as DDS chooses them.
+    /// Stills of regions as DDS chooses them.
     Dds,
 }
 
@@ -71,32 +71,32 @@ impl fmt::Display for Source {
 /// The settings of captured anchors; by default there are none.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct CapturedSettings {
-    /// Bit rate of the full layer, kbit/s; Chromium's for the size when `None`.
+    /// Bitrate of the full layer, in kbit/s; `None`: Chromium's for the size.
     pub full_kbps: Option<u32>,
     /// Share of the full layer's frames that become anchors, 0 to 1.
     pub fraction: f64,
-    /// Quality of the anchors' code, 1 to 100.
+    /// Quality of the encoded anchors, 1 to 100.
     pub quality: u8,
-    /// Requests of regions a second.
+    /// Number of requests for regions in a second.
     pub stills_fps: f64,
-    /// Highest bit rate of all regions together, kbit/s.
+    /// Maximum bitrate of all regions together, in kbit/s.
     pub stills_kbps: u32,
-    /// Whether the stills' bit rate is taken from the uplink instead of added to it.
+    /// Whether the stills' bitrate is taken from the uplink instead of added to it.
     pub within: bool,
-    /// Largest share of a picture's area that one request may name, 0 to 1.
+    /// Maximum share of a picture's area that one request may name, 0 to 1.
     pub area: f64,
 }
 
 /// The path of a still from the publisher to the subscriber's browser.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct StillPath {
-    /// Delay without the transmission on the uplink.
+    /// Delay of a still, without its transmission on the uplink.
     pub delay: Duration,
-    /// Bit rate of the whole uplink, kbit/s.
+    /// Bitrate of the whole uplink, in kbit/s.
     pub uplink_kbps: f64,
 }
 
-/// The stills of a publisher's frames as they come in.
+/// The sender of a publisher's stills.
 struct Sender {
     reassembler: Reassembler,
     size: Size,
@@ -109,7 +109,7 @@ impl Sender {
         Sender { reassembler: Reassembler::new(), size, bytes: 0, anchors: Vec::new() }
     }
 
-    /// Takes the payload of a frame, which is ready then.
+    /// Sends the payload of a frame, which is ready at a given time.
     fn send(
         &mut self,
         frame: usize,
@@ -137,7 +137,7 @@ impl Sender {
     }
 }
 
-/// How long so many bytes take on an uplink of this rate.
+/// How long `bytes` bytes take on an uplink of this rate.
 pub(super) fn transmission(bytes: usize, kbps: f64) -> Duration {
     Duration::from_secs_f64(bytes as f64 * 8.0 / (1000.0 * kbps.max(1.0)))
 }

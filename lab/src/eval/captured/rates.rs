@@ -1,8 +1,8 @@
-//! What Chromium gives a VP9 layer of a size.
+//! The rate that Chromium gives a VP9 layer of a size.
 
 use crate::eval::frames::Size;
 
-/// Luma samples and target rate in kbit/s, by Chromium's table for VP9 layers (`simulcast.cc`).
+/// Luma samples of a layer and its target rate in kbit/s, from Chromium's table for VP9 layers (`simulcast.cc`).
 const RATES: [(f64, f64); 6] = [
     (240.0 * 135.0, 101.0),
     (320.0 * 180.0, 142.0),

@@ -1,12 +1,12 @@
-//! Stills that the server asks for.
+//! Makes the stills that the server asks for.
 //!
-//! [`Source::Dds`] is DDS's own way: from each looked-at frame of the low stream alone, regions of at most 4 % of the
-//! picture whose objectness is above 0.5 and that overlap what the low stream already answers by at most 30 % are sent,
-//! of *that* frame, at a fixed fine quality. What a detector's objectness says there, the uncertainty of
-//! super-resolution says here: `u / (u + 1)`, with `u` the energy of what it adds (square grey levels by sample);
-//! answered are tiles where that is below 0.3. Nothing is remembered. [`Source::Regions`] is ours: scores of the live
-//! server (`enhancer/tiles/regions`), of the camera's *next* frame, within a cap on area and bytes. Both are coded by
-//! HTJ2K as what the receivers' filters do not expect.
+//! [`Source::Dds`] is DDS's own way. Regions are chosen in each looked-at frame of the low stream alone. They are at
+//! most 4 % of the picture, have an objectness above 0.5, and overlap the tiles that the low stream already answers
+//! by at most 30 %. They are sent of *that* frame, at a fixed fine quality. Instead of a detector's objectness, the
+//! uncertainty of super-resolution is used here: `u / (u + 1)`, with `u` the energy of what it adds (square grey
+//! levels by sample). Tiles where that is below 0.3 are answered. Nothing is remembered. [`Source::Regions`] is the
+//! product's way: by the scores of the live server (`enhancer/tiles/regions`), of the camera's *next* frame, within a
+//! cap on area and bytes. In both, HTJ2K encodes the detail that the receivers' filters do not predict.
 
 use std::time::Duration;
 
@@ -30,18 +30,18 @@ use crate::eval::scale::Scale;
 use crate::eval::sr::Upscaler;
 use crate::interrupt;
 
-/// Largest region of DDS, as a share of the picture.
+/// Maximum size of a region of DDS, as a share of the picture.
 const LARGEST: f64 = 0.04;
-/// Least objectness of a region.
+/// Minimum objectness of a region of DDS.
 const OBJECTNESS: f64 = 0.5;
-/// Objectness below which the low stream has the answer.
+/// Objectness below which DDS takes the low stream's answer.
 const ANSWERED: f64 = 0.3;
-/// Most overlap (intersection over union) with what is answered.
+/// Maximum overlap (intersection over union) of a region with what is answered.
 const OVERLAP: f64 = 0.3;
-/// The fine quality of DDS, near QP 26 of H.264.
+/// The fine quality of DDS as a quality of HTJ2K, near QP 26 of H.264.
 const DDS_QUALITY: u8 = 85;
 
-/// The regions of a clip as anchors.
+/// Makes the stills of a clip's regions, as anchors.
 pub(crate) fn make(
     clip: &Clip,
     low: &Coded,
@@ -56,7 +56,7 @@ pub(crate) fn make(
     let config = RegionConfig { area: settings.area, bitrate, ..RegionConfig::default() };
     let between = Duration::from_secs_f64(step as f64 / clip.fps);
     let mut prior = Prior::new(Isa::detect(), scale.factor());
-    // A request takes as long as its answer's way back.
+    // A request takes as long as its answer takes on the way back.
     let back = (path.delay.as_secs_f64() * clip.fps).ceil() as usize;
     let mut asked: Vec<(usize, TileMap)> = Vec::new();
     let mut ledger = RegionLedger::default();
@@ -85,7 +85,7 @@ pub(crate) fn make(
                 let size = (picture.y.width(), picture.y.height());
                 ledger.choose(size, &lost, stakes.as_deref(), now, &config)
             };
-            // DDS sends the frame that was looked at, which the camera has kept.
+            // DDS sends the frame that the server looked at, which the camera has kept.
             let frame = if source == Source::Dds { n } else { n + if n == 0 { 0 } else { back } };
             asked.extend(tiles.map(|tiles| (frame, tiles)));
         }
@@ -126,7 +126,7 @@ pub(crate) fn make(
     })
 }
 
-/// DDS's regions of one frame.
+/// The regions that DDS requests of one frame; `None` where there are none.
 fn dds(uncertainty: &[f64], low: &Plane) -> Option<TileMap> {
     let mut map = TileMap::empty(low.width(), low.height());
     let (columns, rows) = (map.columns(), map.rows());

@@ -6,17 +6,17 @@ use anyhow::{Context, Result};
 
 use super::play::Run;
 
-/// To be raised when encoders, decoder or scores change what a run gives.
+/// Version of the kept runs: to be raised when encoders, decoder or scores change the result of a run.
 const VERSION: u32 = 2;
 
-/// A folder of runs; nothing is kept without one.
+/// A folder of kept runs; without one, no run is kept.
 #[derive(Debug, Clone)]
 pub(super) struct Cache {
     folder: Option<PathBuf>,
 }
 
 impl Cache {
-    /// One in `folder`, which is made.
+    /// A cache in `folder`, which is made if it is missing.
     pub(super) fn new(folder: Option<&Path>) -> Result<Cache> {
         if let Some(folder) = folder {
             std::fs::create_dir_all(folder)
@@ -40,7 +40,7 @@ impl Cache {
     }
 }
 
-/// FNV-1a: the same in every build.
+/// The FNV-1a hash of a text, which is the same in every build.
 fn hash(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)

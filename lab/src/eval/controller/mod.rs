@@ -1,11 +1,12 @@
 //! `windlass-lab eval --controller`: knobs by gradient, against fixed settings and exhaustive search.
 //!
 //! A scene (a clip, or several chained for changes of content) goes through a publisher's encoders and a subscriber's
-//! decoder in intervals of a second ([`play`]), under an uplink that may change ([`scene::Trace`]), once with every
-//! [`setting`] of a grid and once with the [`Controller`], which is told what a server would measure and nothing else.
-//! All runs end in the same [`summary`]: the controller's share of what exhaustive search gains over a server that
-//! adapts bit rates alone, its distance from the best fixed setting, the bits it saves, how fast it converges, and
-//! its processor time. Runs with fixed settings do not depend on the controller and can be kept ([`cache`]).
+//! decoder in intervals of a second ([`play`]), under an uplink that may change ([`scene::Trace`]). It is played with
+//! every [`setting`] of a grid and with the [`Controller`], which is told what a server would measure and nothing
+//! else. All runs end in the same [`summary`]. It has the controller's share of what exhaustive search gains over a
+//! server that adapts bitrates alone, and its distance from the best fixed setting. It also has the bits that the
+//! controller saves, how fast it converges, and its CPU time. Runs with fixed settings do not depend on the
+//! controller and can be kept ([`cache`]).
 
 mod cache;
 mod play;
@@ -38,7 +39,7 @@ use summary::Cell;
 
 pub(super) use scene::Trace;
 
-/// How long knobs stay, as in OneAdapt (§4.1.1).
+/// How long knobs stay: a second, as in OneAdapt (§4.1.1).
 const INTERVAL: Duration = Duration::from_secs(1);
 
 /// Runs the command and prints its report on standard output.
@@ -122,7 +123,7 @@ fn cell(call: &Call<'_>, layers: &[Layer], cache: &Cache, progress: &Progress) -
     })
 }
 
-/// The scene under the controller, and its processor time in percent of a core.
+/// Plays the scene with the controller. Returns the run, and the controller's CPU time in percent of a core.
 fn controlled(call: &Call<'_>, layers: &[Layer]) -> Result<(Run, f64)> {
     let mut controller = Controller::new(ControllerConfig {
         layers: layers.to_vec(),
@@ -138,7 +139,7 @@ fn controlled(call: &Call<'_>, layers: &[Layer]) -> Result<(Run, f64)> {
         let Some(measured) = measured else {
             return *knobs.insert(controller.start(uplink, size));
         };
-        // The estimate is that of the moment of decision.
+        // The estimate is the one at the moment of decision.
         let measured = Measurements { uplink, ..*measured };
         let now = call.interval * n as u32;
         let answer = clock.measure(|| controller.observe(now, &measured));
@@ -150,7 +151,7 @@ fn controlled(call: &Call<'_>, layers: &[Layer]) -> Result<(Run, f64)> {
     Ok((run, percent))
 }
 
-/// The intervals in which the clip or the uplink changes, and the first.
+/// The intervals in which the clip or the uplink changes, and the first interval.
 fn changes(call: &Call<'_>, seconds: f64) -> Vec<usize> {
     let fps = call.scene.fps;
     let clips = call.scene.parts.iter().map(|(frame, _)| *frame as f64 / fps);

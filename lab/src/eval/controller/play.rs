@@ -1,4 +1,4 @@
-//! A whole scene through publisher and viewer, interval by interval, with whoever sets the knobs.
+//! Plays a whole scene through publisher and viewer, interval by interval. The caller sets the knobs.
 
 use std::path::Path;
 use std::time::Duration;
@@ -19,32 +19,32 @@ use crate::eval::vmaf::Vmaf;
 /// One simulated call: a scene on an uplink, which every setting of the knobs plays.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Call<'a> {
-    /// The camera's pictures.
+    /// The scene with the camera's pictures.
     pub scene: &'a Scene,
-    /// Bit rate of the uplink over time.
+    /// Bitrate of the uplink over time.
     pub trace: &'a Trace,
     /// Time between two changes of the knobs.
     pub interval: Duration,
-    /// An ffmpeg with libvmaf.
+    /// The path of an ffmpeg with libvmaf, if there is one.
     pub vmaf: Option<&'a Path>,
 }
 
 /// One interval of a run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Interval {
-    /// What the uplink carried.
+    /// Bitrate that the uplink carried, in kbit/s.
     pub uplink_kbps: f64,
-    /// What was sent.
+    /// Bitrate that was sent, in kbit/s.
     pub kbps: f64,
-    /// Means over the camera's frames.
+    /// PSNR of luma in dB: the mean over the camera's frames.
     pub psnr_y_db: f64,
     /// VMAF; `None` without an ffmpeg that has libvmaf.
     pub vmaf: Option<f64>,
-    /// VMAF-NEG.
+    /// VMAF of the model that does not reward sharpening; `None` as for `vmaf`.
     pub vmaf_neg: Option<f64>,
     /// Whether a shared screen was shown.
     pub screen: bool,
-    /// The knobs, by the names of the report.
+    /// The knobs, named as in the report.
     pub knobs: String,
 }
 
@@ -53,12 +53,12 @@ pub(super) struct Interval {
 pub(super) struct Run {
     /// The intervals of the call, in order.
     pub intervals: Vec<Interval>,
-    /// Processor time of measuring, in milliseconds for each second of the call.
+    /// CPU time of measuring, in milliseconds for each second of the call.
     pub metering_ms_per_s: f64,
 }
 
-/// Runs the scene; `steer` gives the knobs of each interval, from its number, its uplink and what was measured in the
-/// one before.
+/// Plays the scene. `steer` returns the knobs of each interval, from the interval's number, its uplink and the
+/// measurements of the interval before.
 pub(super) fn play(
     call: &Call<'_>,
     mut steer: impl FnMut(usize, f64, Option<&Measurements>) -> Knobs,
@@ -119,7 +119,7 @@ pub(super) fn play(
     Ok(Run { intervals, metering_ms_per_s: ms * scene.fps })
 }
 
-/// `h 30 fps 128 kbit/s`.
+/// The knobs as text: `h 30 fps 128 kbit/s`.
 fn name(knobs: &Knobs) -> String {
     format!("{} {:.0} fps {}", knobs.layer.rid(), knobs.fps, knobs.bitrate)
 }

@@ -1,4 +1,4 @@
-//! A publisher that does as the knobs say: one low layer, by libvpx as Chromium runs it.
+//! A publisher that follows the knobs, with one low layer, by libvpx as Chromium runs it.
 //!
 //! A change of bit or frame rate goes to the running encoder; another layer begins with a key frame, as in a browser.
 //! In: full-size pictures in order. Out: VP9 frames.
@@ -15,13 +15,13 @@ use windlass_vpx::{Encoder, EncoderConfig};
 #[derive(Debug, Default)]
 pub(super) struct Publisher {
     low: Option<(Layer, bool, Encoder)>,
-    /// Frames owed: one is sent when there is a whole one.
+    /// Number of frames that are due, with a fraction: one is sent when it reaches 1.
     due: f64,
 }
 
 impl Publisher {
-    /// Encodes one frame of a camera (or `screen`) with so many frames a second; `None` where the frame rate leaves it
-    /// out.
+    /// Encodes one frame of a camera (or `screen`) with `fps` frames a second; `None` where the frame rate leaves the
+    /// frame out.
     pub(super) fn frame(
         &mut self,
         picture: &Picture,
@@ -55,12 +55,12 @@ impl Publisher {
     }
 }
 
-/// As libvpx takes it: whole kbit/s.
+/// A bitrate in whole kbit/s, as libvpx takes it.
 fn kbps(bitrate: Bitrate) -> u32 {
     bitrate.as_kbps().round().max(1.0) as u32
 }
 
-/// The picture of a layer, as Chromium makes it.
+/// The picture of a layer, scaled down as in Chromium.
 fn shrink(picture: &Picture, divisor: usize) -> Picture {
     if divisor == 1 {
         return picture.clone();

@@ -7,30 +7,30 @@ use serde::Serialize;
 use super::summary::Line;
 use crate::eval::report::Machine;
 
-/// Fixed settings shown in the table by cell, besides the product's plain one.
+/// Number of fixed settings that the table shows for each cell, besides the product's plain one.
 const SHOWN: usize = 3;
 
-/// Everything that a run found.
+/// All results of a run.
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
-    /// `eval`.
+    /// The command: `eval`.
     pub command: &'static str,
-    /// Where it ran.
+    /// The machine that the run was on.
     pub machine: Machine,
-    /// What the lines share.
+    /// The settings that all lines share.
     pub settings: Settings,
-    /// See [`Line`].
+    /// The lines of the report.
     pub rows: Vec<Line>,
 }
 
-/// What all lines were made with.
+/// The settings that all lines were made with.
 #[derive(Debug, Serialize)]
 pub(super) struct Settings {
-    /// Always true here: it tells this report from that of the methods.
+    /// Always `true`: the key tells this report from that of the methods.
     pub controller: bool,
-    /// How long knobs stay.
+    /// How long knobs stay, in ms.
     pub interval_ms: u32,
-    /// Price of the whole uplink, in VMAF.
+    /// Price of the whole uplink, in VMAF (λ).
     pub lambda: f64,
     /// The fixed setting that is best over all scenes and uplinks.
     pub best_fixed: Option<String>,
@@ -38,7 +38,7 @@ pub(super) struct Settings {
 
 impl Report {
     // Writing to a String cannot fail.
-    /// A block for each scene and uplink.
+    /// The table: a block for each scene and uplink.
     pub(super) fn table(&self, plain: &str) -> String {
         let mut out = String::new();
         let cells =

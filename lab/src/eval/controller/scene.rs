@@ -1,4 +1,4 @@
-//! What is filmed: a clip, or several one after the other (changes of content), and what the uplink carries.
+//! A scene (a clip, or several one after the other, for changes of content), and the rate of the uplink over time.
 
 use std::fmt::Write as _;
 use std::num::NonZeroU32;
@@ -11,18 +11,18 @@ use crate::eval::args::{ClipSpec, EvalArgs};
 use crate::eval::clip;
 use crate::eval::frames::{FrameStore, FrameWriter};
 
-/// The camera's pictures.
+/// The camera's pictures of a scene.
 #[derive(Debug)]
 pub(super) struct Scene {
     /// Name of the scene in reports.
     pub name: String,
-    /// What makes it another scene: clips, sizes, lengths.
+    /// Text that differs between different scenes: clips, sizes, lengths.
     pub identity: String,
-    /// All pictures.
+    /// All pictures of the scene.
     pub frames: FrameStore,
     /// Frames per second.
     pub fps: f64,
-    /// The frames at which a clip begins, and whether it shows a screen.
+    /// The frames at which a clip begins, each with whether the clip shows a screen.
     pub parts: Vec<(usize, bool)>,
 }
 
@@ -65,14 +65,14 @@ impl Scene {
     }
 }
 
-/// What an uplink carries over time: `150`, or `300@0/100@6` (kbit/s from a second on).
+/// The rate of an uplink over time: `150`, or `300@0/100@6` (kbit/s, each from a second on).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Trace {
     steps: Vec<(u32, NonZeroU32)>,
 }
 
 impl Trace {
-    /// The bit rate in kbit/s at a second of the scene.
+    /// The bitrate in kbit/s at a second of the scene.
     pub(crate) fn at(&self, second: f64) -> f64 {
         let step = self.steps.iter().rfind(|(from, _)| f64::from(*from) <= second);
         step.map_or(0.0, |(_, kbps)| f64::from(kbps.get()))

@@ -1,4 +1,4 @@
-//! A fixed choice of knobs, as a share of whatever the uplink carries, and the grid of them.
+//! Fixed choices of knobs, as a share of whatever the uplink carries, and the grid of them.
 
 use std::fmt;
 
@@ -6,20 +6,20 @@ use serde::Serialize;
 use windlass_enhancer::control::Knobs;
 use windlass_types::{Bitrate, Layer};
 
-/// One point of the grid.
+/// One setting of the grid.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub(super) struct Setting {
     /// The low layer.
     pub layer: Layer,
-    /// One camera frame in so many is sent.
+    /// One of this many camera frames is sent.
     pub divisor: u32,
 }
 
-/// What a server sets that adapts nothing but the bit rate: the half layer, every frame.
+/// The setting of a server that adapts only the bitrate: the half layer, every frame.
 pub(super) const PLAIN: Setting = Setting { layer: Layer::H, divisor: 1 };
 
 impl Setting {
-    /// All points: layer × frame rate.
+    /// All settings of the grid: layer × frame rate.
     pub(super) fn grid() -> Vec<Setting> {
         let layers = Layer::ALL.into_iter();
         layers.flat_map(|layer| [1, 2].map(|divisor| Setting { layer, divisor })).collect()

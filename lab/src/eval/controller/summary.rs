@@ -1,10 +1,10 @@
-//! What the runs of a scene say about the controller.
+//! Compares the controller with other ways to set the knobs, from the runs of a scene.
 //!
 //! Quality is VMAF, on a shared screen VMAF-NEG (PSNR-Y in dB without either), the objective that less `λ` times the
 //! share of the uplink. *Exhaustive* takes in every interval the run that is best in it, from runs with fixed settings
 //! side by side: it knows the interval before it begins, and switches free of charge, which no player can. *By change*
 //! is the best that can be had: the setting that is best from one change to the next, known beforehand, and really
-//! played, key frames included. *Plain* is what a server sets that adapts bit rates alone. A change is the beginning,
+//! played, key frames included. *Plain* is what a server sets that adapts bitrates alone. A change is the beginning,
 //! another clip, or another uplink; the controller has converged at the first interval from which on it stays within
 //! [`NEAR`] of exhaustive search until the next change, on average.
 
@@ -14,11 +14,12 @@ use super::play::{Interval, Run};
 use super::setting::{PLAIN, Setting};
 use crate::eval::stats::mean;
 
-/// A run that sends more than so many times its uplink could not be had: it is left out of every comparison.
+/// Maximum rate of a run over its uplink. A run that sends more could not be had, and is left out of every
+/// comparison.
 const MAX_OVER: f64 = 1.1;
-/// Gains over plain below this are none to take a share of.
+/// Minimum gain over plain, in the objective's unit, of which a share is computed.
 const MIN_GAIN: f64 = 0.25;
-/// How near to exhaustive search counts as there, in VMAF.
+/// Distance from exhaustive search that counts as converged, in VMAF.
 const NEAR: f64 = 2.0;
 
 /// All runs of one scene at one uplink.
@@ -26,15 +27,15 @@ const NEAR: f64 = 2.0;
 pub(super) struct Cell {
     /// The scene's name.
     pub scene: String,
-    /// The uplink's.
+    /// The uplink's name.
     pub uplink: String,
-    /// Every fixed setting's run.
+    /// The run of every fixed setting.
     pub fixed: Vec<(Setting, Run)>,
-    /// The controller's.
+    /// The controller's run.
     pub controller: Run,
     /// The best fixed setting from each change to the next, played.
     pub by_change: Run,
-    /// Processor time of controller and measuring, as a share of a core in percent.
+    /// CPU time of controller and measuring, in percent of a core.
     pub core_percent: f64,
     /// The intervals that begin with a change.
     pub changes: Vec<usize>,
@@ -45,9 +46,9 @@ pub(super) struct Cell {
 /// A line of the report.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Line {
-    /// The scene.
+    /// The scene's name.
     pub clip: String,
-    /// The uplink, or its steps.
+    /// The uplink's bitrate in kbit/s, or its steps.
     pub uplink_kbps: String,
     /// `controller`, `exhaustive`, or a fixed setting's name.
     pub method: String,
@@ -57,7 +58,7 @@ pub(super) struct Line {
     pub vmaf_neg: Option<f64>,
     /// Mean PSNR of luma over the intervals, in dB.
     pub psnr_y_db: f64,
-    /// All that was sent.
+    /// Bitrate of all that was sent, in kbit/s.
     pub total_kbps: f64,
     /// Figures that only the controller has.
     #[serde(flatten)]
@@ -67,9 +68,9 @@ pub(super) struct Line {
 /// The controller against the others.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Verdict {
-    /// Processor time of the controller in percent of a core.
+    /// CPU time of the controller, in percent of a core.
     pub core_percent: f64,
-    /// Mean intervals from a change until converged; `None` where it never was.
+    /// Mean number of intervals from a change until converged; `None` where it never converged.
     pub intervals_to_converge: Option<f64>,
     /// Gain of the controller in the objective over plain, in percent of the gain of exhaustive search.
     pub gain_share_percent: Option<f64>,
@@ -83,11 +84,11 @@ pub(super) struct Verdict {
     pub saving_percent: Option<f64>,
     /// Bits saved at equal VMAF against the best fixed setting of this scene and uplink.
     pub saving_own_percent: Option<f64>,
-    /// What was set, sent and seen, interval by interval.
+    /// The knobs, rates and qualities, interval by interval.
     pub intervals: Vec<Interval>,
 }
 
-/// VMAF of a camera; of a shared screen VMAF-NEG, for VMAF itself is as high for blurred text.
+/// The quality of an interval: VMAF of a camera; of a shared screen VMAF-NEG, as VMAF is as high for blurred text.
 fn quality(interval: &Interval) -> f64 {
     let vmaf = if interval.screen { interval.vmaf_neg } else { interval.vmaf };
     vmaf.unwrap_or(interval.psnr_y_db)
@@ -129,7 +130,7 @@ pub(super) fn best_by_change(
 }
 
 fn objective(interval: &Interval, lambda: f64) -> f64 {
-    // A key frame's burst is not held against anybody: rate control pays it back.
+    // A key frame's burst does not count against a setting: rate control compensates for it.
     let share = (interval.kbps / interval.uplink_kbps).min(1.0);
     quality(interval) - lambda * share
 }
@@ -143,7 +144,7 @@ impl Cell {
         mean(run.intervals.iter().map(|i| self.objective(i))).unwrap_or_default()
     }
 
-    /// The best interval of all fixed runs, one by one.
+    /// A run made of the best interval of all fixed runs, one by one.
     fn exhaustive(&self) -> Run {
         let count = self.controller.intervals.len();
         let best = |n: usize| {
@@ -194,7 +195,7 @@ impl Cell {
     }
 }
 
-/// The report's lines: by cell the controller, exhaustive search, and the fixed settings from best to worst.
+/// The report's lines. For each cell: the controller, exhaustive search, and the fixed settings from best to worst.
 pub(super) fn lines(cells: &[Cell]) -> Vec<Line> {
     let overall = best_overall(cells);
     let mut lines = Vec::new();
@@ -242,8 +243,8 @@ pub(super) fn best_overall(cells: &[Cell]) -> Option<Setting> {
     everywhere.max_by(|a, b| total(*a).total_cmp(&total(*b)))
 }
 
-/// Bits that the controller saves in a cell against a fixed setting at the same quality, in percent, from that
-/// setting's curve over the uplinks; `None` where the curve does not reach that quality.
+/// Bits that the controller saves in a cell against a fixed setting at the same quality, in percent. They come from
+/// that setting's curve over the uplinks; `None` where the curve does not reach that quality.
 fn saving(cells: &[Cell], cell: &Cell, setting: Setting) -> Option<f64> {
     let own = cells.iter().filter(|other| other.scene == cell.scene);
     let run = |other: &Cell| {

@@ -1,7 +1,8 @@
-//! A subscriber, and the server's tap beside it: what is shown at each camera frame, and what is measured.
+//! A subscriber, and the server's tap beside it: the picture at each camera frame, and the measurements.
 //!
-//! The full layer is shown as it is; smaller ones are rebuilt by the hybrid decoder's filters. A frame that was not
-//! sent shows the picture before it. In: what the publisher sent. Out: pictures in full size, and the meter's sums.
+//! The full layer is shown as it is; smaller ones are rebuilt by the hybrid decoder's filters. For a frame that was
+//! not sent, the picture before it is shown. In: the publisher's frames. Out: pictures in full size, and the meter's
+//! sums.
 
 use anyhow::{Context, Result};
 use windlass_enhancer::control::{Meter, divisor};
@@ -11,25 +12,25 @@ use windlass_vp9::{Decoder, Picture};
 
 use crate::eval::cpu_clock::CpuClock;
 
-/// Shows one track.
+/// Decodes and shows one track.
 #[derive(Default)]
 pub(super) struct Viewer {
     low: Option<(Layer, Low)>,
     shown: Picture,
-    /// What the server measures.
+    /// The meter, with which the server measures.
     pub meter: Meter,
-    /// What measuring costs.
+    /// CPU time of measuring.
     pub metering: CpuClock,
 }
 
-/// What decodes a layer, and what makes a smaller one's pictures as large as the camera's.
+/// The decoder of a low layer, and what enlarges its pictures to the camera's size.
 struct Low {
     decoder: Decoder,
     hybrid: Option<Box<HybridDecoder>>,
 }
 
 impl Viewer {
-    /// What is shown at camera frame `n`, of which `sent` came on `layer`.
+    /// The picture that is shown at camera frame `n`, of which `sent` came on `layer`.
     pub(super) fn frame(
         &mut self,
         n: usize,

@@ -1,4 +1,4 @@
-//! One side's best against the other's, for equal bits.
+//! Compares one side's best with the other's, for equal bits.
 //!
 //! A side's curve is the hull over all its configurations of the sizes in question: what one gets who may choose.
 
@@ -17,7 +17,7 @@ pub(super) const METRICS: [(&str, &str); 3] =
 /// Which rows of the two sides are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Case {
-    /// The sizes that may be coded: `q`, `h` or `any`.
+    /// The sizes that may be encoded: `q`, `h` or `any`.
     pub sizes: &'static str,
     /// The source of the stills.
     pub stills_from: StillsFrom,
@@ -30,7 +30,7 @@ impl Case {
     }
 }
 
-/// A viewer that is held to a layer, a publisher that is, and one that may send any size.
+/// The cases: a viewer that is held to a layer, a publisher that is, and a publisher that may send any size.
 pub(super) const CASES: [Case; 5] = [
     Case::new("q", StillsFrom::F),
     Case::new("h", StillsFrom::F),
@@ -40,7 +40,7 @@ pub(super) const CASES: [Case; 5] = [
 ];
 /// The case of a publisher that may send any size.
 pub(super) const ANY_SIZE: Case = Case::new("any", StillsFrom::Publisher);
-/// Most of `h`'s bits that may be used to get from `q` to `h`.
+/// Maximum share of `h`'s bits that may be used to get from `q` to `h`.
 const MAX_BITS: f64 = 0.45;
 
 /// Windlass against plain video.
@@ -48,11 +48,11 @@ const MAX_BITS: f64 = 0.45;
 pub(super) struct Comparison {
     /// The clip, or `mean`.
     pub clip: String,
-    /// The sizes that may be coded: `q`, `h` or `any`.
+    /// The sizes that may be encoded: `q`, `h` or `any`.
     pub sizes: &'static str,
-    /// Where stills come from: `f` where a viewer is held to those sizes, `publisher` where that is.
+    /// Where stills come from: `f` where a viewer is held to those sizes, `publisher` where the publisher is.
     pub stills_from: StillsFrom,
-    /// The row's key.
+    /// The row's key of the metric.
     pub metric: &'static str,
     /// Mean difference of bits at equal quality; negative: Windlass needs fewer. `None` without common quality.
     pub bd_rate_percent: Option<f64>,
@@ -65,15 +65,15 @@ pub(super) struct Comparison {
 pub(super) struct Gap {
     /// The clip, or `mean`.
     pub clip: String,
-    /// The row's key.
+    /// The row's key of the metric.
     pub metric: &'static str,
-    /// Share of the difference in quality; more than 100 is better than `h`.
+    /// Share of the difference in quality that is closed, in percent; more than 100 is better than `h`.
     pub closed_percent: f64,
-    /// All bits of it over those of `h`.
+    /// All bits of the row over those of `h`, in percent.
     pub bits_percent: f64,
 }
 
-/// What a metric says of a row.
+/// The value of a row by a metric.
 pub(super) fn value(row: &Row, metric: &str) -> Option<f64> {
     match metric {
         "vmaf_neg" => row.quality.vmaf_neg,
@@ -92,14 +92,14 @@ pub(super) fn points(rows: &[Row], clip: &str, side: Side, case: Case, metric: &
         .collect()
 }
 
-/// The clips in the order of the rows.
+/// The clips, in the order of the rows.
 pub(super) fn clips(rows: &[Row]) -> Vec<String> {
     let mut clips: Vec<String> = rows.iter().map(|row| row.clip.clone()).collect();
     clips.dedup();
     clips
 }
 
-/// Every clip by every metric, and the means over the clips where each has a figure.
+/// The comparisons of every clip by every metric, and the means over the clips where each has a figure.
 pub(super) fn compare(rows: &[Row]) -> Vec<Comparison> {
     let clips = clips(rows);
     let mut all = Vec::new();
@@ -141,7 +141,7 @@ pub(super) fn compare(rows: &[Row]) -> Vec<Comparison> {
     all
 }
 
-/// The way from `q` to `h` of every clip, and in the mean.
+/// The gaps from `q` to `h` of every clip, and in the mean.
 pub(super) fn gaps(rows: &[Row]) -> Vec<Gap> {
     let mut all = Vec::new();
     for (metric, _) in METRICS {

@@ -1,4 +1,4 @@
-//! `windlass-lab eval --display WxH`: what a person sees, at the size shown, for equal bits.
+//! `windlass-lab eval --display WxH`: what a viewer sees, at the size shown, for equal bits.
 //!
 //! Two sides are given every clip. *Plain*: VP9 of every size from a quarter of the shown one up to all of it, enlarged
 //! as browsers do ([`resize`]) and sharpened. *Windlass*: the low layers `q` (a quarter) and `h` (half), rebuilt at the
@@ -39,13 +39,13 @@ use crate::output::Output;
 use crate::page::Contents;
 use crate::progress::Progress;
 
-/// Eighths of the shown size, in both directions, that plain video is coded at.
+/// Sizes at which plain video is encoded, in eighths of the shown size in both directions.
 const EIGHTHS: [usize; 5] = [2, 3, 4, 6, 8];
-/// Rates of every size, over the one that Chromium gives it.
+/// Rates at which every size is encoded, over the one that Chromium gives it.
 const RATES: [f64; 4] = [0.5, 1.0, 1.5, 2.5];
 /// Bits of the stills, over those of the low layer.
 const SHARES: [f64; 3] = [0.1, 0.2, 0.4];
-/// The share that the page shows, at Chromium's rate.
+/// The share of stills that the page shows, at Chromium's rate.
 const SHOWN_SHARE: f64 = 0.2;
 
 /// A size in pixels, as `1280x720`.
@@ -68,25 +68,25 @@ impl FromStr for DisplaySize {
     }
 }
 
-/// Who made the picture.
+/// The side that made a picture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Side {
-    /// VP9, enlarged.
+    /// Plain VP9, enlarged.
     Plain,
-    /// The product.
+    /// The product's decoder.
     Windlass,
 }
 
-/// What made the shown picture of the decoded one.
+/// How the shown picture was made of the decoded one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum ShownBy {
-    /// Nothing: it has the shown size.
+    /// The decoded picture as it is: it has the shown size.
     Itself,
     /// Bicubic interpolation.
     Bicubic,
-    /// Lanczos, and an unsharp mask.
+    /// Lanczos and an unsharp mask.
     Sharpened,
     /// The hybrid decoder, without stills.
     Filters,
@@ -99,26 +99,26 @@ pub(super) enum ShownBy {
 pub(super) struct Row {
     /// The clip's name.
     pub clip: String,
-    /// Who made it.
+    /// The side that made the pictures.
     pub side: Side,
-    /// What was coded.
+    /// The size that was encoded.
     pub size: String,
     /// The layer of that size: `q` or `h`; empty for others.
     pub layer: &'static str,
-    /// What enlarged it.
+    /// How the pictures were enlarged.
     pub shown_by: ShownBy,
-    /// Where its stills come from.
+    /// Where the stills come from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stills_from: Option<StillsFrom>,
-    /// Bit rate of the video.
+    /// Bitrate of the video, in kbit/s.
     pub video_kbps: f64,
-    /// Bit rate of the stills.
+    /// Bitrate of the stills, in kbit/s.
     pub still_kbps: f64,
-    /// Both.
+    /// Bitrate of video and stills, in kbit/s.
     pub total_kbps: f64,
-    /// How many stills reached the picture.
+    /// Number of stills that reached the picture.
     pub stills: usize,
-    /// What it looks like.
+    /// The quality of the shown pictures.
     #[serde(flatten)]
     pub quality: Quality,
 }
@@ -142,7 +142,7 @@ struct Report {
     machine: Machine,
     display: String,
     rows: Vec<Row>,
-    /// The network that ran on every picture of ours.
+    /// Name of the network that ran on every picture of the product's side.
     #[serde(skip_serializing_if = "Option::is_none")]
     frame_network: Option<String>,
     comparisons: Vec<Comparison>,
@@ -156,7 +156,7 @@ pub(super) fn run(args: &EvalArgs, display: DisplaySize) -> Result<()> {
         eprintln!("note: no ffmpeg with libvmaf here, so VMAF stays empty; name one with --ffmpeg");
     }
     let (mut rows, mut sights) = (Vec::new(), Vec::new());
-    // Hulls of a clip that was left in the middle would compare what nobody asked for.
+    // Hulls of a clip that was left in the middle would compare other rates than those asked for.
     let mut whole = 0;
     let settings = EIGHTHS.len() * RATES.len();
     let progress = Progress::new(args.input.clips.len() * settings, "sizes and rates");
@@ -207,19 +207,19 @@ pub(super) fn run(args: &EvalArgs, display: DisplaySize) -> Result<()> {
     printed.put(&report, interrupted, &table(&report), Contents::default)
 }
 
-/// One clip at the size that it is shown at.
+/// One clip, at the size that it is shown at.
 struct Bench<'a> {
     name: &'a str,
     clip: &'a Clip,
     screen: bool,
     vmaf: Option<&'a Path>,
-    /// The network that runs on every picture of ours.
+    /// The network that runs on every picture of the product's side.
     network: Option<Tier>,
     progress: &'a Progress,
 }
 
 impl Bench<'_> {
-    /// Adds the rows of the clip, and what is looked at.
+    /// Adds the rows of the clip, and the pictures to look at.
     fn evaluate(&self, rows: &mut Vec<Row>, sights: &mut Vec<Sight>) -> Result<()> {
         let shown = self.clip.frames.size();
         let full = self.code(shown, f64::from(rates::layer_kbps(shown)))?;
@@ -248,7 +248,7 @@ impl Bench<'_> {
                     let (row, picture) = self.ours(&coded, size, scale, Some((from, &stills)))?;
                     let usual = (rate - 1.0).abs() < 1e-9 && (share - SHOWN_SHARE).abs() < 1e-9;
                     if usual && from == StillsFrom::F {
-                        // Plain video of as many bits, to look at beside it.
+                        // Plain video with as many bits, to look at beside it.
                         let equal = self.code(size, row.total_kbps)?;
                         let mut plain = self.plain(&equal, size)?;
                         let sharpened = plain.pop().context("nothing was shown")?;
@@ -272,7 +272,7 @@ impl Bench<'_> {
         })
     }
 
-    /// Every way to show a plain picture; the last one is what the row of a full-size picture is taken from.
+    /// Every way to show a plain picture. The row of a full-size picture is taken from the last one.
     fn plain(&self, coded: &Coded, size: Size) -> Result<Vec<(Row, Picture)>> {
         let shown = self.clip.frames.size();
         let ways = if size == shown {
@@ -325,7 +325,7 @@ impl Bench<'_> {
         Scorer::new(&self.clip.frames, self.vmaf, Besides::Ssimulacra2, keep)
     }
 
-    /// The frame that is kept to be looked at.
+    /// The number of the frame that is kept to be looked at.
     fn kept_frame(&self) -> usize {
         self.clip.frames.len() * 3 / 4
     }
@@ -380,19 +380,19 @@ impl Bench<'_> {
     }
 }
 
-/// The means, and the picture that was kept.
+/// The mean qualities, and the picture that was kept.
 fn scored(scorer: Scorer<'_>) -> Result<(Quality, Picture)> {
     let (scores, mut kept) = scorer.finish()?;
     Ok((Quality::of(&scores)?, kept.pop().context("no picture was kept")?))
 }
 
-/// So many eighths of a size, with even sides.
+/// A size that is `eighths` eighths of another, with even sides.
 fn part(size: Size, eighths: usize) -> Size {
     let side = |full: usize| full * eighths / 16 * 2;
     Size { width: side(size.width), height: side(size.height) }
 }
 
-/// What the decoder enlarges so many eighths by; `None` for sizes that it does not take.
+/// The scale by which the decoder enlarges a size in eighths; `None` for sizes that it does not take.
 fn scale_of(eighths: usize) -> Option<Scale> {
     matches!(eighths, 2 | 4).then(|| (8 / eighths).to_string().parse().ok()).flatten()
 }

@@ -22,9 +22,10 @@ use crate::eval::scale::Scale;
 use crate::eval::sr::Upscaler;
 use crate::eval::{rebuild, select};
 
-/// Stills a second.
+/// Number of stills in a second.
 const STILLS_PER_S: f64 = 0.5;
-/// From the frame's arrival, or the camera, to the browser; the publisher's take their time on the uplink besides.
+/// Time from the frame's arrival, or the camera, to the browser. The publisher's stills take their time on the uplink
+/// besides.
 const DELAY: Duration = Duration::from_millis(130);
 
 /// Where stills come from.
@@ -37,20 +38,20 @@ pub(crate) enum StillsFrom {
     Publisher,
 }
 
-/// Stills of a clip.
+/// The stills of a clip.
 #[derive(Debug, Default)]
 pub(super) struct Stills {
     track: AnchorTrack,
 }
 
 impl Stills {
-    /// Their bit rate.
+    /// Bitrate of the stills, in kbit/s.
     pub(super) fn kbps(&self) -> f64 {
         self.track.kbps
     }
 }
 
-/// What stills are made of.
+/// The inputs from which stills are made.
 pub(super) struct Maker<'a> {
     clip: &'a Clip,
     /// The full layer as the server decodes it.
@@ -76,7 +77,7 @@ impl<'a> Maker<'a> {
         let bytes = (kbps * 125.0 / STILLS_PER_S).round().max(1.0) as usize;
         let (of, delay) = match from {
             StillsFrom::F => (self.full, DELAY),
-            // A still goes out as fast as the whole uplink of the two carries it.
+            // A still is sent as fast as the whole uplink of the two carries it.
             StillsFrom::Publisher => (self.clip, DELAY + transmission(bytes, low.kbps + kbps)),
         };
         let product = EnhancerConfig::default();
@@ -96,7 +97,7 @@ impl<'a> Maker<'a> {
     }
 }
 
-/// Rebuilds the clip with stills, hands on every picture, and says how many stills reached it.
+/// Rebuilds the clip with stills, and passes every picture on. Returns how many stills reached it.
 pub(super) fn play(
     fps: f64,
     low: &Coded,

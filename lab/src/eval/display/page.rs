@@ -1,7 +1,7 @@
-//! The comparison as one page that needs nothing else: a verdict, pictures to slide between, and curves.
+//! The comparison as one page that needs no other file: a verdict, pictures to slide between, and curves.
 //!
-//! The pictures lie beside it too, as `CLIP-LAYER-original.png`, `-bicubic`, `-sharpened` and `-windlass`, to cut crops
-//! from.
+//! The pictures are written beside it too, as `CLIP-LAYER-original.png`, `-bicubic`, `-sharpened` and `-windlass`, to
+//! cut crops from.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ use crate::interrupt::Interrupted;
 use crate::page;
 use crate::plot::{Curve, Plot, escaped};
 
-/// What moves the border between two pictures.
+/// The script that moves the border between two pictures.
 const SCRIPT: &str = "\
 for(const pair of document.querySelectorAll('.pair')){
 const over=pair.querySelector('.over');
@@ -29,7 +29,7 @@ pair.querySelector('input').addEventListener('input',e=>{over.style.clipPath=`in
 pair.querySelector('button').addEventListener('click',()=>{pair.querySelector('.truth').toggleAttribute('hidden')});
 }";
 
-/// Writes `index.html` and its pictures into the folder, and gives the page's path.
+/// Writes `index.html` and its pictures into the folder. Returns the page's path.
 pub(super) fn write(
     folder: &Path,
     report: &Report,
@@ -57,7 +57,7 @@ pub(super) fn write(
     Ok(path)
 }
 
-/// A clip's name may be a path, or anything else.
+/// The file name of a picture: a clip's name may be a path, or have any characters.
 fn file_name(clip: &str, layer: &str, side: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
     let clip: String = clip.chars().map(plain).collect();
@@ -88,7 +88,7 @@ fn html(report: &Report, sights: &[Sight], interrupted: Option<Interrupted>) -> 
     Ok(page::document(&format!("Windlass and plain VP9, shown at {}", report.display), &out))
 }
 
-/// Two sentences: a size that is imposed, and one that is free.
+/// The verdict in two sentences: for a size that is imposed, and for one that is free.
 fn verdict(comparisons: &[Comparison]) -> String {
     let find = |case: Case, metric: &str| {
         let of = |clip: Option<&str>| {
@@ -130,7 +130,7 @@ fn verdict(comparisons: &[Comparison]) -> String {
     )
 }
 
-/// Plain on the left, Windlass on the right, and a border to move.
+/// Adds two pictures with a border to move: plain on the left, Windlass on the right.
 fn pair(out: &mut String, sight: &Sight) -> Result<()> {
     let says = |row: &Row| {
         let neg = row.quality.vmaf_neg.map_or(String::new(), |v| format!(", VMAF-NEG {v:.1}"));
@@ -165,7 +165,7 @@ fn image(picture: &Picture) -> Result<String> {
     Ok(format!("data:image/png;base64,{}", STANDARD.encode(pictures::png(picture)?)))
 }
 
-/// The hulls of both sides, in every case.
+/// A plot of the hulls of both sides, in every case.
 fn plot(report: &Report, clip: &str, metric: &str, title: &str) -> Plot {
     let places = |points: &[Point]| points.iter().map(|p| (p.kbps, p.quality)).collect::<Vec<_>>();
     let curve = |side: Side, case: Case, name: String| {

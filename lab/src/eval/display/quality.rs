@@ -1,4 +1,4 @@
-//! What a shown clip looks like, in four figures.
+//! The quality of a shown clip, in four figures.
 
 use anyhow::{Context, Result};
 use serde::Serialize;
@@ -6,14 +6,14 @@ use serde::Serialize;
 use crate::eval::score::Scores;
 use crate::eval::stats::mean;
 
-/// Means over the frames.
+/// Mean qualities over the frames.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub(crate) struct Quality {
-    /// PSNR of luma in dB.
+    /// PSNR of luma, in dB.
     pub psnr_y_db: f64,
     /// VMAF; `None` without an ffmpeg that has libvmaf.
     pub vmaf: Option<f64>,
-    /// VMAF of the model that does not reward sharpening.
+    /// VMAF-NEG: VMAF of the model that does not reward sharpening.
     pub vmaf_neg: Option<f64>,
     /// SSIMULACRA2 in colour, of every 30th frame: 100 is the original, 90 cannot be told from it.
     pub ssimulacra2: f64,

@@ -1,4 +1,4 @@
-//! Between the coded and the shown size: down as publishers do, up as browsers do.
+//! Resizes between the encoded and the shown size: down as publishers do, up as browsers do.
 //!
 //! Sizes between the decoder's scales are needed here only, so a library resamples. Down is the mean of what a sample
 //! covers (libyuv's box); up is bicubic (Catmull and Rom), or Lanczos-3 with an unsharp mask as wide as the scale.
@@ -11,15 +11,15 @@ use super::ShownBy;
 use crate::eval::frames::Size;
 use crate::eval::sharpen::{gaussian, unsharp};
 
-/// How much of what a blur takes away is added.
+/// Strength of the unsharp mask: the share of what a blur takes away that is added.
 const AMOUNT: f32 = 0.3;
 
-/// The picture that a publisher codes.
+/// The picture that a publisher encodes, scaled down to a size.
 pub(super) fn down(picture: &Picture, size: Size) -> Picture {
     resampled(picture, size, FilterType::Box)
 }
 
-/// The picture as it is shown. The product's own ways are not made here, and leave it as it is.
+/// The picture as it is shown. The product's own ways are not made here, and return it unchanged.
 pub(super) fn shown(picture: &Picture, size: Size, by: ShownBy) -> Picture {
     match by {
         ShownBy::Bicubic => resampled(picture, size, FilterType::CatmullRom),

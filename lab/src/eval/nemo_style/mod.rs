@@ -1,10 +1,9 @@
 //! The reconstruction of the papers, as a baseline: `nemo-style`.
 //!
-//! Source: NeuroScaler §2 and §6.2, from the text alone. An HR picture is the previous HR picture,
-//! moved by the block's own VP9 vectors times the scale and by its own filter, plus the residual of
-//! the low layer, bilinearly enlarged. Intra blocks come from the enlarged low picture, and an
-//! anchor replaces the HR picture of its frame. No base, no back-projection, no trust: what the
-//! vectors get wrong stays.
+//! Source: NeuroScaler §2 and §6.2, from the text alone. An HR picture is the previous HR picture, moved by the
+//! block's own VP9 vectors times the scale and by its own filter. The residual of the low layer is added, bilinearly
+//! enlarged. Intra blocks come from the enlarged low picture, and an anchor replaces the HR picture of its frame.
+//! There is no base, no back-projection and no trust: the errors of vectors stay.
 //!
 //! Luma only; chroma is that of the low layer, bicubic, as in every other method. To be generous,
 //! frames without history are Lanczos (the papers: bilinear), and anchors are there with their
@@ -29,7 +28,7 @@ use super::scale::Scale;
 use motion::Area;
 use residual::Residuals;
 
-/// Plays the low layer with its anchors, and hands on every HR picture with its frame's number.
+/// Plays the low layer with its anchors, and passes every HR picture on with its frame's number.
 pub(super) fn play(
     low: &Coded,
     scale: Scale,
@@ -60,7 +59,7 @@ pub(super) fn play(
     Ok(played)
 }
 
-/// The low layer's decoder with an HR luma plane behind each of its slots.
+/// A decoder of the low layer that keeps an HR luma plane for each of its slots.
 struct PaperDecoder {
     scale: Scale,
     decoder: Decoder,
@@ -127,8 +126,8 @@ impl PaperDecoder {
         Ok(high)
     }
 
-    /// Writes one block: moved references (their mean, where there are two) and residual. A block
-    /// whose reference is not there stays what the low picture says.
+    /// Writes one block: moved references (their mean, where there are two) and residual. A block whose reference is
+    /// missing keeps the enlarged low picture.
     fn predict(
         &self,
         block: &Block,

@@ -7,20 +7,21 @@
 use windlass_vp9::kernels::convolve::SUBPEL_FILTERS;
 use windlass_vp9::{MotionVector, Plane};
 
-/// Samples before the whole position that a filter reads.
+/// Number of samples before the whole position that a filter reads.
 const BEFORE: isize = 3;
+/// Number of taps of VP9's filters.
 const TAPS: usize = 8;
 
 /// A rectangle of HR samples inside the picture.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Area {
-    /// Left edge.
+    /// Left edge, in HR samples.
     pub x: usize,
-    /// Upper edge.
+    /// Upper edge, in HR samples.
     pub y: usize,
-    /// Width.
+    /// Width, in HR samples.
     pub width: usize,
-    /// Height.
+    /// Height, in HR samples.
     pub height: usize,
 }
 

@@ -3,13 +3,13 @@
 use windlass_hybrid::detail::Detail;
 use windlass_vp9::{Block, PictureRows, Visitor};
 
-/// The residual of one frame in grey levels; zero where none is coded and in intra blocks.
+/// The residual of one frame in grey levels; zero where the stream has none, and in intra blocks.
 #[derive(Debug, Default)]
 pub(super) struct Residuals {
-    /// Transform blocks as they came: left edge, upper edge, side, samples from `start` on.
+    /// Transform blocks in the order of decoding: left edge, upper edge, side, index of the first sample.
     blocks: Vec<(usize, usize, usize, usize)>,
     samples: Vec<i16>,
-    /// How many of `blocks` belong to blocks that are complete.
+    /// Number of `blocks` that belong to blocks that are complete.
     kept: usize,
 }
 
@@ -33,7 +33,7 @@ impl Visitor for Residuals {
 }
 
 impl Residuals {
-    /// Makes ready for the next frame.
+    /// Clears the residuals for the next frame.
     pub(super) fn clear(&mut self) {
         self.blocks.clear();
         self.samples.clear();
@@ -54,7 +54,7 @@ impl Residuals {
     }
 }
 
-/// Bilinear enlargement, centre-aligned: HR sample `x` lies at `(x + ½) / S − ½`; edges repeat.
+/// Enlarges a plane by bilinear interpolation, centre-aligned: HR sample `x` lies at `(x + ½) / S − ½`. Edges repeat.
 fn bilinear(low: &Detail, scale: usize) -> Detail {
     let mut high = Detail::zero(low.width() * scale, low.height() * scale);
     // Place and weight of the second of two neighbours, in 1 / (2 · S).

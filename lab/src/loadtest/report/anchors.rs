@@ -16,7 +16,7 @@ pub(crate) struct AnchorDelivery {
     pub anchors_per_s: f64,
     /// Anchors over the frames that arrived on an enhanced rung.
     pub anchor_fraction: Option<f64>,
-    /// Bit rate of anchors, kbit/s.
+    /// Bitrate of anchors, kbit/s.
     pub anchor_kbps: f64,
     /// Anchors with missing or malformed messages.
     pub anchors_broken: u64,
@@ -43,7 +43,8 @@ pub(crate) struct AnchorDelivery {
 }
 
 impl AnchorDelivery {
-    /// `subscribers` is their number in a room: each goes without an anchor that the enhancer dropped.
+    /// Computes the figures; `subscribers` is their number in a room: each goes without an anchor that the enhancer
+    /// dropped.
     pub(super) fn of(span: &Span<'_>, subscribers: usize) -> AnchorDelivery {
         let (now, before) = (span.now, span.before);
         let anchors = now.anchors.whole - before.anchors.whole;

@@ -18,7 +18,7 @@ pub(crate) struct Traffic {
     pub pictures_sent: u64,
     /// Pictures that were not sent because the load generator was late.
     pub pictures_skipped: u64,
-    /// Bit rate of the packets' payloads, kbit/s.
+    /// Bitrate of the packets' payloads, kbit/s.
     pub sent_kbps: f64,
     /// Key frame requests (PLI, FIR) that publishers received.
     pub key_requests: u64,
@@ -61,7 +61,7 @@ pub(crate) struct Reception {
     pub lost: u64,
     /// Lost packets over expected packets, 0 to 1.
     pub loss_rate: Option<f64>,
-    /// Bit rate of video at all subscribers together, kbit/s.
+    /// Bitrate of video at all subscribers together, kbit/s.
     pub video_kbps: f64,
     /// Key frame requests that subscribers sent.
     pub key_requests_made: u64,

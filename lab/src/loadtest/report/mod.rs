@@ -44,7 +44,7 @@ pub(super) struct Row {
     /// Latency of packets.
     #[serde(flatten)]
     pub latency: Latency,
-    /// Processor time of server and clients.
+    /// CPU time of server and clients.
     #[serde(flatten)]
     pub cpu: ProcessorTime,
     /// Memory of the server.
@@ -63,21 +63,21 @@ pub(super) struct Row {
 /// Rooms and clients of a run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub(super) struct Setup {
-    /// Rooms.
+    /// Number of rooms.
     pub rooms: usize,
-    /// Connected publishers at the end.
+    /// Number of publishers that are connected at the end.
     pub publishers: usize,
-    /// Publishers that were asked for.
+    /// Number of publishers that were asked for.
     pub publishers_wanted: usize,
-    /// Connected subscribers at the end.
+    /// Number of subscribers that are connected at the end.
     pub subscribers: usize,
-    /// Subscribed tracks at the end.
+    /// Number of subscribed tracks at the end.
     pub subscriptions: usize,
-    /// Subscriptions with an enhanced rung at the end.
+    /// Number of subscriptions with an enhanced rung at the end.
     pub enhanced: usize,
-    /// Clients that ended with an error.
+    /// Number of clients that ended with an error.
     pub failed: u64,
-    /// Length of the measured time, s.
+    /// Length of the measured time, in s.
     pub seconds: f64,
     /// RIDs of the layers that publishers sent, joined by commas.
     pub layers: String,

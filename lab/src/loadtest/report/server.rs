@@ -1,4 +1,4 @@
-//! The server under load: latency, processor, memory and the stages of its enhancer.
+//! The server under load: latency, CPU, memory and the stages of its enhancer.
 
 use serde::Serialize;
 
@@ -7,7 +7,7 @@ use crate::loadtest::measurement::Measurement;
 use crate::loadtest::process::Usage;
 use crate::loadtest::scrape::Series;
 
-/// The enhancer's stages, and from a frame to its anchor.
+/// The series of the enhancer's stages; the last one is from a frame to its anchor.
 const STAGES: [(&str, Series<'_>); 5] = [
     ("decode", Series { name: "enhancer_stage_seconds", label: "stage=\"decode\"" }),
     ("schedule", Series { name: "enhancer_stage_seconds", label: "stage=\"schedule\"" }),
@@ -53,23 +53,23 @@ impl Latency {
     }
 }
 
-/// Processor time; null where the system does not report it.
+/// CPU time of server and clients; null where the system does not report it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub(crate) struct ProcessorTime {
     /// Busy time of inference over its capacity, 0 to 1.
     pub compute_load: Option<f64>,
-    /// Processor cores that the server used.
+    /// Number of CPU cores that the server used.
     pub cpu_cores: Option<f64>,
-    /// Processor cores that all clients used.
+    /// Number of CPU cores that all clients used.
     pub clients_cpu_cores: Option<f64>,
-    /// The server's processor time over the RTP packets that it received and sent, µs.
+    /// The server's CPU time over the RTP packets that it received and sent, in µs.
     pub cpu_us_per_packet: Option<f64>,
-    /// The server's processor time over the RTP packets that subscribers received, µs.
+    /// The server's CPU time over the RTP packets that subscribers received, in µs.
     pub cpu_us_per_forwarded: Option<f64>,
 }
 
 impl ProcessorTime {
-    /// `forwarded` packets reached subscribers.
+    /// Computes the CPU times; `forwarded` is the number of packets that reached subscribers.
     pub(super) fn of(span: &Span<'_>, measurement: &Measurement, forwarded: u64) -> ProcessorTime {
         let cpu_cores = cores(&measurement.server);
         let us_per = |n: f64| cpu_cores.and_then(|cores| share(cores * span.seconds * 1e6, n));
@@ -91,16 +91,16 @@ impl ProcessorTime {
 pub(crate) struct Memory {
     /// Resident memory before the first client joined, MiB.
     pub resident_empty_mib: Option<f64>,
-    /// Growth by the last tenth of the measured time over all publishers and subscribers, KiB.
+    /// Growth until the last tenth of the measured time over the number of publishers and subscribers, in KiB.
     pub resident_kib_per_client: Option<f64>,
-    /// Mean in the first tenth of the measured time, MiB.
+    /// Mean resident memory in the first tenth of the measured time, in MiB.
     pub resident_first_mib: Option<f64>,
-    /// Mean in the last tenth of the measured time, MiB.
+    /// Mean resident memory in the last tenth of the measured time, in MiB.
     pub resident_last_mib: Option<f64>,
 }
 
 impl Memory {
-    /// `clients` are publishers and subscribers.
+    /// Computes the memory; `clients` is the number of publishers and subscribers.
     pub(super) fn of(measurement: &Measurement, clients: usize) -> Memory {
         let mib = |usage: &Usage| usage.resident as f64 / MIB;
         let resident: Vec<f64> = measurement.server.iter().map(mib).collect();
@@ -120,18 +120,18 @@ impl Memory {
 /// Latency of one stage of the enhancer.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub(crate) struct Stage {
-    /// Which; `total` is from a frame's arrival to its anchor.
+    /// The stage's name; `total` is from a frame's arrival to its anchor.
     #[serde(rename = "stage")]
     pub name: &'static str,
-    /// Runs in the measured time.
+    /// Number of runs in the measured time.
     pub count: u64,
-    /// Mean over the measured time, ms.
+    /// Mean latency over the measured time, in ms.
     pub mean_ms: Option<f64>,
-    /// Median over the measured time, by the bounds of the histogram, ms.
+    /// Median latency over the measured time, by the bounds of the histogram, in ms.
     pub p50_ms: f64,
-    /// 95th percentile over the measured time, ms.
+    /// 95th percentile of the latency over the measured time, in ms.
     pub p95_ms: f64,
-    /// 99th percentile over the measured time, ms.
+    /// 99th percentile of the latency over the measured time, in ms.
     pub p99_ms: f64,
 }
 
@@ -163,7 +163,7 @@ fn tenths(values: &[f64]) -> Option<(f64, f64)> {
     Some((mean(values.get(..n)?)?, mean(values.get(values.len() - n..)?)?))
 }
 
-/// Processor cores that a process used, from its first sample to its last.
+/// Number of CPU cores that a process used, from its first sample to its last.
 fn cores(usage: &[Usage]) -> Option<f64> {
     let (from, to) = usage.first().zip(usage.last())?;
     share(to.cpu_s - from.cpu_s, to.at.saturating_duration_since(from.at).as_secs_f64())

@@ -1,4 +1,4 @@
-//! The measured time as differences: what every group of the row is computed from.
+//! The measured time as differences, from which every group of the row is computed.
 
 use std::collections::BTreeMap;
 
@@ -33,7 +33,7 @@ impl<'a> Span<'a> {
         Span { before, now, figures_before, figures, counters, seconds }
     }
 
-    /// By how much a counter of the server grew.
+    /// The growth of a counter of the server.
     pub(super) fn grown(&self, counter: &str) -> f64 {
         self.counters.get(counter).copied().unwrap_or_default()
     }
@@ -43,23 +43,23 @@ impl<'a> Span<'a> {
         self.figures.latencies_since(self.figures_before, histogram)
     }
 
-    /// Bit rate of `bytes` in kbit/s; 0 where no time passed.
+    /// Bitrate of `bytes` in kbit/s; 0 where no time passed.
     pub(super) fn kbps(&self, bytes: u64) -> f64 {
         share(bytes as f64 * 8.0 / 1000.0, self.seconds).unwrap_or_default()
     }
 
-    /// `n` a second and subscription.
+    /// A count as a rate: `n` a second and subscription.
     pub(super) fn per_second(&self, n: u64) -> Option<f64> {
         share(n as f64, self.seconds * self.now.subscriptions.all as f64)
     }
 
-    /// `n` a minute and subscription.
+    /// A count as a rate: `n` a minute and subscription.
     pub(super) fn per_minute(&self, n: f64) -> Option<f64> {
         share(60.0 * n, self.seconds * self.now.subscriptions.all as f64)
     }
 }
 
-/// `part / whole`; `None` where `whole` is not positive.
+/// The ratio `part / whole`; `None` where `whole` is not positive.
 pub(super) fn share(part: f64, whole: f64) -> Option<f64> {
     (whole > 0.0).then(|| part / whole)
 }

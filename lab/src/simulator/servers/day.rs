@@ -21,11 +21,12 @@ use windlass_cluster::lease::Lease;
 
 pub(crate) use scenario::{DayReport, DayScenario, Kind, Way, WorkerKind};
 
+/// Length of a day, in seconds.
 const DAY_S: u64 = 86_400;
-/// A server may send streams elsewhere from no lower load on ([`windlass_cluster::choice`] decides).
+/// Load of a worker from which on a server may send streams elsewhere ([`windlass_cluster::choice`] decides).
 const PRESSED: f64 = 0.8;
 
-/// What the autoscaler is told: the rule's numbers for the workers' demand and for all publishers' number.
+/// The number of workers that the autoscaler's rule wants: `ratio` as a fraction, `count` in whole workers.
 #[derive(Debug, Clone, Copy)]
 struct Wanted {
     ratio: f64,
@@ -44,7 +45,7 @@ struct Stream {
 enum State {
     Starts(u64),
     Works,
-    /// Until when at the most.
+    /// The worker drains, until this second at the latest.
     Drains(u64),
 }
 
@@ -53,7 +54,7 @@ struct Machine {
     state: State,
     streams: Vec<usize>,
     demand: f64,
-    /// What is given out of its accelerators' time, as far as it goes.
+    /// Part of the accelerators' time that is given out, up to all of it.
     given: f64,
 }
 
@@ -66,16 +67,16 @@ struct Play<'a> {
     machines: BTreeMap<u64, Machine>,
     number: u64,
     streams: Vec<Stream>,
-    /// By the second at which they go.
+    /// Streams by the second at which they leave.
     leaving: Vec<Vec<usize>>,
     waiting: VecDeque<usize>,
-    /// Machines of which something has changed since their last lease.
+    /// Machines that have changed since their last lease.
     changed: BTreeSet<u64>,
     /// Machines that hand streams to others, because they drain or are overloaded.
     pressed: BTreeSet<u64>,
     present: usize,
     due: f64,
-    /// What all machines give out of their accelerators' time, and what they demand.
+    /// Sums over all machines: the accelerators' time that is given out, and that is demanded.
     given: f64,
     told: f64,
     report: DayReport,
@@ -94,9 +95,9 @@ struct Sums {
     last_minute: Option<u64>,
 }
 
-/// Plays a day. `demands` are seconds of an accelerator that a stream of each kind takes in a second; `devices_for`
-/// says how many accelerators do so many seconds each second where a share of their time may be used: the scheduler's
-/// rule.
+/// Plays a day. `demands` has the seconds of an accelerator that a stream of each kind takes in a second.
+/// `devices_for` is the scheduler's rule: how many accelerators do so many seconds each second, where a share of
+/// their time may be used.
 pub(crate) fn play(
     scenario: &DayScenario,
     demands: &[f64],
@@ -126,7 +127,7 @@ pub(crate) fn play(
     let mut scaler = Autoscaler::new(&scenario.scaling);
     let mut arrivals = StdRng::seed_from_u64(scenario.seed);
     let waits = way != Way::Counted;
-    // Who is there at midnight came the day before.
+    // Publishers who are there at midnight came the day before.
     for _ in 0..scenario.at(0).round() as u64 {
         play.come(0, waits, &mut arrivals);
     }
@@ -208,7 +209,7 @@ impl Play<'_> {
         self.demands(worker.unwrap_or_default(), -self.demands[kind]);
     }
 
-    /// A machine has so much more to do.
+    /// Adds to the demand of a machine.
     fn demands(&mut self, number: u64, more: f64) {
         let Some(machine) = self.machines.get_mut(&number) else { return };
         self.told += more;
@@ -218,7 +219,7 @@ impl Play<'_> {
         self.changed.insert(number);
     }
 
-    /// Gives a stream to the worker that its server takes; whether there was any.
+    /// Gives a stream to the worker that its server chooses. Returns whether there was one.
     fn give(&mut self, stream: usize, now: u64) -> bool {
         let at = self.instant(now);
         let Stream { server, kind, since, .. } = self.streams[stream];
@@ -227,7 +228,7 @@ impl Play<'_> {
         let most = self.scenario.worker.max_streams;
         match self.machines.get_mut(&number) {
             Some(machine) if machine.streams.len() < most => machine.streams.push(stream),
-            // Others were quicker: its lease says so in the next second.
+            // Other servers were quicker: the worker's lease says so in the next second.
             _ => {
                 self.servers[server].unassign(&name);
                 return false;
@@ -249,7 +250,7 @@ impl Play<'_> {
         self.report.started += 1;
     }
 
-    /// A second: workers start and say how they are, streams find one or leave one.
+    /// Plays a second: workers start and renew leases, streams find a worker or leave one.
     fn step(&mut self, now: u64) {
         self.tell(now);
         for stream in std::mem::take(&mut self.waiting) {
@@ -265,7 +266,7 @@ impl Play<'_> {
                 continue;
             }
             let (name, streams) = (machine.name.clone(), machine.streams.clone());
-            // Who could not leave has nobody now.
+            // Streams that could not leave in time have no worker now.
             for stream in streams {
                 self.take_away(stream);
                 self.streams[stream].worker = None;
@@ -278,7 +279,7 @@ impl Play<'_> {
         }
     }
 
-    /// Leases that say something new.
+    /// Publishes the leases that have changed.
     fn tell(&mut self, now: u64) {
         let at = self.instant(now);
         let WorkerKind { devices, max_streams, .. } = self.scenario.worker;
@@ -316,10 +317,10 @@ impl Play<'_> {
         }
     }
 
-    /// Streams whose server sends them elsewhere.
+    /// Moves streams that their servers send elsewhere.
     fn rebalance(&mut self, now: u64) {
         let at = self.instant(now);
-        // Of those that have much to do, one in a second: a server sends away one stream in three.
+        // Of the workers with too much to do, one a second: a server sends away one stream in three.
         let drains = |number: &u64| {
             self.machines.get(number).is_some_and(|m| matches!(m.state, State::Drains(_)))
         };
@@ -347,7 +348,7 @@ impl Play<'_> {
         }
     }
 
-    /// What the rule wants of workers that have this demand and of so many publishers.
+    /// The numbers that the rule wants for this demand of workers and this number of publishers.
     fn wanted(&self, demand: f64, publishers: usize) -> Wanted {
         let Scaling { target, streams, .. } = self.scenario.scaling;
         let demand = demand.max(0.0) / self.scenario.worker.devices;
@@ -363,13 +364,13 @@ impl Play<'_> {
     fn scale(&mut self, now: u64, scaler: &mut Autoscaler) {
         let living = |machine: &&Machine| !matches!(machine.state, State::Drains(_));
         let current = self.machines.values().filter(living).count() as u32;
-        // Workers tell of what they have; servers of all that would be enhanced.
+        // Workers report the streams that they have; servers report all streams that would be enhanced.
         let Wanted { ratio, count } = self.wanted(self.told, self.present);
         let after = scaler.look(now, current, ratio / f64::from(current.max(1)), count);
         for _ in current..after {
             self.order(now, self.scenario.worker.boot_s);
         }
-        // The newest goes first, as of a StatefulSet.
+        // The newest worker is stopped first, as in a StatefulSet.
         let until = now + self.scenario.worker.drain_s;
         let fewer = current.saturating_sub(after) as usize;
         let newest = self.machines.iter_mut().rev();

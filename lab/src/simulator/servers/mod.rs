@@ -1,8 +1,8 @@
-//! A cluster in simulated time: nodes with [`Rooms`] of their own, a bucket that lets one of two claims win and tells
-//! all nodes a while later, and clients that come by any node, are sent on, and come again where their node is lost.
+//! A cluster in simulated time. Nodes have [`Rooms`] of their own. A bucket lets one of two claims win and tells all
+//! nodes a while later. Clients come by any node, are sent on, and come again where their node is lost.
 //!
-//! What decides is the product's own code; made up are clients, losses and how long news take. Equal scenarios give
-//! equal reports, but for the time that deciding took here.
+//! The product's own code decides. Clients, losses and the time that news take are made up. Equal scenarios give
+//! equal reports, except for the time that deciding took here.
 
 pub(crate) mod day;
 pub(crate) mod scaling;
@@ -20,37 +20,37 @@ use windlass_cluster::rooms::{
     Claim, ClaimWrite, Load, NodeLease, Placement, RENEW_INTERVAL, Rooms,
 };
 
-/// What is played.
+/// A scenario of servers that share rooms.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct ClusterScenario {
-    /// In a line.
+    /// A description in a line.
     pub about: String,
-    /// Decides what is left to chance.
+    /// Seed of all that is random.
     pub seed: u64,
-    /// Servers.
+    /// Number of servers.
     pub nodes: usize,
-    /// Rooms at a time.
+    /// Number of rooms at a time.
     pub rooms: usize,
-    /// Participants at a time; they come in the first minute.
+    /// Number of participants at a time; they come in the first minute.
     pub participants: usize,
-    /// How long it goes on.
+    /// Length of the scenario, in seconds.
     pub seconds: u64,
     /// Participants of a room on one node before the room spreads to another; 0: no limit.
     pub max_per_room: usize,
-    /// How long a participant stays, on average.
+    /// Mean stay of a participant, in seconds.
     pub stay_s: f64,
-    /// From writing into the bucket to all nodes' knowing.
+    /// Time from a write to the bucket until all nodes know of it, in ms.
     pub news_ms: u64,
-    /// A node is lost each time after so long; 0: none.
+    /// Time from one loss of a node to the next, in seconds; 0: none is lost.
     pub lose_every_s: u64,
     /// Time from a node's loss to its restart, in seconds.
     pub back_after_s: u64,
-    /// From its node's loss to a client's next attempt.
+    /// Time from its node's loss to a client's next attempt, in ms.
     pub notice_ms: u64,
-    /// The bucket cannot be reached from then on...
+    /// Second from which on the bucket cannot be reached.
     pub down_at_s: u64,
-    /// ...for so long.
+    /// Time for which the bucket cannot be reached, in seconds.
     pub down_for_s: u64,
 }
 
@@ -75,41 +75,42 @@ impl Default for ClusterScenario {
     }
 }
 
-/// What came of it.
+/// The results of a scenario.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub(crate) struct ClusterReport {
-    /// Joins that ended on a node.
+    /// Number of joins that ended on a node.
     pub joins: u64,
-    /// Times that a client was sent to another node.
+    /// Number of times that a client was sent to another node.
     pub hops: u64,
-    /// Claims that somebody else was quicker to write.
+    /// Number of claims that another node was quicker to write.
     pub conflicts: u64,
-    /// Times that a client asked a node that was lost.
+    /// Number of times that a client asked a lost node.
     pub dead_ends: u64,
-    /// Participants whose node was lost.
+    /// Number of participants whose node was lost.
     pub displaced: u64,
     /// Median time from a node's loss until a displaced participant is on a node again, in ms.
     pub back_p50_ms: u64,
     /// 99th percentile of the time from a node's loss until a displaced participant is on a node again, in ms.
     pub back_p99_ms: u64,
-    /// Greatest participants of a node over the mean of all live nodes, on average over the seconds after the first
-    /// minute.
+    /// Maximum number of participants of a node over the mean of all live nodes: the mean over the seconds after the
+    /// first minute.
     pub imbalance_mean: f64,
-    /// Greatest participants of a node over the mean of all live nodes, in any second after the first minute.
+    /// Maximum number of participants of a node over the mean of all live nodes, in any second after the first
+    /// minute.
     pub max_imbalance: f64,
-    /// Seconds at which some room had participants on two nodes against its claim.
+    /// Number of seconds at which some room had participants on two nodes against its claim.
     pub split_seconds: u64,
-    /// Rooms that were on several nodes as their claims say, at the most.
+    /// Maximum number of rooms that were on several nodes, as their claims say.
     pub max_spread_rooms: usize,
-    /// Greatest number of rooms at a time that were on two nodes against their claims.
+    /// Maximum number of rooms at a time that were on two nodes against their claims.
     pub max_split_rooms: usize,
-    /// Rooms whose participants were sent to another node to be with others.
+    /// Number of rooms whose participants were sent to another node to be with others.
     pub healed: u64,
-    /// Written to the buckets a second: leases, claims.
+    /// Writes to the buckets in a second: of leases, and of claims.
     pub writes_per_s: (f64, f64),
-    /// What the bucket's servers tell nodes a second, both together.
+    /// Messages in a second that the bucket's servers send to nodes, for both buckets.
     pub told_per_s: f64,
-    /// What deciding where a room is took here, in ns.
+    /// Time of deciding where a room is, measured on this machine, in ns.
     pub place_ns: f64,
 }
 
@@ -118,7 +119,7 @@ type Time = u64;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
-    /// A client wants into its room, by a node. `since`: since when, after its node was lost.
+    /// A client wants into its room, by a node. `since` is the time at which its node was lost, if it was.
     Ask {
         client: usize,
         node: usize,
@@ -154,9 +155,9 @@ enum Event {
 
 struct Node {
     rooms: Rooms,
-    /// Counts its lives; odd while it lives.
+    /// Number of the node's starts and losses; odd while it lives.
     life: u64,
-    /// Participants by room.
+    /// The node's participants, by room.
     local: HashMap<usize, HashSet<usize>>,
     participants: usize,
 }
@@ -178,7 +179,7 @@ struct Play<'a> {
     clients: Vec<Client>,
     /// The bucket: a room's claim, if any, and the last revision.
     bucket: BTreeMap<usize, (Option<Claim>, u64)>,
-    /// Claims of which nobody has been told, by revision.
+    /// Claims that no node has been told of, by revision.
     written: HashMap<u64, Claim>,
     revision: u64,
     report: ClusterReport,
@@ -269,13 +270,13 @@ impl<'a> Play<'a> {
         (from..from + long).contains(&self.now)
     }
 
-    /// By any node, as a load balancer that knows nothing but who lives would have it.
+    /// Lets a client ask any live node, as a load balancer does that knows only which nodes live.
     fn ask(&mut self, ms: Time, client: usize) {
         let node = self.rng.random_range(0..self.nodes.len());
         self.after(ms, Event::Ask { client, node, hops: 0, since: None });
     }
 
-    /// A node begins to live, and knows what there is in the buckets.
+    /// Starts a node, which knows what is in the buckets.
     fn begin(&mut self, node: usize) {
         let now = self.instant();
         let down = self.is_down();
@@ -294,7 +295,7 @@ impl<'a> Play<'a> {
             }
         }
         let life = this.life;
-        // Not all at the same moment.
+        // Nodes do not all renew leases and reconcile at the same moment.
         let (lease, reconcile) = (self.rng.random_range(0..300), self.rng.random_range(0..1_000));
         self.after(lease, Event::Lease { node, life });
         self.after(reconcile, Event::Reconcile { node, life });
@@ -392,7 +393,7 @@ impl<'a> Play<'a> {
             Placement::Redirect(url) => {
                 self.report.hops += 1;
                 let to = url.trim_start_matches("ws://").parse().unwrap_or(node);
-                // After some, a client waits a moment.
+                // After some attempts, a client waits a moment.
                 let ms = if hops < 3 { 50 } else { self.scenario.notice_ms };
                 self.after(
                     ms,
@@ -436,7 +437,7 @@ impl<'a> Play<'a> {
         self.writes.1 += 1;
         let (owner, last) =
             self.bucket.get(&room).map_or((false, 0), |(claim, last)| (claim.is_some(), *last));
-        // One that was given up may be claimed as if there had been none.
+        // A claim that was given up may be claimed as if there had been none.
         if last != write.replaces && (write.replaces != 0 || owner) {
             return false;
         }

@@ -1,18 +1,19 @@
-//! How many workers an autoscaler keeps: Kubernetes' rule for a metric by replica, with what the chart sets of it.
+//! The number of workers that an autoscaler keeps: Kubernetes' rule for a metric by replica, with the chart's
+//! settings.
 //!
-//! In: what is wanted, at each look. Out: how many there should be. Source: the HorizontalPodAutoscaler's documentation
-//! (tolerance, stabilisation, policies), which KEDA uses too; `deploy/helm/windlass/templates/autoscaling.yaml` sets
-//! the same.
+//! In: the wanted number, at each evaluation. Out: the number that there should be. Source: the
+//! HorizontalPodAutoscaler's documentation (tolerance, stabilisation, policies), which KEDA uses too;
+//! `deploy/helm/windlass/templates/autoscaling.yaml` sets the same.
 
 use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
-/// A ratio so near to 1 changes nothing.
+/// Maximum distance of the ratio from 1 that changes nothing.
 const TOLERANCE: f64 = 0.1;
-/// At most so many more at a look, or twice as many as there are.
+/// Maximum number of workers that one evaluation adds, unless doubling their number adds more.
 const UP: u32 = 4;
-/// One fewer each time.
+/// Minimum time from one removal of a worker to the next, in seconds.
 const DOWN_EVERY_S: u64 = 60;
 
 /// An autoscaler's settings.
@@ -21,15 +22,15 @@ const DOWN_EVERY_S: u64 = 60;
 pub(crate) struct Scaling {
     /// Share of its accelerators' time that each worker is to have given out.
     pub target: f64,
-    /// Publishers that each worker is to have: what its processor can decode.
+    /// Number of publishers that each worker is to have: as many as its CPU can decode.
     pub streams: f64,
     /// Seconds between two evaluations of the rule.
     pub poll_s: u64,
     /// Time for which an idle worker is kept, in seconds.
     pub cooldown_s: u64,
-    /// Least number of workers.
+    /// Minimum number of workers.
     pub min: u32,
-    /// Greatest number of workers.
+    /// Maximum number of workers.
     pub max: u32,
 }
 
@@ -43,20 +44,20 @@ impl Default for Scaling {
 #[derive(Debug, Clone)]
 pub(crate) struct Autoscaler {
     scaling: Scaling,
-    /// What was wanted at the looks of the last `cooldown_s`.
+    /// The numbers that were wanted at the evaluations of the last `cooldown_s`, with their seconds.
     wanted: VecDeque<(u64, u32)>,
-    /// When there was last one fewer.
+    /// The second at which a worker was last removed.
     fell: Option<u64>,
 }
 
 impl Autoscaler {
-    /// One that has not looked yet.
+    /// An autoscaler that has not evaluated anything yet.
     pub(crate) fn new(scaling: &Scaling) -> Self {
         Autoscaler { scaling: scaling.clone(), wanted: VecDeque::new(), fell: None }
     }
 
-    /// Looks, at a second: of `current` workers (those included that are on their way) `ratio` times as many would just
-    /// do, which is `wanted` when rounded up. How many there should be.
+    /// Evaluates the rule at a second, and returns how many workers there should be. `current` workers exist, those
+    /// that are starting included. `ratio` times as many would just do; rounded up, that is `wanted`.
     pub(crate) fn look(&mut self, now_s: u64, current: u32, ratio: f64, wanted: u32) -> u32 {
         let Scaling { cooldown_s, min, max, .. } = self.scaling;
         let steady = (ratio - 1.0).abs() <= TOLERANCE;

@@ -1,19 +1,19 @@
-//! Which of the inferred frames are sent by the baseline `nemo`: those that would change most of what viewers see.
+//! Chooses the inferred frames that the baseline `nemo` sends: those that would change most of what viewers see.
 //!
-//! Source: NEMO as NeuroScaler §2 describes it: inference on every frame, then the frames of greatest gain. It looks at
-//! a whole video beforehand; here frames to come are taken to gain as the last ones did, so that a frame is sent whose
-//! gain is among the greatest `fraction` of the last [`REMEMBERED`], once the fraction allows another.
+//! Source: NEMO as NeuroScaler §2 describes it: inference on every frame, then the frames of greatest gain. NEMO
+//! looks at a whole video beforehand. Here frames to come are assumed to gain as the last ones did. A frame is sent
+//! if its gain is among the greatest `fraction` of the last [`REMEMBERED`], and the fraction allows another.
 
 use std::collections::VecDeque;
 
-/// Frames that a gain is compared with.
+/// Number of frames whose gains a gain is compared with.
 const REMEMBERED: usize = 64;
 
-/// The gate of one stream.
+/// Decides which inferred frames of one stream are sent.
 #[derive(Debug, Clone)]
 pub(super) struct BestOf {
     gains: VecDeque<f64>,
-    /// Anchors that the fraction allows: at most one is saved.
+    /// Number of anchors that the fraction allows now; at most one is saved.
     allowance: f64,
 }
 
@@ -24,13 +24,13 @@ impl Default for BestOf {
 }
 
 impl BestOf {
-    /// Whether the next frame, whose anchor gains so much, is sent when at most `fraction` of all may be; `frames`: how
-    /// many have come since the last one asked for, this one included.
+    /// Whether the next frame is sent, whose anchor has this gain, when at most `fraction` of all frames may be.
+    /// `frames`: how many have come since the last one asked for, with this one.
     pub(super) fn passes(&mut self, gain: f64, fraction: f64, frames: u64) -> bool {
         let gain = if gain.is_finite() { gain } else { 0.0 };
         let fraction = if fraction.is_finite() { fraction.clamp(0.0, 1.0) } else { 0.0 };
         let better = self.gains.iter().filter(|&&other| other > gain).count() as f64;
-        // Where fewer are inferred than come, more of them can pass.
+        // Where fewer frames are inferred than come, more of them can be sent.
         let share = (fraction * frames as f64).min(1.0);
         let among = better <= share * self.gains.len() as f64;
         if self.gains.len() == REMEMBERED {

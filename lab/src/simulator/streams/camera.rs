@@ -1,4 +1,4 @@
-//! What publishers code: frames of random sizes about a bit rate, or those of a recorded trace.
+//! The frames that publishers encode: of random sizes about a bitrate, or those of a recorded trace.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,19 +8,19 @@ use super::scenario::Group;
 use super::trace::Trace;
 use windlass_scheduler::Tier;
 
-/// A key frame's bytes over those of another.
+/// Size of a key frame over that of another frame.
 const KEY: f64 = 8.0;
-/// Chromium refreshes its golden frame about so often.
+/// Number of frames from one refresh of the golden frame to the next, about as in Chromium.
 const GOLDEN_EVERY: u64 = 80;
 
-/// A coded frame.
+/// An encoded frame.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Coded {
-    /// When it is sent.
+    /// When the frame is sent.
     pub at: Duration,
     pub bytes: u32,
     pub tier: Tier,
-    /// What its anchor is known to be worth, over that of its clip's frames in the mean.
+    /// The known worth of the frame's anchor, over the mean of its clip's frames.
     pub worth: Option<f64>,
 }
 
@@ -49,8 +49,8 @@ enum Frames {
 }
 
 impl Camera {
-    /// Begins between `joins` and one frame later. A recorded one begins with the trace's first frame and goes on from
-    /// a place of its own, round and round.
+    /// A camera that begins between `joins` and one frame later. A recorded one begins with the trace's first frame,
+    /// goes on from a place of its own, and repeats the trace.
     pub(super) fn new(
         group: &Group,
         trace: Option<&Arc<Trace>>,
@@ -73,7 +73,7 @@ impl Camera {
         Camera { next, number: 0, keys_every: group.keys_every, key_wanted: false, of }
     }
 
-    /// Bytes of a frame in the mean.
+    /// Mean size of a frame, in bytes.
     pub(super) fn mean_bytes(&self) -> f64 {
         match &self.of {
             Frames::MadeUp { bytes, .. } => *bytes,
@@ -86,12 +86,12 @@ impl Camera {
         self.next
     }
 
-    /// The next frame is a key frame.
+    /// Makes the next frame a key frame.
     pub(super) fn want_key(&mut self) {
         self.key_wanted = true;
     }
 
-    /// The next frame.
+    /// Encodes the next frame.
     pub(super) fn code(&mut self, random: &mut Random) -> Coded {
         let asked = self.keys_every > 0 && self.number.is_multiple_of(self.keys_every);
         let key = self.number == 0 || asked || std::mem::take(&mut self.key_wanted);

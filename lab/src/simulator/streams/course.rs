@@ -1,10 +1,10 @@
-//! What came of a scenario second by second.
+//! The figures of a scenario, second by second.
 
 use std::time::Duration;
 
 use crate::latencies::Latencies;
 
-/// What is counted of a second.
+/// The sums and counts of a second.
 #[derive(Debug, Clone, Default)]
 struct Sums {
     frames: u64,
@@ -23,9 +23,9 @@ pub(crate) struct Second {
     pub p50_ms: f64,
     /// 95th percentile of the latency of the anchors, in milliseconds.
     pub p95_ms: f64,
-    /// Missed and dropped, of all chosen.
+    /// Missed and dropped anchors over all chosen ones.
     pub miss_rate: f64,
-    /// Anchors by frame.
+    /// Number of anchors over number of frames.
     pub fraction: f64,
     /// Share of all accelerators' time that they worked.
     pub utilisation: f64,
@@ -42,7 +42,7 @@ impl Course {
         Course(vec![Sums::default(); length.as_secs_f64().ceil() as usize])
     }
 
-    /// What is after the end counts for nothing.
+    /// The second of a time; `None` after the end, which is not counted.
     fn at(&mut self, at: Duration) -> Option<&mut Sums> {
         self.0.get_mut(usize::try_from(at.as_secs()).ok()?)
     }
@@ -65,7 +65,7 @@ impl Course {
         }
     }
 
-    /// An accelerator worked from a time on.
+    /// Adds the work of an accelerator from a time on.
     pub(super) fn work(&mut self, from: Duration, took: Duration) {
         let (mut from, end) = (from, from.saturating_add(took));
         while from < end {
@@ -78,7 +78,7 @@ impl Course {
 
     pub(super) fn seconds(self, accelerators: usize) -> Vec<Second> {
         let seconds = self.0.into_iter().enumerate().map(|(n, sums)| {
-            // Not kept for every second, as each takes a quarter of a MiB.
+            // Histograms are not kept for every second, as each takes a quarter of a MiB.
             let latencies: Latencies = sums.latencies_ms.iter().collect();
             let count = latencies.count();
             Second {

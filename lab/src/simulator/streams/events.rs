@@ -1,10 +1,10 @@
-//! Devices, and chance.
+//! Devices, and random numbers.
 
 use std::time::Duration;
 
 use super::scenario::Accelerator;
 
-/// Numbers at random, the same for the same seed (SplitMix64).
+/// Random numbers from a seed (SplitMix64).
 #[derive(Debug, Clone)]
 pub(super) struct Random(u64);
 
@@ -13,7 +13,7 @@ impl Random {
         Random(seed)
     }
 
-    /// From 0 to 1, without 1.
+    /// A random number from 0 to 1, without 1.
     pub(super) fn share(&mut self) -> f64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -22,7 +22,7 @@ impl Random {
         ((z ^ z >> 31) >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// About 1: the sum of some shares, with a standard deviation of `spread`.
+    /// A random number about 1: the sum of some shares, with a standard deviation of `spread`.
     pub(super) fn about_one(&mut self, spread: f64) -> f64 {
         let sum: f64 = (0..12).map(|_| self.share()).sum();
         (1.0 + spread * (sum - 6.0)).max(0.05)
@@ -33,9 +33,9 @@ impl Random {
 #[derive(Debug, Clone)]
 pub(super) struct Device {
     spec: Accelerator,
-    /// When it can begin something.
+    /// When the device is free.
     pub free: Duration,
-    /// The networks that it has loaded, the one used last at the end.
+    /// The networks that the device has loaded, the one used last at the end.
     pub resident: Vec<usize>,
     pub busy: Duration,
     pub done: u64,
@@ -52,14 +52,14 @@ impl Device {
         }
     }
 
-    /// Whether it is there at a time.
+    /// Whether the device is there at a time.
     pub(super) fn works_at(&self, time: Duration) -> bool {
         let lost = self.spec.fails_at_s.is_some_and(|at| time.as_secs_f64() >= at);
         let back = self.spec.returns_at_s.is_some_and(|at| time.as_secs_f64() >= at);
         !lost || back
     }
 
-    /// While it is lost it is not free before it is back.
+    /// Makes a lost device free at the time when it is back.
     pub(super) fn settle(&mut self) {
         if !self.works_at(self.free) {
             self.resident.clear();
@@ -68,13 +68,13 @@ impl Device {
         }
     }
 
-    /// When it is lost within a span, if it is.
+    /// When the device is lost within a span, if it is.
     pub(super) fn fails_between(&self, from: Duration, to: Duration) -> Option<Duration> {
         let at = Duration::try_from_secs_f64(self.spec.fails_at_s?).ok()?;
         (from <= at && at < to).then_some(at)
     }
 
-    /// It is lost; with what it had loaded.
+    /// Loses the device, and the networks that it had loaded.
     pub(super) fn fail(&mut self, at: Duration) {
         self.free = at;
         self.settle();
@@ -102,7 +102,7 @@ impl Device {
         self.free += took;
         self.busy += took;
         self.done += 1;
-        // What was not used for the longest time makes room.
+        // The network that was not used for the longest time makes room.
         self.resident.retain(|&other| other != network);
         if self.resident.len() >= self.spec.keeps {
             self.resident.remove(0);

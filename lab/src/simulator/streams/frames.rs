@@ -1,4 +1,4 @@
-//! The streams: what their publishers code, as it reaches the server.
+//! The streams: their publishers' frames, as they reach the server.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,18 +22,18 @@ pub(super) struct Source {
     camera: Camera,
     uplink: Uplink,
     end: Duration,
-    /// Coded, and not there yet.
+    /// The frame that is encoded and not there yet.
     coming: Option<(Coded, Arrival)>,
     size: Size,
     max_scale: usize,
 }
 
-/// What reaches the server of a coded frame.
+/// An encoded frame, as it reaches the server.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Frame {
-    /// A frame that can be decoded; its name is the caller's. What its anchor is worth, if that is known.
+    /// A frame that can be decoded, with the known worth of its anchor. The caller gives it its name.
     Whole(Candidate, Option<f64>),
-    /// It was lost, or rests on one that was.
+    /// A frame that was lost, or references one that was.
     Lost,
 }
 
@@ -59,7 +59,7 @@ fn source(
     let group = &scenario.streams[number];
     let joins = Duration::from_secs_f64(group.joins_at_s + group.joins_over_s * random.share());
     let camera = Camera::new(group, trace, joins, random);
-    // Frames go the way to viewers too, without jitter: it is made up for by their buffers.
+    // Frames go the way to viewers too, without jitter: viewers' buffers make up for it.
     let shown_ms = group.watched_after_ms + group.downlink.delay_ms;
     Source {
         group: number,
@@ -80,7 +80,7 @@ fn source(
 }
 
 impl Source {
-    /// The next frame that has arrived by `now`, or that would have.
+    /// The next frame that has arrived by `now`, or would have if it were not lost.
     pub(super) fn next(&mut self, now: Duration, random: &mut Random) -> Option<Frame> {
         if self.coming.is_none() {
             let at = self.camera.next_at();

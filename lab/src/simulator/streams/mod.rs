@@ -1,9 +1,9 @@
 //! Many streams without pictures: the scheduler and the accelerators' queue, driven by events.
 //!
 //! In: a [`Scenario`] and a seed. Out: a [`Report`]. The same code decides as in the server (`Scheduler`,
-//! `AcceleratorQueue`, `JobTimes`); made up are frames (sizes at random about a bit rate, or of a recorded [`Trace`]),
-//! the network, what inference takes (the network's cost over the device's speed, with noise), and when devices fail.
-//! Deterministic: equal seeds give equal reports.
+//! `AcceleratorQueue`, `JobTimes`). Frames are made up: of random sizes about a bitrate, or of a recorded [`Trace`].
+//! Made up too are the network, the times of inference (the network's cost over the device's speed, with noise), and
+//! when devices fail. Deterministic: equal seeds give equal reports.
 
 mod best;
 mod camera;

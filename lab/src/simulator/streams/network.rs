@@ -1,9 +1,10 @@
-//! The ways from a publisher to the server, and from there to viewers.
+//! The paths from a publisher to the server, and from there to viewers.
 //!
-//! Frames arrive in order: one that is late holds those behind it up, as a jitter buffer does. One of whose packets any
-//! is lost is lost, with all that follow, until a key frame comes: it is asked for when the first of those arrives, the
-//! publisher knows one delay later, and its next frame is one. Loss is what repairs by NACK left over. Deterministic by
-//! the caller's random numbers, of which a way without jitter and loss takes none.
+//! Frames arrive in order: a late one delays those behind it, as in a jitter buffer. A frame is lost if any of its
+//! packets is. All frames that follow are lost too, until a key frame comes. A key frame is asked for when the first
+//! of those frames arrives. The publisher knows one delay later, and its next frame is one. Loss is what repairs by
+//! NACK left over. The paths are deterministic by the caller's random numbers, of which one without jitter and loss
+//! takes none.
 
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use super::events::Random;
 use super::scenario::Link;
 use windlass_scheduler::Tier;
 
-/// Bytes of a packet of video.
+/// Length of a packet of video, in bytes.
 const PACKET: u32 = 1_200;
 
 impl Link {
@@ -21,7 +22,7 @@ impl Link {
         Duration::from_secs_f64((self.delay_ms + jitter) / 1e3)
     }
 
-    /// When what is sent at a time arrives; `None`: never.
+    /// When data that is sent at a time arrives; `None`: it is lost.
     pub(super) fn carry(&self, at: Duration, random: &mut Random) -> Option<Duration> {
         if self.loss > 0.0 && random.share() < self.loss {
             return None;
@@ -30,12 +31,12 @@ impl Link {
     }
 }
 
-/// When a frame arrives, or would have.
+/// When a frame arrives, or would have if it were not lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Arrival {
-    /// It can be decoded.
+    /// The frame can be decoded.
     Whole(Duration),
-    /// It cannot.
+    /// The frame cannot be decoded.
     Lost(Duration),
 }
 
@@ -46,14 +47,14 @@ impl Arrival {
     }
 }
 
-/// A publisher's way.
+/// A publisher's path to the server.
 #[derive(Debug, Clone)]
 pub(super) struct Uplink {
     link: Link,
     last: Duration,
-    /// A frame was lost and no key frame has come since.
+    /// Whether a frame was lost and no key frame has come since.
     broken: bool,
-    /// When the publisher hears that one is wanted.
+    /// When the publisher hears that a key frame is wanted.
     asked: Option<Duration>,
 }
 
@@ -62,12 +63,12 @@ impl Uplink {
         Uplink { link: *link, last: Duration::ZERO, broken: false, asked: None }
     }
 
-    /// Whether the frame that is coded at a time has to be a key frame.
+    /// Whether the frame that is encoded at a time must be a key frame.
     pub(super) fn key_wanted(&mut self, at: Duration) -> bool {
         self.asked.take_if(|asked| *asked <= at).is_some()
     }
 
-    /// When a frame arrives.
+    /// Sends a frame, and returns when it arrives.
     pub(super) fn send(&mut self, frame: &Coded, random: &mut Random) -> Arrival {
         let at = frame.at.saturating_add(self.link.delay(random)).max(self.last);
         self.last = at;

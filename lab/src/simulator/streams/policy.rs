@@ -11,17 +11,18 @@ use windlass_types::{AnchorPolicy, UnknownPolicy};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum PlayedPolicy {
-    /// As the product does it.
+    /// A policy of the product.
     Product(AnchorPolicy),
-    /// Every frame, as far as compute goes.
+    /// Every frame becomes an anchor, as far as compute goes.
     PerFrame,
-    /// Key frames, and frames at equal distances.
+    /// Key frames and evenly spaced frames become anchors.
     KeyUniform,
     /// Every frame is super-resolved, and those are sent that differ most from what viewers have (NEMO;
     /// [`super::best`]).
     Nemo,
 }
 
+/// The baselines, by name.
 const BASELINES: [(PlayedPolicy, &str); 3] = [
     (PlayedPolicy::PerFrame, "per-frame"),
     (PlayedPolicy::KeyUniform, "key-uniform"),
@@ -29,7 +30,7 @@ const BASELINES: [(PlayedPolicy, &str); 3] = [
 ];
 
 impl PlayedPolicy {
-    /// What the scheduler asks.
+    /// The scheduler's policy that plays it.
     pub fn of(self) -> &'static dyn Policy {
         match self {
             PlayedPolicy::Product(named) => policy::of(named),

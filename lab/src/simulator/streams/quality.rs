@@ -1,4 +1,4 @@
-//! What anchors are predicted to be worth to those who watch a stream.
+//! Predicts what anchors are worth to those who watch a stream.
 //!
 //! An anchor's detail is carried to the frames after it and is lost as they change. By measurement
 //! (`lab/notes/quality.md`: dB over Lanczos 4–7, 8–15 and 16–31 frames after an anchor) what is left after `n` frames
@@ -12,26 +12,26 @@ use std::time::Duration;
 use windlass_scheduler::promise::promise_of_db;
 use windlass_types::Decay;
 
-/// Quality is compared by chunks of so many seconds (NeuroScaler §8.2 takes video chunks).
+/// Length of a chunk over which quality is compared (NeuroScaler §8.2 takes video chunks).
 const CHUNK: Duration = Duration::from_secs(1);
 
-/// One stream as somebody sees it.
+/// One stream as a viewer sees it.
 #[derive(Debug, Clone)]
 pub(super) struct Watching {
-    /// dB that an anchor gives its own frame.
+    /// Gain of an anchor on its own frame, in dB.
     best_db: f64,
-    /// Frames after which half of that is left.
+    /// Number of frames after which half of the gain is left.
     half_life: f64,
     mean_bytes: f64,
-    /// How long after its arrival a frame is shown.
+    /// Time from a frame's arrival until it is shown.
     delay: Duration,
     /// Frames that are not shown yet.
     frames: VecDeque<Waiting>,
-    /// Bytes so far, but for key frames', which replace all.
+    /// Bytes of the stream so far, without those of key frames, which replace all.
     bytes: f64,
-    /// Bytes up to the frame of the newest anchor that is there.
+    /// Bytes of the stream up to the frame of the newest anchor that is there.
     anchor: Option<f64>,
-    /// Anchors to come: when, and the bytes up to their frames.
+    /// Anchors to come: when, and the bytes of the stream up to their frames.
     coming: Vec<(Duration, f64)>,
     chunk: (f64, u32),
     chunk_ends: Duration,
@@ -44,7 +44,7 @@ struct Waiting {
     at: Duration,
     /// Bytes of the stream up to the frame.
     place: f64,
-    /// Whether it is a key frame.
+    /// Whether the frame is a key frame.
     key: bool,
 }
 
@@ -64,7 +64,7 @@ impl Watching {
         }
     }
 
-    /// A frame arrives. Its place, for its anchor.
+    /// Takes a frame that arrives, and returns its place in the stream's bytes, for its anchor.
     pub(super) fn frame(&mut self, at: Duration, bytes: u32, key: bool) -> f64 {
         if !key {
             self.bytes += f64::from(bytes);
@@ -73,8 +73,8 @@ impl Watching {
         self.bytes
     }
 
-    /// Shows all frames that are due by `now`, when all anchors that will be there by then are known; hands each second
-    /// that has ended to `ended`.
+    /// Shows all frames that are due by `now`, when all anchors that will be there by then are known. Each second
+    /// that has ended goes to `ended`.
     pub(super) fn show(&mut self, now: Duration, mut ended: impl FnMut(Chunk)) {
         while let Some(&frame) = self.frames.front().filter(|frame| frame.at <= now) {
             self.frames.pop_front();
@@ -113,32 +113,33 @@ impl Watching {
         ended
     }
 
-    /// How many frames of residual lie between the frame at `place` and the newest anchor before it, there or to come.
+    /// How many frames of residual lie between the frame at `place` and the newest anchor before it, there or to
+    /// come.
     pub(super) fn stale(&self, place: f64) -> f64 {
         let coming = self.coming.iter().map(|&(_, place)| place).chain(self.anchor);
         let newest = coming.filter(|&anchor| anchor <= place).fold(f64::MIN, f64::max);
         (place - newest) / self.mean_bytes
     }
 
-    /// What a viewer would report: what is lost in so many frames, of pictures of 40 dB.
+    /// The decay that a viewer would report: the loss in 15 frames, of pictures of 40 dB.
     pub(super) fn decay(&self) -> Decay {
         const FRAMES: f64 = 15.0;
         let lost_db = self.best_db * (1.0 - 1.0 / (1.0 + FRAMES / self.half_life));
         Decay { per_frame: promise_of_db(lost_db) / FRAMES, frames: FRAMES }
     }
 
-    /// The anchor of the frame at `place` will be there.
+    /// Notes the anchor of the frame at `place`, which will be there at `ready`.
     pub(super) fn anchor(&mut self, ready: Duration, place: f64) {
         self.coming.push((ready, place));
     }
 }
 
-/// What a second of a stream came to.
+/// The quality of a second of a stream.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Chunk {
-    /// Gained over no anchors, the mean of its frames.
+    /// Gain over no anchors in dB: the mean of the frames.
     pub gain_db: f64,
-    /// Below super-resolution of every frame.
+    /// How far the second is below super-resolution of every frame, in dB.
     pub lacks_db: f64,
 }
 

@@ -1,4 +1,4 @@
-//! What came of a scenario.
+//! The report of a scenario.
 
 use std::time::Duration;
 
@@ -11,81 +11,81 @@ use crate::eval::stats::percentile;
 use crate::latencies::Latencies;
 use windlass_scheduler::SchedulerCounters;
 
-/// What came of a scenario.
+/// The results of a scenario.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Report {
     /// What the scenario shows.
     pub about: String,
-    /// What a paper reports of the like, and why this may differ.
+    /// What a paper reports of a like case, and why this may differ.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub paper: Option<String>,
-    /// Of chance.
+    /// Seed of all that is random.
     pub seed: u64,
-    /// Simulated.
+    /// Length of the scenario in simulated seconds.
     pub seconds: f64,
-    /// All streams together.
+    /// The figures of all streams together.
     pub all: GroupReport,
-    /// By group.
+    /// The figures by group.
     pub groups: Vec<GroupReport>,
-    /// By accelerator: share of the time that it worked.
+    /// For each accelerator, the share of the time that it worked.
     pub utilisation: Vec<f64>,
-    /// Jobs that a lost accelerator gave back.
+    /// Number of jobs that a lost accelerator gave back.
     pub given_back: u64,
-    /// Streams that had the promise of `quality-sla` at the end, and that were refused it.
+    /// Number of streams that had the promise of `quality-sla` at the end, and that were refused it.
     pub promised: (usize, usize),
-    /// Anchors made by each network.
+    /// For each network, the number of anchors that it made.
     pub by_network: Vec<u64>,
-    /// How often an accelerator loaded a network.
+    /// Number of times that an accelerator loaded a network.
     pub loads: u64,
-    /// Greatest number of accelerators that would have given every stream its fraction.
+    /// Maximum number of accelerators that would have given every stream its fraction.
     pub devices_wanted: u32,
     /// Compute demand at the end: seconds of accelerators of speed 1 in a second.
     pub compute_demand: f64,
-    /// Frames that were not chosen, by reason.
+    /// Number of frames that were not chosen, by reason.
     pub passed_over: Vec<(&'static str, u64)>,
-    /// Every hundredth of all anchors' latencies, the least first, in milliseconds.
+    /// Every hundredth of all anchors' latencies, the shortest first, in milliseconds.
     #[serde(skip)]
     pub percentiles_ms: Vec<f64>,
-    /// Second by second.
+    /// The figures of every second.
     #[serde(skip)]
     pub course: Vec<Second>,
 }
 
-/// What came of some streams.
+/// The figures of a group of streams.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct GroupReport {
-    /// Their name.
+    /// The group's name.
     pub name: String,
-    /// How many.
+    /// The number of streams.
     pub streams: u64,
-    /// Frames that arrived.
+    /// Number of frames that arrived.
     pub frames: u64,
-    /// Frames that were lost on the way, or rested on one that was.
+    /// Number of frames that were lost on the way, or referenced one that was.
     pub lost: u64,
-    /// Anchors within the deadline.
+    /// Number of anchors within the deadline.
     pub anchors: u64,
-    /// Of those, lost on the way to viewers.
+    /// Number of `anchors` that were lost on the way to viewers.
     pub anchors_lost: u64,
-    /// Anchors by frame.
+    /// Number of anchors over number of frames.
     pub fraction: f64,
-    /// Chosen frames whose anchor came too late, though it had been begun.
+    /// Number of chosen frames whose anchor came too late, though it had been begun.
     pub missed: u64,
-    /// Chosen frames that were dropped before: too late to begin, or no room.
+    /// Number of chosen frames that were dropped before: too late to begin, or no room.
     pub dropped: u64,
-    /// Missed and dropped of all chosen.
+    /// Missed and dropped frames over all chosen ones.
     pub miss_rate: f64,
-    /// From a frame's arrival to its anchor: percentiles in milliseconds.
+    /// Median time from a frame's arrival to its anchor, in milliseconds.
     pub p50_ms: f64,
-    /// 95 % were no longer.
+    /// 95th percentile of the time from a frame's arrival to its anchor, in milliseconds.
     pub p95_ms: f64,
-    /// 99 % were no longer.
+    /// 99th percentile of the time from a frame's arrival to its anchor, in milliseconds.
     pub p99_ms: f64,
-    /// Predicted gain over no anchors, the mean of all seconds of all streams, in dB.
+    /// Predicted gain over no anchors in dB: the mean of all seconds of all streams.
     pub gain_db: f64,
-    /// By how much a second of a stream is predicted to be worse than super-resolution of every frame: 95 % are no
-    /// worse, in dB.
+    /// How much worse than super-resolution of every frame a second of a stream is predicted to be, in dB: 95th
+    /// percentile.
     pub lacks_p95_db: f64,
-    /// What anchors gave by measurement, over what as many frames taken at random would: of traces that have it.
+    /// Measured worth of the anchors, over that of as many random frames; of traces that have it.
     pub worth: Option<f64>,
 }
 
@@ -94,7 +94,7 @@ struct Sums {
     frames: u64,
     lost: u64,
     anchors_lost: u64,
-    /// Sum and number of the known worths of anchors.
+    /// Sum and number of the anchors' known worths.
     worth: (f64, u64),
     missed: u64,
     dropped: u64,
@@ -112,7 +112,7 @@ pub(super) struct Tally {
     by_network: Vec<u64>,
     loads: u64,
     pub given_back: u64,
-    /// Inferred and not sent.
+    /// Number of frames that were inferred and not sent.
     pub not_best: u64,
     pub devices_wanted: u32,
     pub demand_s: f64,
@@ -135,7 +135,7 @@ impl Tally {
         }
     }
 
-    /// Another frame; its name.
+    /// Counts a frame, and returns its name.
     pub(super) fn frame(&mut self, group: usize, at: Duration) -> u64 {
         self.course.frame(at);
         self.groups[group].frames += 1;
@@ -143,7 +143,7 @@ impl Tally {
         self.frames
     }
 
-    /// An anchor is ready, in time or not.
+    /// Counts an anchor that is ready, in time or not.
     pub(super) fn anchor(&mut self, group: usize, at: Duration, latency: Duration, missed: bool) {
         if missed {
             self.groups[group].missed += 1;
@@ -155,7 +155,7 @@ impl Tally {
         }
     }
 
-    /// An accelerator made an anchor by a network that it had loaded, or had not.
+    /// Counts the making of an anchor by a network, which the accelerator had loaded or not.
     pub(super) fn work(&mut self, from: Duration, took: Duration, network: usize, loaded: bool) {
         self.course.work(from, took);
         self.by_network[network] += 1;
@@ -183,7 +183,7 @@ impl Tally {
         self.groups[group].lacks_db.push(chunk.lacks_db);
     }
 
-    /// A chosen frame was given up.
+    /// Counts a chosen frame that was given up.
     pub(super) fn dropped(&mut self, group: usize, at: Duration) {
         self.groups[group].dropped += 1;
         self.course.missed(at);

@@ -1,4 +1,4 @@
-//! What is simulated, as a file says it.
+//! A scenario of streams, as a file has it.
 
 use std::time::Duration;
 
@@ -9,33 +9,33 @@ use thiserror::Error;
 use windlass_scheduler::queue::{LAMBDA, Order};
 use windlass_scheduler::{NetworkCost, SchedulerConfig};
 
-/// A scenario. Times are in seconds unless their names say otherwise.
+/// A scenario of streams. Times are in seconds unless their names say otherwise.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Scenario {
-    /// What it shows, in a sentence.
+    /// A description in a sentence.
     pub about: String,
-    /// What a paper reports of the like, and why this may differ.
+    /// What a paper reports of a like case, and why this may differ.
     #[serde(default)]
     pub paper: Option<String>,
-    /// How long it is.
+    /// Length of the scenario.
     pub seconds: f64,
-    /// Decides what is left to chance.
+    /// Seed of all that is random.
     #[serde(default = "one")]
     pub seed: u64,
-    /// T_intv.
+    /// The scheduler's interval (T_intv), in milliseconds.
     #[serde(default = "interval")]
     pub interval_ms: f64,
-    /// From a frame's arrival to its anchor coded.
+    /// Maximum time from a frame's arrival until its anchor is encoded, in milliseconds.
     #[serde(default = "deadline")]
     pub deadline_ms: f64,
-    /// Most anchors by frame.
+    /// Maximum share of frames that become anchors.
     #[serde(default = "fraction")]
     pub anchor_fraction: f64,
-    /// By what an accelerator takes its next job: `fifo`, `shortest`, or `calibrated`.
+    /// The order in which accelerators take jobs: `fifo`, `shortest`, or `calibrated`.
     #[serde(default)]
     pub order: OrderName,
-    /// What a second of waiting counts for, in seconds of work.
+    /// Weight λ of a second of waiting, in seconds of work.
     #[serde(default = "lambda")]
     pub lambda: f64,
     /// Whether any accelerator may make any anchor, or each stream has one of its own.
@@ -43,7 +43,7 @@ pub(crate) struct Scenario {
     pub placement: Placement,
     /// Networks, by scale, then the cheapest first.
     pub networks: Vec<NetworkSpec>,
-    /// What runs them.
+    /// The accelerators that run the networks.
     pub accelerators: Vec<Accelerator>,
     /// Groups of streams that are alike.
     pub streams: Vec<Group>,
@@ -64,46 +64,46 @@ pub(crate) enum Placement {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum OrderName {
-    /// As they came.
+    /// The job that came first.
     Fifo,
-    /// The shortest by what was expected first.
+    /// The job that was expected to be shortest when it came.
     Shortest,
-    /// The shortest by what is expected now.
+    /// The job that is expected to be shortest now.
     #[default]
     Calibrated,
 }
 
-/// A network.
+/// A network and its cost.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NetworkSpec {
     /// HR size over LR size.
     #[serde(default = "two")]
     pub scale: usize,
-    /// Inference and coding on an accelerator of speed 1, by LR pixel.
+    /// Time of inference and encoding on an accelerator of speed 1, in ns for each LR pixel.
     pub ns_by_pixel: f64,
 }
 
-/// A device.
+/// An accelerator.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Accelerator {
-    /// How much faster than the networks' costs say.
+    /// How much faster the accelerator is than the networks' costs say.
     #[serde(default = "unit")]
     pub speed: f64,
-    /// Standard deviation of what jobs take, over their mean.
+    /// Standard deviation of the time of jobs, over its mean.
     #[serde(default = "spread")]
     pub spread: f64,
-    /// Time to load another network.
+    /// Time to load another network, in milliseconds.
     #[serde(default)]
     pub load_ms: f64,
-    /// How many networks stay loaded; the one that was used least lately goes for another.
+    /// Number of networks that stay loaded. The one that was used least lately makes room for another.
     #[serde(default = "one_network")]
     pub keeps: usize,
-    /// When it is lost.
+    /// When the accelerator is lost.
     #[serde(default)]
     pub fails_at_s: Option<f64>,
-    /// When it is back.
+    /// When the accelerator is back.
     #[serde(default)]
     pub returns_at_s: Option<f64>,
 }
@@ -112,66 +112,67 @@ pub(crate) struct Accelerator {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Group {
-    /// What the report calls them.
+    /// The group's name in the report.
     pub name: String,
-    /// How many.
+    /// Number of streams.
     pub count: u32,
-    /// LR size.
+    /// Width of the LR pictures.
     pub width: u16,
-    /// LR size.
+    /// Height of the LR pictures.
     pub height: u16,
     /// Frames per second.
     #[serde(default = "thirty")]
     pub fps: f64,
-    /// Bit rate of the low layer.
+    /// Bitrate of the low layer, in kbit/s.
     #[serde(default = "low_rate")]
     pub kbps: f64,
-    /// Frames from one key frame to the next; 0: only the first is one.
+    /// Number of frames from one key frame to the next; 0: only the first is one.
     #[serde(default)]
     pub keys_every: u64,
-    /// When the first joins.
+    /// When the first stream joins.
     #[serde(default)]
     pub joins_at_s: f64,
-    /// Over which time they join.
+    /// Time over which the streams join.
     #[serde(default)]
     pub joins_over_s: f64,
-    /// When they leave.
+    /// When the streams leave.
     #[serde(default)]
     pub leaves_at_s: Option<f64>,
-    /// By how much they may be enlarged.
+    /// Maximum scale by which the pictures may be enlarged.
     #[serde(default = "two")]
     pub max_scale: usize,
-    /// How their anchors are chosen.
+    /// The policy by which the streams' anchors are chosen.
     #[serde(default)]
     pub policy: PlayedPolicy,
-    /// How long after its arrival a frame is shown: nothing in calls, seconds in broadcasts.
+    /// Time from a frame's arrival until it is shown, in milliseconds: nothing in calls, seconds in broadcasts.
     #[serde(default)]
     pub watched_after_ms: f64,
-    /// What an anchor gives its own frame, in dB.
+    /// Gain of an anchor on its own frame, in dB.
     #[serde(default = "best")]
     pub best_db: f64,
-    /// Frames after which half of that is left.
+    /// Number of frames after which half of the gain is left.
     #[serde(default = "ten")]
     pub half_life: f64,
-    /// A recorded trace whose frames they send, from the scenario's folder; then `fps` and `kbps` are the trace's.
+    /// A recorded trace whose frames the streams send, from the scenario's folder; then `fps` and `kbps` are the
+    /// trace's.
     #[serde(default)]
     pub trace: Option<String>,
-    /// From the publisher to the server.
+    /// The path from the publisher to the server.
     #[serde(default)]
     pub uplink: Link,
-    /// From the server to those who watch.
+    /// The path from the server to those who watch.
     #[serde(default)]
     pub downlink: Link,
 }
 
-/// A way, as a scenario says it.
+/// A path, as a scenario gives it.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Link {
-    /// One way.
+    /// Delay in one direction, in milliseconds.
     #[serde(default)]
     pub delay_ms: f64,
-    /// More, at random up to this.
+    /// Maximum random time beyond the delay, in milliseconds.
     #[serde(default)]
     pub jitter_ms: f64,
     /// Share that is lost for good: of packets from publishers, of anchors to viewers.
@@ -193,17 +194,17 @@ pub(crate) enum ScenarioError {
     /// A value is out of its range.
     #[error("{name} must be {range}")]
     Value {
-        /// Which.
+        /// The value's name.
         name: &'static str,
-        /// What it may be.
+        /// The range that the value may have.
         range: &'static str,
     },
-    /// A trace is not there.
+    /// The named trace does not exist.
     #[error("streams: there is no trace {0}")]
     Trace(String),
 }
 
-/// Most streams of a scenario.
+/// Maximum number of streams of a scenario.
 const MAX_STREAMS: u64 = 1_000_000;
 
 pub(super) fn within(value: f64, least: f64, most: f64) -> bool {
@@ -220,7 +221,7 @@ pub(super) fn value(
 }
 
 impl Accelerator {
-    /// Whether all values make sense.
+    /// Fails if a value is out of its range.
     pub(super) fn check(&self) -> Result<(), ScenarioError> {
         let device = self;
         value(within(device.speed, 1e-6, 1e6), "accelerators: speed", "from 0.000001 to 1000000")?;
@@ -240,7 +241,7 @@ impl Accelerator {
 }
 
 impl Scenario {
-    /// Whether all values make sense.
+    /// Fails if a value is out of its range.
     pub(crate) fn check(&self) -> Result<(), ScenarioError> {
         value(within(self.seconds, 0.1, 864_000.0), "seconds", "from 0.1 to 864000")?;
         value(within(self.interval_ms, 1.0, 10_000.0), "interval_ms", "from 1 to 10000")?;
@@ -294,17 +295,17 @@ impl Scenario {
         Ok(())
     }
 
-    /// The traces that it needs, by name.
+    /// The traces that the scenario needs, by name.
     pub(crate) fn traces(&self) -> impl Iterator<Item = &str> {
         self.streams.iter().filter_map(|group| group.trace.as_deref())
     }
 
-    /// How long it is.
+    /// The length of the scenario.
     pub(crate) fn length(&self) -> Duration {
         Duration::from_secs_f64(self.seconds)
     }
 
-    /// How accelerators choose.
+    /// The order in which accelerators take jobs.
     pub(crate) fn order(&self) -> Order {
         match self.order {
             OrderName::Fifo => Order::Fifo,
@@ -313,7 +314,7 @@ impl Scenario {
         }
     }
 
-    /// The limits of a scheduler of these accelerators: they count by their speeds, as far as whole ones go.
+    /// The limits of a scheduler of these accelerators. They count by their speeds, rounded down to whole devices.
     pub(crate) fn scheduler(&self, accelerators: &[Accelerator]) -> SchedulerConfig {
         let speeds: f64 = accelerators.iter().map(|a| a.speed).sum();
         let devices = accelerators.len() as f64;

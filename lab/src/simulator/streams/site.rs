@@ -17,33 +17,33 @@ use windlass_scheduler::pace::Paces;
 use windlass_scheduler::queue::{AcceleratorQueue, Shape};
 use windlass_scheduler::{Candidate, Chosen, Scheduler, SchedulerCounters, Tier};
 
-/// Jobs that may wait for each device. Time bounds them before: the scheduler lets no more wait than can be in time,
-/// 800 ms of work by the most patient policy.
+/// Maximum number of jobs that wait for each device. Time bounds them before: the scheduler lets no more wait than
+/// can be in time, 800 ms of work by the most patient policy.
 const JOBS_PER_DEVICE: usize = 256;
 
-/// A chosen frame on its way.
+/// A chosen frame that waits for its anchor.
 #[derive(Debug, Clone, Copy)]
 struct Job {
     chosen: Chosen,
     arrival: Duration,
-    /// Index of the stream among the sources.
+    /// Index of the frame's stream among the sources.
     source: usize,
     group: usize,
     /// Place of the frame in its stream, for the worth of its anchor.
     place: f64,
-    /// Counts the frames of its stream.
+    /// The frame's number in its stream.
     number: u64,
-    /// What its anchor is known to be worth, over that of any frame.
+    /// Known worth of the frame's anchor, over that of any frame.
     worth: Option<f64>,
 }
 
-/// For the policy that chooses by what inference gave.
+/// The state of the policy that chooses by the results of inference.
 #[derive(Debug, Clone, Default)]
 struct Gate {
     best: BestOf,
-    /// Frames that have come.
+    /// Number of frames that have come.
     came: u64,
-    /// The last of them that was inferred.
+    /// The number of the last frame that was inferred.
     asked: u64,
 }
 
@@ -55,17 +55,17 @@ pub(super) struct Site {
     queue: AcceleratorQueue<Job>,
     devices: Vec<Device>,
     sources: Vec<Source>,
-    /// By group.
+    /// The policies, by group.
     policies: Vec<PlayedPolicy>,
-    /// By group, to viewers.
+    /// The paths to viewers, by group.
     downlinks: Vec<Link>,
-    /// Seconds by pixel of each network on a device of speed 1.
+    /// Seconds for each pixel by each network, on a device of speed 1.
     costs: Vec<f64>,
     min_scale: usize,
-    /// The operator's, which no policy undercuts.
+    /// The operator's deadline, which no policy goes below.
     deadline: Duration,
     anchor_fraction: f64,
-    /// Of each source.
+    /// The gates, by source.
     best: Vec<Gate>,
     /// Candidates that are not decided yet.
     candidates: HashMap<u64, Job>,
@@ -115,7 +115,7 @@ impl Site {
         self.scheduler.counters()
     }
 
-    /// How many streams have the promise, and how many were refused it.
+    /// Number of streams that have the promise, and of those that were refused it.
     pub(super) fn promised(&self) -> (usize, usize) {
         self.scheduler.promised()
     }
@@ -128,7 +128,7 @@ impl Site {
         self.scheduler.devices_wanted()
     }
 
-    /// Seconds of accelerators that all would take in a second.
+    /// Seconds of accelerators that all streams would take in a second.
     pub(super) fn demand(&self) -> f64 {
         self.scheduler.demand()
     }
@@ -137,7 +137,7 @@ impl Site {
     pub(super) fn interval(&mut self, tick: Duration, tally: &mut Tally, random: &mut Random) {
         self.serve(tick, tally, random);
         for source in &mut self.sources {
-            // Anchors of this time are all known.
+            // All anchors of this time are known.
             let group = source.group;
             source.seen.show(tick, |chunk| tally.chunk(group, tick, chunk));
         }
@@ -168,7 +168,7 @@ impl Site {
                 // A silent stream is forgotten, with its policy.
                 self.scheduler.set_policy_by(id, self.policies[group].of(), arrival);
                 if self.policies[group] == PlayedPolicy::Product(AnchorPolicy::QualitySla) && key {
-                    // Made-up content changes no pace.
+                    // The pace of made-up content does not change.
                     self.scheduler.report_decay(id, 0, arrival, source.seen.decay());
                 }
                 if let Some(gone) = self.scheduler.push(Candidate { id: name, scale, ..frame }) {
@@ -195,12 +195,12 @@ impl Site {
         self.candidates.retain(|&id, job| scheduler.holds(job.chosen.stream, id));
     }
 
-    /// From when on a job counts as waiting: whoever may be later has not begun to.
+    /// From when on a job counts as waiting: a job that may be later has not begun to.
     fn waits_since(&self, job: &Job) -> Duration {
         job.arrival + job.chosen.deadline.saturating_sub(self.deadline)
     }
 
-    /// Lets devices work until a time, the one that is free first at a time.
+    /// Lets devices work until a time, always the one that is free first.
     fn serve(&mut self, until: Duration, tally: &mut Tally, random: &mut Random) {
         loop {
             self.devices.iter_mut().for_each(Device::settle);
@@ -213,7 +213,7 @@ impl Site {
             let Site { devices, queue, job_times, paces, out, .. } = self;
             let device = &devices[at];
             let there = |n: usize| devices[n].works_at(free);
-            // What it cannot finish in time is left to faster ones, if there are any that could.
+            // A job that this device cannot finish in time is left to faster ones, if any could.
             let suits = |shape: Shape, job: &Job| {
                 let expected =
                     job_times.predict(shape.network, shape.pixels(), device.has(shape.network));
@@ -222,7 +222,7 @@ impl Site {
             };
             let Some(shape) = queue.pop_fitting(free, &device.resident, 1, job_times, suits, out)
             else {
-                // Nothing waits for it: whatever comes, comes at the tick.
+                // Nothing waits for the device: the next jobs come at the tick.
                 self.devices[at].free = until;
                 continue;
             };
@@ -247,7 +247,7 @@ impl Site {
         let work = self.costs[shape.network] * shape.pixels() as f64;
         let took = device.takes(work, shape.network, 0.0, random);
         if let Some(failure) = device.fails_between(begun, begun + took) {
-            // Its job goes back; another device takes it in the same interval.
+            // The device's job goes back; another device takes it in the same interval.
             device.fail(failure);
             tally.given_back += 1;
             if let Some(refused) = self.queue.push(since, shape, job, &self.job_times) {

@@ -13,25 +13,26 @@ use thiserror::Error;
 
 use windlass_scheduler::Tier;
 
-/// Traces by the names that scenarios call them by.
+/// Traces by the names that scenarios use.
 pub(crate) type Traces = BTreeMap<String, Trace>;
 
-/// Most frames of a trace.
+/// Maximum number of frames of a trace.
 const MAX_FRAMES: usize = 1 << 20;
-/// Most bytes of a frame.
+/// Maximum size of a frame, in bytes.
 const MAX_BYTES: u32 = 1 << 26;
+/// The columns of a trace, without and with gains.
 const COLUMNS: [&str; 2] = ["at_ms,bytes,tier", "at_ms,bytes,tier,gain_db"];
 
 /// One frame of a trace.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct TraceFrame {
-    /// From the first frame on.
+    /// Time since the first frame.
     pub at: Duration,
-    /// Coded size.
+    /// Size of the encoded frame, in bytes.
     pub bytes: u32,
     /// How other frames depend on it.
     pub tier: Tier,
-    /// What its anchor alone gives it and the frames after it, summed, in dB.
+    /// Gain of the frame's anchor alone on the frame and those after it, summed, in dB.
     pub gain_db: Option<f64>,
 }
 
@@ -47,18 +48,18 @@ pub(crate) enum TraceError {
     /// A line is not what it should be.
     #[error("line {line}: {what}")]
     Line {
-        /// From 1.
+        /// The line's number, from 1.
         line: usize,
         /// What is wrong.
         what: &'static str,
     },
-    /// The whole is not.
+    /// The trace as a whole is not valid.
     #[error("{0}")]
     Whole(&'static str),
 }
 
 impl Trace {
-    /// Of frames in order.
+    /// A trace of frames, which are in order.
     pub(crate) fn new(frames: Vec<TraceFrame>) -> Result<Trace, TraceError> {
         let whole = |fine: bool, what| if fine { Ok(()) } else { Err(TraceError::Whole(what)) };
         whole(frames.len() >= 2, "a trace has at least two frames")?;
@@ -74,7 +75,7 @@ impl Trace {
         Ok(Trace { frames })
     }
 
-    /// Reads one.
+    /// Reads a trace.
     pub(crate) fn parse(text: &str) -> Result<Trace, TraceError> {
         let lines = text.lines().enumerate().map(|(n, line)| (n + 1, line.trim_end()));
         let mut lines = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
@@ -99,7 +100,7 @@ impl Trace {
         Trace::new(frames)
     }
 
-    /// Writes one, with a remark.
+    /// The trace as CSV, with a remark.
     pub(crate) fn csv(&self, remark: &str) -> String {
         let gains = self.frames.iter().any(|frame| frame.gain_db.is_some());
         let remark = remark.replace(['\n', '\r'], " ");
@@ -120,12 +121,13 @@ impl Trace {
         out
     }
 
-    /// In order.
+    /// The frames, in order.
     pub(crate) fn frames(&self) -> &[TraceFrame] {
         &self.frames
     }
 
-    /// From a frame to the one after it; after the last comes the second, as the first is only where streams begin.
+    /// Time from a frame to the one after it. After the last frame comes the second, as the first is only where
+    /// streams begin.
     pub(super) fn every(&self, at: usize) -> Duration {
         match self.frames.get(at..at + 2) {
             Some([this, next]) => next.at.saturating_sub(this.at),
@@ -133,13 +135,13 @@ impl Trace {
         }
     }
 
-    /// Bytes of a frame in the mean, but for the first.
+    /// Mean size of a frame in bytes, without the first one.
     pub(super) fn mean_bytes(&self) -> f64 {
         let bytes: f64 = self.frames[1..].iter().map(|frame| f64::from(frame.bytes)).sum();
         bytes / (self.frames.len() - 1) as f64
     }
 
-    /// What the anchor of one of its frames gives in the mean, where that is known of any.
+    /// Mean gain of a frame's anchor in dB, where it is known of any frame.
     pub(super) fn mean_gain_db(&self) -> Option<f64> {
         let gains = || self.frames.iter().filter_map(|frame| frame.gain_db);
         let count = gains().count();

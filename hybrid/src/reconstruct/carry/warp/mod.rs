@@ -14,20 +14,21 @@ use windlass_vp9::{Plane, Samples, by_isa};
 
 use simd::{fetch as fetch_simd, nearer as nearer_simd, squares as squares_simd};
 
-/// Units of a [`Step`] in one sample.
+/// Units of a [`Step`] in one sample: steps are in 1/32 sample.
 pub(crate) const UNIT: i32 = 32;
-/// A share of one, as nearly as 16 bits hold it: the sample is replaced.
+/// A share of one, as nearly as 16 bits hold it: it replaces the sample.
 pub(crate) const WHOLE: i16 = i16::MAX;
 
-/// Catmull-Rom taps over samples −1 to 2, by 32nds of a sample, in 1/128.
+/// Taps of Catmull-Rom over samples −1 to 2, in 1/128, for each 32nd of a sample.
 const TAPS: [[i16; 4]; UNIT as usize] = taps();
-/// What taps make of the middle of the range: the grey level 128, in 1/128.
+/// The result of the taps for the middle of the range: the grey level 128, in 1/128.
 const MIDDLE: i32 = 128 * 128;
-/// Largest side of a cell in HR samples.
+/// Maximum side of a cell, in HR samples.
 const MAX_SIDE: usize = 16;
-/// Rows of a patch: a cell, one row before, two behind, and one that vectors touch.
+/// Number of rows of a patch: a cell, one row before, two behind, and one that vectors touch.
 const PATCH_ROWS: usize = MAX_SIDE + 4;
-/// Samples from row to row of a patch: a cell, one column before, two behind, and those that vectors touch.
+/// Distance from row to row of a patch, in samples: a cell, one column before, two behind, and those that vectors
+/// touch.
 const PATCH_STRIDE: usize = 32;
 
 /// Working memory of [`blend`] and [`misfit`].
@@ -53,7 +54,7 @@ pub(crate) struct Area {
 }
 
 impl Area {
-    /// This area of the low picture, in samples of the HR picture.
+    /// An area of the low picture in samples of the HR picture.
     pub(crate) fn scaled(self, scale: usize) -> Self {
         let Self { x, y, width, height } = self;
         Self { x: x * scale, y: y * scale, width: width * scale, height: height * scale }
@@ -66,7 +67,7 @@ impl Area {
     }
 }
 
-/// A vector in 1/[`UNIT`] sample.
+/// A vector from a sample to its place in another picture, in 1/[`UNIT`] sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Step {
     pub x: i32,
@@ -77,23 +78,23 @@ pub(crate) struct Step {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Quarters {
     pub steps: [Step; 4],
-    /// Side of a quarter, in samples.
+    /// Side of a quarter, in samples of the picture.
     pub side: usize,
 }
 
 impl Quarters {
-    /// The vector of all of them, where they have one.
+    /// The vector of all four quarters, if they have the same one.
     fn same(&self) -> Option<Step> {
         self.steps.iter().all(|step| *step == self.steps[0]).then_some(self.steps[0])
     }
 
-    /// Whether one is half a sample or more from a step.
+    /// Whether the vector of a quarter is half a sample or more from a step.
     pub(crate) fn stray(&self, from: Step) -> bool {
         let far = |a: i32, b: i32| a.abs_diff(b) >= UNIT as u32 / 2;
         self.steps.iter().any(|step| far(step.x, from.x) || far(step.y, from.y))
     }
 
-    /// Fetches a cell, each quarter from where its vector points, to `scratch`.
+    /// Fetches a cell to `scratch`, each quarter from where its vector points.
     fn fetch(&self, isa: Isa, from: Samples<'_>, area: Area, scratch: &mut Scratch) {
         let Scratch { cell, patch } = scratch;
         if let Some(step) = self.same() {
@@ -111,28 +112,28 @@ impl Quarters {
     }
 }
 
-/// The picture that is being made, in 1/16 grey level, from a cell's first sample on.
+/// The picture that is being made, in 1/16 grey level, from the first sample of a cell on.
 pub(crate) struct Target<'a> {
     pub samples: &'a mut [i16],
-    /// Samples from row to row.
+    /// Distance from row to row, in samples.
     pub stride: usize,
 }
 
-/// The shares of a cell, in the middle, and of those around it, in 1/[`WHOLE`].
+/// The share of a cell, in the middle, and those of the eight cells around it, in 1/[`WHOLE`].
 pub(crate) type Shares = [[i16; 3]; 3];
 
-/// How far the samples of a cell lie on the way from its centre to those beside, in 1/[`WHOLE`].
+/// How far the samples of a cell lie on the way from its centre to those of the cells beside it, in 1/[`WHOLE`].
 struct Ramp {
     side: usize,
-    /// By column: how far it lies towards the cell to the left.
+    /// For each column: how far it lies towards the cell to the left.
     before: [i16; MAX_SIDE],
-    /// By column: how far it lies towards the cell to the right.
+    /// For each column: how far it lies towards the cell to the right.
     after: [i16; MAX_SIDE],
-    /// By row: how far it lies towards the nearer cell above or below, repeated in a whole vector.
+    /// For each row: how far it lies towards the nearer cell above or below, repeated in a whole vector.
     down: [[i16; 8]; MAX_SIDE],
 }
 
-/// The ramps of cells of 8, 12 and 16 samples' side: scales of 2, 3 and 4.
+/// The ramps of cells with sides of 8, 12 and 16 samples: scales of 2, 3 and 4.
 static RAMPS: [Ramp; 3] = [ramp(8), ramp(12), ramp(16)];
 
 const fn ramp(side: usize) -> Ramp {
@@ -165,9 +166,9 @@ const fn taps() -> [[i16; 4]; UNIT as usize] {
     all
 }
 
-/// Blends into a cell of a picture the samples that vectors point to in another picture: one vector for each quarter.
-/// The share of a sample is that of the middle of `shares` at the cell's centre. On the way to the centres of the cells
-/// around it goes over into their shares, so that cells leave no edges.
+/// Blends samples of another picture into a cell, from where the vector of each quarter points. At the cell's centre
+/// the samples have the share in the middle of `shares`. From there to the centres of the cells around it, the share
+/// changes evenly to theirs, so that cells leave no edges.
 pub(crate) fn blend(
     isa: Isa,
     from: &Plane,
@@ -200,7 +201,7 @@ pub(crate) fn blend(
     );
 }
 
-/// The definition of how an area is brought nearer to a cell.
+/// Brings an area nearer to a fetched cell: the form that defines the result.
 fn nearer(
     cell: &[i16; MAX_SIDE * MAX_SIDE],
     (width, height): (usize, usize),
@@ -222,8 +223,8 @@ fn nearer(
     }
 }
 
-/// Fetches an area from where a vector points, in 1/16 grey level, to rows of [`MAX_SIDE`]; touches whole eights of
-/// samples.
+/// Fetches an area from where a vector points, in 1/16 grey level, to rows of [`MAX_SIDE`]. It writes whole groups of
+/// eight samples.
 fn fetch(
     isa: Isa,
     from: Samples<'_>,
@@ -249,7 +250,8 @@ fn fetch(
     );
 }
 
-/// Mean square difference, in 1/256 square grey level, of an area of a picture from what a vector points to in another.
+/// Mean square difference of an area of a picture from the place that a vector points to in another, in 1/256 square
+/// grey level.
 pub(crate) fn misfit(
     isa: Isa,
     now: Samples<'_>,
@@ -278,7 +280,7 @@ pub(crate) fn misfit(
     sum / (width * height).max(1) as u32
 }
 
-/// The misfit of what [`blend`] takes for the area, with each quarter from where its own vector points.
+/// Mean square difference of an area from what [`blend`] takes for it: each quarter from where its own vector points.
 pub(crate) fn misfit_of_quarters(
     isa: Isa,
     now: Samples<'_>,
@@ -298,7 +300,7 @@ pub(crate) fn misfit_of_quarters(
     sum / (width * height).max(1) as u32
 }
 
-/// The rows of an area, which begin with its first sample.
+/// The rows of an area, from the area's first sample on.
 fn lines(from: Samples<'_>, Area { x, y, width, height }: Area) -> Lines<'_> {
     let lines = Lines { data: &from.data[y * from.stride + x..], stride: from.stride };
     assert!(height == 0 || lines.data.len() >= (height - 1) * lines.stride + width);
@@ -310,7 +312,7 @@ fn square(then: i16, now: u8) -> u32 {
     (i32::from(then) - 16 * i32::from(now)).pow(2) as u32
 }
 
-/// Sum of squared differences in 1/256 square grey level.
+/// Sum of the squared differences of two areas, in 1/256 square grey level.
 fn squares(
     now: Lines<'_>,
     from: Lines<'_>,
@@ -323,8 +325,9 @@ fn squares(
     });
 }
 
-/// Samples that begin one before and above what a vector points to, with the stride of their rows, and the rest of
-/// the vector. Where they reach beyond the picture, whose edges repeat, they are put together in `patch`.
+/// The samples that a vector points to, the stride of their rows, and the fraction of the vector. They begin one
+/// sample before and one row above the place. Where they reach beyond the picture, whose edges repeat, they are put
+/// together in `patch`.
 fn patch_at<'a>(
     from: Samples<'a>,
     area: Area,
@@ -355,7 +358,7 @@ fn patch_at<'a>(
     (Lines { data: &patch[..], stride: PATCH_STRIDE }, fraction)
 }
 
-/// Gives each sample of an area in 1/16 grey level; `from` begins one sample before and above it.
+/// Calls `give` with each sample of an area in 1/16 grey level. `from` begins one sample before and above the area.
 fn each(
     from: Lines<'_>,
     (fx, fy): (usize, usize),

@@ -17,7 +17,7 @@ use crate::lines::Lines;
 
 use super::{MAX_SIDE, MIDDLE, PATCH_ROWS, Ramp, Shares, TAPS, down};
 
-/// Samples of a row that are made together: the 16-bit elements of a lane.
+/// Number of samples of a row that are made together: the 16-bit elements of a lane.
 const ROW: usize = 8;
 /// Side of an area that is compared, in samples: a cell of the low picture.
 const COMPARED: usize = 4;
@@ -83,7 +83,7 @@ pub(super) unsafe fn nearer<W: Vector, N: Vector>(
     }
 }
 
-/// A row of shares between those of three cells.
+/// A row of shares, interpolated between those of three cells.
 #[inline(always)]
 unsafe fn between<V: Vector>([first, own, last]: [i16; 3], before: V, after: V) -> V {
     unsafe {
@@ -93,7 +93,7 @@ unsafe fn between<V: Vector>([first, own, last]: [i16; 3], before: V, after: V) 
     }
 }
 
-/// What was there, brought nearer to a sample by a share.
+/// A former sample, brought nearer to a new one by a share.
 #[inline(always)]
 unsafe fn brought<V: Vector>(was: V, sample: V, share: V) -> V {
     unsafe { was.adds_i16(sample.subs_i16(was).mul_round_i16(share)) }
@@ -126,7 +126,7 @@ pub(super) unsafe fn squares<W: Vector, N: Vector>(
     }
 }
 
-/// The taps of a fraction.
+/// The four taps of a fraction, each in all elements of a vector.
 struct Taps<V>(V, V, V, V);
 
 impl<V: Vector> Taps<V> {
@@ -145,7 +145,7 @@ impl<V: Vector> Taps<V> {
     }
 }
 
-/// Filters eight columns across, in `rows` and as many more as fill vectors.
+/// Filters eight columns across, in `rows` rows and those that complete the last vector.
 #[inline(always)]
 unsafe fn across<V: Vector>(
     from: *const u8,
@@ -170,13 +170,13 @@ unsafe fn across<V: Vector>(
     }
 }
 
-/// Eight samples of each lane's row.
+/// Loads eight samples of each lane's row.
 #[inline(always)]
 unsafe fn eight<V: Vector>(p: *const u8, stride: usize) -> V {
     unsafe { V::load_half_lanes(p, stride).widen_low_u8() }
 }
 
-/// Samples in 1/16 grey level; `columns` begin one row above.
+/// Filters down: samples in 1/16 grey level. `columns` begin one row above.
 #[inline(always)]
 unsafe fn sample<V: Vector>(columns: *const i16, taps: &Taps<V>) -> V {
     unsafe {

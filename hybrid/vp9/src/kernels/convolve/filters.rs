@@ -4,7 +4,7 @@
 //! per sixteenth of a sample; the eight factors of a filter sum to 128 and belong to the samples
 //! at -3..=4 from the whole position.
 
-/// Factors by filter (0 regular, 1 smooth, 2 sharp, 3 bilinear) and sixteenth.
+/// The factors of the filters, by filter (0 regular, 1 smooth, 2 sharp, 3 bilinear) and sixteenth of a sample.
 #[rustfmt::skip]
 pub static SUBPEL_FILTERS: [[[i16; 8]; 16]; 4] = [
     // Regular.

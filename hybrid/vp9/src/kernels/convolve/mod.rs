@@ -31,40 +31,40 @@ pub use filters::SUBPEL_FILTERS;
 use super::span;
 use crate::simd::{Isa, Set};
 
-/// Largest side of a block, in samples.
+/// Maximum side of a block, in samples.
 pub const MAX_SIDE: usize = 64;
-/// Largest step of a scaled reference, in 1/16 sample: a reference five times as large.
+/// Maximum step of a scaled reference, in 1/16 sample: a reference five times as large.
 pub const MAX_STEP: u32 = 80;
 
 /// Number of the bilinear filter, whose outer factors are all zero.
 const BILINEAR: u8 = 3;
-/// Samples before the whole position that a filter reads.
+/// Number of samples before the whole position that a filter reads.
 const BEFORE: usize = 3;
-/// Samples from the whole position on that a filter reads besides the first.
+/// Number of samples after the whole position that a filter reads.
 const AFTER: usize = 4;
-/// Bytes that SIMD forms may read beyond the last sample that counts.
+/// Number of bytes that SIMD forms may read beyond the last sample that counts.
 const SLACK: usize = 8;
-/// Largest number of rows that the vertical filters of an unscaled block read.
+/// Maximum number of rows that the vertical filters of an unscaled block read.
 const ROWS: usize = MAX_SIDE + BEFORE + AFTER;
-/// Largest number of rows that the vertical filters of a scaled block read.
+/// Maximum number of rows that the vertical filters of a scaled block read.
 const SCALED_ROWS: usize = ((15 + (MAX_SIDE - 1) * MAX_STEP as usize) >> 4) + 1 + BEFORE + AFTER;
 
 type Filter = [i16; 8];
 
-/// The source of the samples.
+/// The samples that a block is predicted from.
 #[derive(Debug, Clone, Copy)]
 pub struct Reference<'a> {
     /// The plane, or the part of it that holds the block with its surroundings.
     pub samples: &'a [u8],
     /// Index in `samples` of the block's first sample at its whole position.
     pub offset: usize,
-    /// Distance of two rows in `samples`.
+    /// Distance from row to row in `samples`.
     pub stride: usize,
 }
 
 impl Reference<'_> {
-    /// Panics unless the samples around `columns` times `rows` from the offset are there; tells
-    /// how many more there are.
+    /// Panics unless the samples around `columns` × `rows` from the offset are there. Returns how many more there
+    /// are.
     #[inline]
     fn check(&self, columns: usize, rows: usize, around_x: bool, around_y: bool) -> usize {
         let (left, right) = if around_x { (BEFORE, AFTER) } else { (0, 0) };
@@ -77,7 +77,7 @@ impl Reference<'_> {
     }
 }
 
-/// The destination of the prediction; `check` has passed.
+/// The destination of the prediction; the caller has checked that it fits.
 struct Block<'a> {
     dst: &'a mut [u8],
     stride: usize,
@@ -97,12 +97,12 @@ impl Block<'_> {
     }
 }
 
-/// The filters of a block: none where the fraction is zero.
+/// The filters of a block in both directions: none where the fraction is zero.
 #[derive(Clone, Copy)]
 struct Filters {
     across: Option<&'static Filter>,
     down: Option<&'static Filter>,
-    /// Only taps 3 and 4 are not zero.
+    /// Whether only taps 3 and 4 are not zero.
     two_taps: bool,
 }
 
@@ -160,11 +160,11 @@ fn dispatch(isa: Isa, filters: Filters, reference: Reference<'_>, block: Block<'
     }
 }
 
-/// Predicts from a copy of the reference: its own memory ends right after the block.
+/// Predicts a block at the end of the memory, from a copy of the reference with room behind it.
 #[cold]
 #[inline(never)]
 fn at_the_end(isa: Isa, filters: Filters, reference: Reference<'_>, block: Block<'_>) {
-    /// Samples from row to row of the copy: those of the largest block, and what filters read around it.
+    /// Distance from row to row of the copy, in samples: the largest block, and what filters read around it.
     const STRIDE: usize = MAX_SIDE + 16;
     let mut copy = [0; ROWS * STRIDE];
     let (before, around) = if filters.down.is_some() { (BEFORE, BEFORE + AFTER) } else { (0, 0) };
@@ -243,11 +243,11 @@ struct Steps {
 }
 
 impl Steps {
-    /// Whole positions that `width` samples span.
+    /// Number of whole positions that `width` samples span.
     fn columns(self, width: usize) -> usize {
         ((self.fx + (width - 1) * self.step_x) >> 4) + 1
     }
-    /// Whole positions that `height` rows span.
+    /// Number of whole positions that `height` rows span.
     fn rows(self, height: usize) -> usize {
         ((self.fy + (height - 1) * self.step_y) >> 4) + 1
     }

@@ -2,7 +2,7 @@
 
 use super::{AFTER, BEFORE, Block, Filter, Filters, MAX_SIDE, ROWS, Reference, SCALED_ROWS, Steps};
 
-/// The filter at `samples[at]`, its neighbours `stride` apart.
+/// The result of a filter at `samples[at]`, whose neighbours are `stride` apart.
 fn tap(samples: &[u8], at: usize, stride: usize, filter: &Filter) -> u8 {
     let first = at - BEFORE * stride;
     let sum: i32 =

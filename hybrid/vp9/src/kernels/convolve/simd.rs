@@ -11,14 +11,14 @@ use super::{
 };
 use crate::simd::vector::Vector;
 
-/// Rows of bytes to read.
+/// The rows of bytes that a kernel reads.
 #[derive(Clone, Copy)]
 pub(super) struct From {
     pub(super) at: *const u8,
     pub(super) stride: usize,
 }
 
-/// Rows of bytes to write.
+/// The rows of bytes that a kernel writes.
 #[derive(Clone, Copy)]
 pub(super) struct To {
     pub(super) at: *mut u8,
@@ -47,10 +47,12 @@ impl To {
     }
 }
 
+/// Predicts a block from a reference of the picture's own size.
+///
 /// # Safety
 ///
-/// The machine has `V`; block and reference are checked; where rows are filtered, [`SLACK`] bytes
-/// may be read beyond the samples that count.
+/// The machine has `V`; block and reference are checked; where rows are filtered, [`SLACK`] bytes may be read beyond
+/// the samples that count.
 #[inline(always)]
 pub(super) unsafe fn predict<V: Vector>(
     filters: Filters,
@@ -107,7 +109,7 @@ unsafe fn directions<V: Vector, const AVERAGE: bool, const TAPS: usize>(
     }
 }
 
-/// Copies `width` columns of `height` rows, or averages them in.
+/// Copies `width` columns of `height` rows to the destination, or averages them in.
 #[cfg_attr(target_arch = "x86_64", inline(always))] // for its target feature
 pub(super) unsafe fn copy<V: Vector, const AVERAGE: bool>(
     from: From,
@@ -156,7 +158,7 @@ impl<V: Vector> Factors<V> {
     }
 }
 
-/// The two partial sums of eight results; see the parent's text.
+/// The two partial sums of eight results, which the head of the module `convolve` explains.
 #[derive(Clone, Copy)]
 struct Sum<V>([V; 2]);
 
@@ -170,14 +172,14 @@ impl<V: Vector> Sum<V> {
         let part = &mut self.0[(tap >> 1) & 1];
         *part = unsafe { part.add16(samples.mul_low16(factors.0[tap])) };
     }
-    /// The results, still to be clipped to bytes.
+    /// The eight results, still to be clipped to bytes.
     #[inline(always)]
     unsafe fn end(self) -> V {
         unsafe { self.0[0].adds_i16(self.0[1]).shr_i16::<7>() }
     }
 }
 
-/// Whether the filter of so many taps has tap `tap`.
+/// Whether a filter with `taps` taps has tap `tap`.
 #[inline(always)]
 const fn has(taps: usize, tap: usize) -> bool {
     taps == 8 || tap == 3 || tap == 4
@@ -298,6 +300,8 @@ unsafe fn columns_of_4<V: Vector, const AVERAGE: bool, const TAPS: usize>(
     }
 }
 
+/// Predicts a block from a reference of another size.
+///
 /// # Safety
 ///
 /// The machine has `V`; block and reference are checked.

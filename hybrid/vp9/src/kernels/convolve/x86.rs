@@ -12,10 +12,12 @@ use super::{AFTER, BEFORE, Block, Filter, Filters, MAX_SIDE, ROWS, Reference, SL
 use crate::simd::vector::Vector;
 use crate::simd::vector::x86::{X128, X256};
 
+/// Predicts a block from a reference of the picture's own size.
+///
 /// # Safety
 ///
-/// The machine has AVX2; block and reference are checked; where rows are filtered, [`SLACK`] bytes
-/// may be read beyond the samples that count.
+/// The machine has AVX2; block and reference are checked; where rows are filtered, [`SLACK`] bytes may be read beyond
+/// the samples that count.
 #[target_feature(enable = "avx2")]
 pub(super) unsafe fn predict(filters: Filters, reference: Reference<'_>, block: Block<'_>) {
     unsafe {
@@ -28,6 +30,8 @@ pub(super) unsafe fn predict(filters: Filters, reference: Reference<'_>, block: 
     }
 }
 
+/// Predicts a block from a reference of another size.
+///
 /// # Safety
 ///
 /// The machine has AVX2; block and reference are checked.
@@ -70,7 +74,7 @@ unsafe fn directions<const AVERAGE: bool, const TAPS: usize>(
     }
 }
 
-/// Copies whole samples, or averages them in.
+/// Copies whole samples to the destination, or averages them in.
 #[target_feature(enable = "avx2")]
 unsafe fn whole<const AVERAGE: bool>(from: From, to: To, width: usize, height: usize) {
     unsafe {

@@ -26,19 +26,19 @@ pub enum IntraMode {
     V = 1,
     /// The column to the left, repeated.
     H = 2,
-    /// Along 45 degrees, from above right.
+    /// Prediction along 45 degrees, from above right.
     D45 = 3,
-    /// Along 135 degrees, from above left.
+    /// Prediction along 135 degrees, from above left.
     D135 = 4,
-    /// Along 117 degrees.
+    /// Prediction along 117 degrees.
     D117 = 5,
-    /// Along 153 degrees.
+    /// Prediction along 153 degrees.
     D153 = 6,
-    /// Along 207 degrees, from below left.
+    /// Prediction along 207 degrees, from below left.
     D207 = 7,
-    /// Along 63 degrees.
+    /// Prediction along 63 degrees.
     D63 = 8,
-    /// Left plus above minus the corner.
+    /// The left sample plus the one above, minus the corner (true motion).
     Tm = 9,
 }
 
@@ -61,7 +61,7 @@ impl IntraMode {
 /// The samples beside a square block.
 #[derive(Debug, Clone, Copy)]
 pub struct Edges<'a> {
-    /// The corner above left, then twice the block's side of the row above.
+    /// The corner above left, then the row above: twice the block's side.
     pub above: &'a [u8],
     /// The column to the left, top to bottom.
     pub left: &'a [u8],
@@ -105,6 +105,8 @@ pub fn predict_intra(
     }
 }
 
+/// Predicts a block with AVX2.
+///
 /// # Safety
 ///
 /// The machine has AVX2; the slices are checked.

@@ -10,7 +10,7 @@ fn mean3(a: u8, b: u8, c: u8) -> u8 {
     ((u16::from(a) + 2 * u16::from(b) + u16::from(c) + 2) >> 2) as u8
 }
 
-/// Mean of the available edges, or mid-grey.
+/// The mean of the available edges; mid-grey where there are none.
 pub(super) fn dc(have_left: bool, have_above: bool, above: &[u8], left: &[u8]) -> u8 {
     let sum = |edge: &[u8]| edge.iter().map(|&v| u32::from(v)).sum::<u32>();
     let side = left.len() as u32;

@@ -6,10 +6,10 @@
 use super::{Edges, IntraMode};
 use crate::simd::vector::Vector;
 
-/// Bytes of a line: three sides of 32 samples, and a vector that is read beyond.
+/// Length of a line in bytes: three sides of 32 samples, and a vector that is read beyond.
 const LINE: usize = 160;
 
-/// One line of samples; what a vector reads beyond the samples that count is never shown.
+/// One line of samples. What a vector reads beyond the samples that count is never shown.
 #[derive(Clone, Copy)]
 #[repr(align(32))]
 struct Line([u8; LINE]);
@@ -32,7 +32,7 @@ pub(super) struct To {
     pub(super) stride: usize,
 }
 
-/// Predicts a block of `SIDE` by `SIDE`; `edges` as in the public function.
+/// Predicts a block of `SIDE` × `SIDE` samples from its edges.
 ///
 /// # Safety
 ///
@@ -146,7 +146,7 @@ pub(super) unsafe fn predict<V: Vector, const SIDE: usize>(
     }
 }
 
-/// The samples of a row; the second vector counts only where one does not hold the row.
+/// Loads the samples of a row; the second vector counts only where one does not hold the row.
 #[inline(always)]
 unsafe fn get<V: Vector, const SIDE: usize>(p: *const u8) -> [V; 2] {
     unsafe {
@@ -175,13 +175,13 @@ unsafe fn put<V: Vector, const SIDE: usize>(row: [V; 2], to: To, y: usize) {
     }
 }
 
-/// Row `y` is the line from `start` on.
+/// Writes row `y` of the block: the line from `start` on.
 #[inline(always)]
 unsafe fn cut<V: Vector, const SIDE: usize>(line: &Line, start: usize, to: To, y: usize) {
     unsafe { put::<V, SIDE>(get::<V, SIDE>(line.at(start)), to, y) }
 }
 
-/// Mean of the edges that are available, or mid-grey.
+/// The mean of the available edges in all bytes; mid-grey where there are none.
 #[inline(always)]
 unsafe fn mean<V: Vector, const SIDE: usize>(
     have_left: bool,
@@ -214,7 +214,7 @@ unsafe fn mean<V: Vector, const SIDE: usize>(
     }
 }
 
-/// The left column upwards, the corner, the row above.
+/// The line round the corner: the left column upwards, the corner, the row above.
 #[inline(always)]
 fn round_the_corner<const SIDE: usize>(corner: u8, above: &[u8], left: &[u8]) -> Line {
     let mut line = Line([0; LINE]);
@@ -226,7 +226,7 @@ fn round_the_corner<const SIDE: usize>(corner: u8, above: &[u8], left: &[u8]) ->
     line
 }
 
-/// Of each of the first `count` samples: its mean with the next one, and the weighted mean of the
+/// Smooths a line. For each of its first `count` samples: the mean with the next one, and the weighted mean of the
 /// next one with its two neighbours.
 #[inline(always)]
 unsafe fn smooth<V: Vector>(line: &Line, count: usize) -> (Line, Line) {

@@ -1,7 +1,7 @@
-//! From a block to the SIMD form for its size, kind and used corner, for each instruction set.
+//! Chooses the SIMD form for a block's size, kind and used corner, for each instruction set.
 //!
-//! Passes over rows and over columns are functions of their own, so that each exists once per
-//! transform and class of used coefficients, not once per pair of them.
+//! Passes over rows and over columns are functions of their own, so that each exists once per transform and class of
+//! used coefficients, not once per pair of them.
 
 macro_rules! instance {
     ($(#[$feature:meta])* $name:ident, $narrow:ty, $wide:ty) => {

@@ -5,14 +5,14 @@
 //! told how many of its first inputs can be non-zero (`used`, a constant after inlining), and
 //! leaves out the products of the others.
 
-/// `round(16384 * cos(i * pi / 64))`.
+/// The cosines `round(16384 * cos(i * pi / 64))`.
 pub(super) const COS: [i16; 32] = [
     16384, 16364, 16305, 16207, 16069, 15893, 15679, 15426, 15137, 14811, 14449, 14053, 13623,
     13160, 12665, 12140, 11585, 11003, 10394, 9760, 9102, 8423, 7723, 7005, 6270, 5520, 4756, 3981,
     3196, 2404, 1606, 804,
 ];
 
-/// `round(16384 * sqrt(8) / 3 * sin(i * pi / 9))`: factors of the 4-point ADST.
+/// The factors of the 4-point ADST: `round(16384 * sqrt(8) / 3 * sin(i * pi / 9))`.
 pub(super) const SIN: [i16; 5] = [0, 5283, 9929, 13377, 15212];
 
 /// 16-bit samples at the same place of one or more rows or columns.
@@ -28,32 +28,32 @@ pub(super) trait Samples: Copy {
     unsafe fn zero() -> Self;
     unsafe fn plus(self, o: Self) -> Self;
     unsafe fn minus(self, o: Self) -> Self;
-    /// Half, rounded down.
+    /// Half of each sample, rounded down.
     unsafe fn half(self) -> Self;
-    /// `self * c`; the magnitude of `c` is below 16384.
+    /// The product `self * c`; the magnitude of `c` is below 16384.
     unsafe fn scale(self, c: i16) -> Self;
-    /// `a * f[0] + b * f[1]` and `a * g[0] + b * g[1]`.
+    /// The rotation `a * f[0] + b * f[1]` and `a * g[0] + b * g[1]`.
     unsafe fn rotate(a: Self, b: Self, f: [i16; 2], g: [i16; 2]) -> [Self; 2];
-    /// With `(s, t)` the products that [`Self::rotate`] makes of `a`, `b`, and `(u, v)` those of
-    /// `c`, `d`, not yet rounded: `s + u`, `t + v`, `s - u`, `t - v`.
+    /// Sums and differences of two rotations. With `(s, t)` the products that [`Self::rotate`] makes of `a`, `b`, and
+    /// `(u, v)` those of `c`, `d`, not yet rounded: `s + u`, `t + v`, `s - u`, `t - v`.
     unsafe fn cross(ab: [Self; 2], f: [[i16; 2]; 2], cd: [Self; 2], g: [[i16; 2]; 2]) -> [Self; 4];
     /// The sums over `x` of the products with each row of factors.
     unsafe fn matrix4(x: [Self; 4], rows: [[i16; 4]; 4]) -> [Self; 4];
 }
 
-/// A transform of `N` samples.
+/// A one-dimensional transform of `N` samples.
 pub(super) trait Line<const N: usize> {
     /// The transform of `x`, of which only the first `used` can be non-zero.
     ///
     /// # Safety
     ///
-    /// As [`Samples`].
+    /// The machine has the instruction set of `S`.
     unsafe fn run<S: Samples>(x: [S; N], used: usize) -> [S; N];
 }
 
-/// Inverse discrete cosine transform.
+/// The inverse discrete cosine transform (DCT).
 pub(super) struct Dct;
-/// Inverse asymmetric discrete sine transform.
+/// The inverse asymmetric discrete sine transform (ADST).
 pub(super) struct Adst;
 
 /// The rotation of inputs `i`, `j` by the angle whose cosine is `COS[32 - c]`: what each odd half
@@ -77,13 +77,14 @@ unsafe fn first<S: Samples, const N: usize>(
     }
 }
 
-/// `(b - a) * cos(pi / 4)` and `(b + a) * cos(pi / 4)`.
+/// The products `(b - a) * cos(pi / 4)` and `(b + a) * cos(pi / 4)`.
 #[inline(always)]
 unsafe fn eighth<S: Samples>(a: S, b: S) -> [S; 2] {
     unsafe { S::rotate(a, b, [-COS[16], COS[16]], [COS[16], COS[16]]) }
 }
 
-/// Sums and differences of an even half and an odd one, whose last sample meets the first.
+/// Sums and differences of an even half and an odd one. The last sample of the odd half meets the first of the even
+/// one.
 #[inline(always)]
 unsafe fn mirror<S: Samples, const H: usize, const N: usize>(even: [S; H], odd: [S; H]) -> [S; N] {
     unsafe {
@@ -96,7 +97,7 @@ unsafe fn mirror<S: Samples, const H: usize, const N: usize>(even: [S; H], odd: 
     }
 }
 
-/// Every second input.
+/// Every second input, from the first on.
 #[inline(always)]
 unsafe fn evens<S: Samples, const H: usize, const N: usize>(x: &[S; N]) -> [S; H] {
     unsafe {
@@ -241,7 +242,7 @@ unsafe fn odd32<S: Samples>(x: &[S; 32], used: usize) -> [S; 16] {
     }
 }
 
-/// Factors of a rotation that keeps the order of its inputs.
+/// Factors of a rotation by an angle of [`COS`] that keeps the order of its inputs.
 #[inline(always)]
 fn turn(c: usize) -> [[i16; 2]; 2] {
     [[COS[c], COS[32 - c]], [COS[32 - c], -COS[c]]]
@@ -253,7 +254,7 @@ fn back(c: usize) -> [[i16; 2]; 2] {
     [[-COS[32 - c], COS[c]], [COS[c], COS[32 - c]]]
 }
 
-/// `(a + b) * cos(pi / 4)` and `(a - b) * cos(pi / 4)`.
+/// The products `(a + b) * cos(pi / 4)` and `(a - b) * cos(pi / 4)`.
 #[inline(always)]
 unsafe fn sum_and_difference<S: Samples>(a: S, b: S) -> [S; 2] {
     unsafe { S::rotate(a, b, [COS[16], COS[16]], [COS[16], -COS[16]]) }
@@ -348,7 +349,7 @@ impl Line<16> for Adst {
 ///
 /// # Safety
 ///
-/// As [`Samples`].
+/// The machine has the instruction set of `S`.
 #[inline(always)]
 pub(super) unsafe fn hadamard<S: Samples>(x: [S; 4]) -> [S; 4] {
     unsafe {

@@ -46,7 +46,7 @@ macro_rules! form {
     };
 }
 
-/// Side of a transform.
+/// The size of a square transform.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 #[repr(u8)]
 pub enum TransformSize {
@@ -71,13 +71,13 @@ impl TransformSize {
         self as u32 + 2
     }
 
-    /// Samples along one side.
+    /// Number of samples along one side.
     #[inline(always)]
     pub const fn side(self) -> usize {
         4 << self as usize
     }
 
-    /// Bits that the last rounding drops.
+    /// Number of bits that the last rounding drops.
     #[inline(always)]
     const fn shift(self) -> u32 {
         match self {
@@ -88,18 +88,18 @@ impl TransformSize {
     }
 }
 
-/// The transforms of the columns and the rows of a block; names have the columns first.
+/// The kinds of transform of a block's columns and rows; names have the columns first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(u8)]
 pub enum TransformKind {
-    /// DCT both ways.
+    /// DCT down the columns and along the rows.
     #[default]
     DctDct,
     /// ADST down the columns, DCT along the rows.
     AdstDct,
     /// DCT down the columns, ADST along the rows.
     DctAdst,
-    /// ADST both ways.
+    /// ADST down the columns and along the rows.
     AdstAdst,
 }
 
@@ -108,7 +108,7 @@ impl TransformKind {
     pub const ALL: [Self; 4] = [Self::DctDct, Self::AdstDct, Self::DctAdst, Self::AdstAdst];
 }
 
-/// The transform of a block, and the columns and rows that hold all coefficients but zeros.
+/// The transform of a block, and the numbers of its first columns and rows that hold all non-zero coefficients.
 struct Shape {
     size: TransformSize,
     kind: TransformKind,
@@ -134,7 +134,7 @@ impl Shape {
     }
 }
 
-/// Refuses a destination that does not hold a square of `side` samples.
+/// Panics if a destination does not hold a square of `side` samples.
 #[inline(always)]
 fn check_square(side: usize, dst: &[u8], dst_stride: usize) {
     assert!(dst_stride >= side, "rows overlap");

@@ -1,4 +1,4 @@
-//! The form that defines the result: one row, then one column at a time.
+//! The scalar form of the inverse transforms, which defines the result: one row, then one column at a time.
 
 use super::lines::{Adst, COS, Dct, Line, Samples, hadamard};
 use super::{Shape, TransformKind, TransformSize};
@@ -50,7 +50,7 @@ impl Samples for i16 {
     }
 }
 
-/// One row or column of `N` samples, `step` apart from `at`.
+/// Transforms one row or column of `N` samples, from `at` on and `step` apart.
 fn line<const N: usize, T: Line<N>>(samples: &mut [i16], at: usize, step: usize) {
     let mut x = [0; N];
     for (i, x) in x.iter_mut().enumerate() {
@@ -78,10 +78,10 @@ fn lossless(block: &mut [i16]) {
     }
 }
 
-/// A transform of the samples from an index on, so far apart.
+/// A transform of the samples from an index on, `step` apart.
 type Transform = fn(&mut [i16], usize, usize);
 
-/// The residual of `coefs`, whose used corner is cleared; `residual` has one row after another.
+/// Makes the residual of `coefs`, row after row, and clears their used corner.
 pub(super) fn residual(shape: &Shape, coefs: &mut [i16], residual: &mut [i16]) {
     let side = shape.size.side();
     residual.copy_from_slice(coefs);
@@ -115,7 +115,7 @@ pub(super) fn residual(shape: &Shape, coefs: &mut [i16], residual: &mut [i16]) {
     }
 }
 
-/// The residual of a block whose only coefficient is the first: the same everywhere.
+/// The residual of a block whose only coefficient is the first: the same value everywhere.
 #[allow(dead_code)] // where there are no SIMD forms
 #[inline(always)]
 pub(super) fn constant(size: TransformSize, coef: i16) -> i16 {
@@ -124,7 +124,7 @@ pub(super) fn constant(size: TransformSize, coef: i16) -> i16 {
     ((i32::from(once(once(coef))) + (1 << (shift - 1))) >> shift) as i16
 }
 
-/// `residual` added to the picture.
+/// Adds `residual` to the picture.
 pub(super) fn add(residual: &[i16], side: usize, dst: &mut [u8], stride: usize) {
     for (dst, row) in dst.chunks_mut(stride).zip(residual.chunks_exact(side)) {
         for (d, r) in dst.iter_mut().zip(row) {

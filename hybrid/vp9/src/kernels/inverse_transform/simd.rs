@@ -11,7 +11,7 @@
 use super::lines::{ADST4, Adst, COS, Dct, Line, Samples, hadamard};
 use crate::simd::vector::Vector;
 
-/// The sums before rounding, low and high half of each lane, as 16-bit samples.
+/// Rounds the sums in the low and high half of each lane to 16-bit samples.
 #[inline(always)]
 unsafe fn narrow<V: Vector>(low: V, high: V) -> V {
     unsafe {
@@ -85,10 +85,10 @@ impl<V: Vector> Samples for V {
     }
 }
 
-/// A block and where its result goes.
+/// A block's coefficients, and the destination of its residual.
 ///
-/// `coefs` points to `side * side` values. With `ADD`, `dst` points to a square of `side` samples,
-/// `stride` apart from row to row; otherwise `residual` points to `side * side` values.
+/// `coefs` points to `side * side` values. With `ADD`, `dst` points to a square of `side` samples, `stride` apart
+/// from row to row; otherwise `residual` points to `side * side` values.
 pub(super) struct Block {
     pub coefs: *mut i16,
     pub cols: usize,
@@ -102,7 +102,7 @@ pub(super) struct Block {
 #[repr(align(32))]
 pub(super) struct Between(pub core::mem::MaybeUninit<[i16; 32 * 32]>);
 
-/// The 8x8 square of each lane mirrored on its diagonal.
+/// Mirrors the 8×8 square of each lane on its diagonal.
 #[inline(always)]
 unsafe fn transpose<V: Vector>(x: [V; 8]) -> [V; 8] {
     unsafe {
@@ -149,7 +149,7 @@ unsafe fn finish<V: Vector, const SIDE: usize, const ADD: bool>(
     }
 }
 
-/// The rows of a block of 16 or 32, of which the first `USED` coefficients can be non-zero.
+/// Transforms the rows of a block of side 16 or 32, in which the first `USED` coefficients can be non-zero.
 #[inline(always)]
 pub(super) unsafe fn rows<V: Vector, const SIDE: usize, T: Line<SIDE>, const USED: usize>(
     block: &Block,
@@ -197,7 +197,7 @@ pub(super) unsafe fn rows<V: Vector, const SIDE: usize, T: Line<SIDE>, const USE
     }
 }
 
-/// The columns of a block of 16 or 32, of which the first `USED` samples can be non-zero.
+/// Transforms the columns of a block of side 16 or 32, in which the first `USED` samples can be non-zero.
 #[inline(always)]
 pub(super) unsafe fn columns<
     V: Vector,
@@ -222,7 +222,7 @@ pub(super) unsafe fn columns<
     }
 }
 
-/// A block of 8, whose coefficients lie within the first `USED` columns and rows.
+/// Transforms a block of side 8, whose coefficients lie within the first `USED` columns and rows.
 #[inline(always)]
 pub(super) unsafe fn square8<
     V: Vector,
@@ -245,7 +245,7 @@ pub(super) unsafe fn square8<
     }
 }
 
-/// A transform of four lines with two of them to a register: `[0 | 1]`, `[2 | 3]`.
+/// A transform of four lines, with two of them in a register: `[0 | 1]`, `[2 | 3]`.
 pub(super) trait Pairs {
     /// The transform of `x`.
     unsafe fn pairs<V: Vector>(x: [V; 2]) -> [V; 2];
@@ -286,7 +286,7 @@ impl Pairs for Adst {
     }
 }
 
-/// Four rows in pairs as four columns in pairs.
+/// Transposes four rows in pairs to four columns in pairs.
 #[inline(always)]
 unsafe fn transpose_pairs<V: Vector>(x: [V; 2]) -> [V; 2] {
     unsafe {
@@ -295,7 +295,7 @@ unsafe fn transpose_pairs<V: Vector>(x: [V; 2]) -> [V; 2] {
     }
 }
 
-/// Adds or stores four rows in pairs.
+/// Adds or stores four rows that are in pairs.
 #[inline(always)]
 unsafe fn finish_pairs<V: Vector, const ADD: bool>(block: &Block, x: [V; 2]) {
     unsafe {
@@ -334,7 +334,7 @@ unsafe fn take_pairs<V: Vector>(block: &Block) -> [V; 2] {
     }
 }
 
-/// A block of 4.
+/// Transforms a block of side 4.
 #[inline(always)]
 pub(super) unsafe fn square4<V: Vector, R: Pairs, C: Pairs, const ADD: bool>(block: &Block) {
     unsafe {
@@ -345,7 +345,7 @@ pub(super) unsafe fn square4<V: Vector, R: Pairs, C: Pairs, const ADD: bool>(blo
     }
 }
 
-/// A lossless block of 4.
+/// Transforms a lossless block of side 4.
 #[inline(always)]
 pub(super) unsafe fn lossless<V: Vector, const ADD: bool>(block: &Block) {
     unsafe {
@@ -359,7 +359,7 @@ pub(super) unsafe fn lossless<V: Vector, const ADD: bool>(block: &Block) {
     }
 }
 
-/// A block of `SIDE` whose residual is `value` everywhere.
+/// Adds or stores the residual of a block of side `SIDE` that is `value` everywhere.
 #[inline(always)]
 pub(super) unsafe fn constant<V: Vector, const SIDE: usize, const ADD: bool>(
     block: &Block,
@@ -390,7 +390,7 @@ pub(super) unsafe fn constant<V: Vector, const SIDE: usize, const ADD: bool>(
     }
 }
 
-/// A residual of `side * side` values added to the square at `dst`.
+/// Adds a residual of `side * side` values to the square at `dst`.
 #[inline(always)]
 pub(super) unsafe fn add<V: Vector, W: Vector>(
     residual: *const i16,

@@ -32,7 +32,7 @@ pub struct EdgeMasks {
     pub medium: u64,
     /// Edges of 4x4 transforms: up to 2 samples change.
     pub narrow: u64,
-    /// Edges of 4x4 transforms 4 samples after the line.
+    /// Edges of 4x4 transforms that lie 4 samples after the line.
     pub inner: u64,
 }
 
@@ -45,17 +45,17 @@ pub enum Direction {
     Horizontal,
 }
 
-/// Level of the filter for each place of each line: byte `place` of element `line`.
+/// The filter's level at each place of each line: byte `place` of element `line`.
 pub type Levels = [u64; 8];
 
-/// Limits of the filter by its level (specification 8.8.4).
+/// The limits of the filter for each level (specification 8.8.4).
 #[derive(Debug, Clone)]
 pub struct Limits {
-    /// Byte 0: limit, byte 1: blimit, byte 2: thresh.
+    /// The limits of each level: byte 0 is limit, byte 1 blimit, byte 2 thresh.
     packed: [u32; 64],
 }
 
-/// Limits of one level.
+/// The limits of one level.
 #[derive(Clone, Copy)]
 struct Limit {
     step: u8,
@@ -64,7 +64,7 @@ struct Limit {
 }
 
 impl Limits {
-    /// Limits of a frame with that sharpness, 0 to 7.
+    /// The limits of a frame with this sharpness, 0 to 7.
     pub fn new(sharpness: u8) -> Self {
         let sharpness = sharpness.min(7);
         let shift = u8::from(sharpness > 0) + u8::from(sharpness > 4);
@@ -78,7 +78,7 @@ impl Limits {
         }
     }
 
-    /// The thresholds of one level, packed; levels beyond 63 read as their low 6 bits.
+    /// The limits of one level, packed; levels beyond 63 are read by their low 6 bits.
     #[inline(always)]
     fn packed(&self, level: u8) -> u32 {
         self.packed[usize::from(level & 63)]
@@ -91,16 +91,16 @@ impl Limits {
     }
 }
 
-/// The place of a plane of a superblock.
+/// The part of a plane that a superblock covers.
 pub struct Area<'a> {
     /// Samples of the plane.
     pub samples: &'a mut [u8],
     /// Index of the area's first sample in `samples`.
     pub offset: usize,
-    /// Samples from row to row.
+    /// Distance from row to row, in samples.
     pub stride: usize,
-    /// Side of the area in units of 8 samples: 8 for luma, 4 for chroma. All its samples must be
-    /// in the slice, also those outside the picture.
+    /// Side of the area in units of 8 samples: 8 for luma, 4 for chroma. The slice must hold all samples of the area,
+    /// also those outside the picture.
     pub units: usize,
 }
 
@@ -174,7 +174,7 @@ unsafe fn simd128((direction, masks, levels, limits): Pieces, plane: simd::Plane
     unsafe { simd::filter_edges::<W128, W128>(direction, masks, levels, limits, plane) }
 }
 
-/// One sample of an edge by the scalar form, for tests of the masks: size 0 narrow to 2 wide.
+/// Filters one sample of an edge by the scalar form, for tests of the masks. Sizes are 0 (narrow) to 2 (wide).
 #[cfg(test)]
 pub(crate) fn oracle(
     samples: &mut [u8],

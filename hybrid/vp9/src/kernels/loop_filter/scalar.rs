@@ -1,4 +1,4 @@
-//! The form that defines the result, after the specification's text.
+//! The scalar form of the loop filter, which defines the result and follows the specification's text.
 
 use super::{Area, Direction, EdgeMasks, Levels, Limit, Limits};
 
@@ -48,7 +48,8 @@ pub(super) fn filter_edges(
     }
 }
 
-/// Specification 8.8.5: `at` is the first sample after the edge, `step` leads across it.
+/// Filters one sample of an edge (specification 8.8.5). `at` is the first sample after the edge, `step` leads across
+/// it.
 pub(super) fn filter_sample(samples: &mut [u8], at: usize, step: usize, size: Size, limit: Limit) {
     // Samples before the edge have negative numbers.
     let x = |i: isize| i32::from(samples[at.wrapping_add_signed(i * step as isize)]);
@@ -76,7 +77,7 @@ pub(super) fn filter_sample(samples: &mut [u8], at: usize, step: usize, size: Si
     }
 }
 
-/// Specification 8.8.5.2.
+/// The narrow filter (specification 8.8.5.2).
 fn narrow(samples: &mut [u8], at: usize, step: usize, hev: bool) {
     let clamp = |v: i32| v.clamp(-128, 127);
     let [p1, p0, q0, q1] = [at - 2 * step, at - step, at, at + step];
@@ -96,7 +97,7 @@ fn narrow(samples: &mut [u8], at: usize, step: usize, hev: bool) {
     }
 }
 
-/// Specification 8.8.5.3 with `N` samples on either side: the outermost stand for all beyond.
+/// The wide filters (specification 8.8.5.3) with `N` samples on either side: the outermost stand for all beyond.
 fn average<const N: isize>(samples: &mut [u8], at: usize, step: usize) {
     let index = |i: isize| at.wrapping_add_signed(i.clamp(-N, N - 1) * step as isize);
     let mut out = [0u8; 16];

@@ -12,10 +12,10 @@
 use super::{Area, Direction, EdgeMasks, Levels, Limits};
 use crate::simd::vector::Vector;
 
-/// A plane of a superblock.
+/// A plane of a superblock, by pointers.
 #[derive(Clone, Copy)]
 pub(super) struct Plane {
-    /// First sample.
+    /// The first sample of the area.
     pub(super) at: *mut u8,
     pub(super) stride: usize,
     pub(super) units: usize,
@@ -35,30 +35,28 @@ impl Plane {
 /// One edge of `16 * LANES` samples.
 #[derive(Clone, Copy)]
 struct Edge<const VERTICAL: bool> {
-    /// First sample after the edge.
+    /// The first sample after the edge.
     at: *mut u8,
     stride: usize,
 }
 
-/// What the filter of one edge depends on besides samples: one bit for 8 samples, one byte for
-/// the level of 8.
+/// Where and how strongly one edge is filtered: one bit for 8 samples, one byte for the level of 8.
 #[derive(Clone, Copy)]
 struct Demand {
     any: u32,
-    /// Bits of `any` whose filter is of at least medium size.
+    /// The bits of `any` whose filter has at least medium size.
     medium: u32,
-    /// Bits of `medium` whose filter is of wide size.
+    /// The bits of `medium` whose filter has wide size.
     wide: u32,
     levels: u32,
 }
 
-/// All edges of one direction.
+/// Filters all edges of one direction.
 ///
 /// # Safety
 ///
-/// The machine has the instructions of `V` and `H`; the plane's area is valid, and so are the 8
-/// rows above or 8 columns before it if line 0 has edges. `H` has half as many lanes as `V`, or
-/// as many if that is one.
+/// The machine has the instructions of `V` and `H`; the plane's area is valid, and so are the 8 rows above or 8
+/// columns before it if line 0 has edges. `H` has half as many lanes as `V`, or as many if that is one.
 #[inline(always)]
 pub(super) unsafe fn filter_edges<V: Vector, H: Vector>(
     direction: Direction,
@@ -116,8 +114,8 @@ unsafe fn run<V: Vector, H: Vector, const VERTICAL: bool>(
     }
 }
 
-/// One riffle of the bytes of `N` vectors in a row: the halves of the row alternate. Vectors of
-/// `2^n` rows of bytes are transposed by `n` riffles.
+/// One riffle of the bytes of `N` vectors in a row: the halves of the row alternate. Vectors of `2^n` rows of bytes
+/// are transposed by `n` riffles.
 #[inline(always)]
 unsafe fn riffle<V: Vector, const N: usize>(x: [V; N]) -> [V; N] {
     let mut out = x;
@@ -131,7 +129,7 @@ unsafe fn riffle<V: Vector, const N: usize>(x: [V; N]) -> [V; N] {
     out
 }
 
-/// Columns from 16 rows of 8 bytes in each lane.
+/// Transposes 16 rows of 8 bytes in each lane to columns.
 #[inline(always)]
 unsafe fn columns<V: Vector>(rows: [V; 16]) -> [V; 8] {
     // SAFETY: as the caller's.
@@ -145,14 +143,14 @@ unsafe fn columns<V: Vector>(rows: [V; 16]) -> [V; 8] {
 }
 
 impl<const VERTICAL: bool> Edge<VERTICAL> {
-    /// Samples `i` steps after the edge.
+    /// A pointer to the samples `i` steps after the edge.
     #[inline(always)]
     unsafe fn row(self, i: isize) -> *mut u8 {
         // SAFETY: the caller stays within 8 samples of the edge.
         unsafe { self.at.offset(i * self.stride as isize) }
     }
 
-    /// The 4 samples on either side.
+    /// Loads the 4 samples on either side of the edge.
     #[inline(always)]
     unsafe fn near<V: Vector>(self) -> [V; 8] {
         // SAFETY: as the caller's.
@@ -174,7 +172,7 @@ impl<const VERTICAL: bool> Edge<VERTICAL> {
         }
     }
 
-    /// The 4 samples beyond those on either side.
+    /// Loads the 4 samples beyond those that [`near`](Self::near) loads, on either side.
     #[inline(always)]
     unsafe fn far<V: Vector>(self) -> [V; 8] {
         // SAFETY: as the caller's.
@@ -199,7 +197,7 @@ impl<const VERTICAL: bool> Edge<VERTICAL> {
         }
     }
 
-    /// Stores the 2 samples on either side.
+    /// Stores the 2 samples on either side of the edge.
     #[inline(always)]
     unsafe fn put_narrow<V: Vector>(self, x: [V; 4]) {
         // SAFETY: as the caller's.
@@ -222,7 +220,7 @@ impl<const VERTICAL: bool> Edge<VERTICAL> {
         }
     }
 
-    /// Stores the 3 samples on either side; the outermost of `x` are unchanged.
+    /// Stores the 3 samples on either side of the edge; the outermost of `x` are unchanged.
     #[inline(always)]
     unsafe fn put_medium<V: Vector>(self, x: [V; 8]) {
         // SAFETY: as the caller's.
@@ -243,7 +241,7 @@ impl<const VERTICAL: bool> Edge<VERTICAL> {
         }
     }
 
-    /// Stores the 7 samples on either side; the outermost of `x` are unchanged.
+    /// Stores the 7 samples on either side of the edge; the outermost of `x` are unchanged.
     #[inline(always)]
     unsafe fn put_wide<V: Vector>(self, x: [V; 16]) {
         // SAFETY: as the caller's.
@@ -261,7 +259,7 @@ impl<const VERTICAL: bool> Edge<VERTICAL> {
         }
     }
 
-    /// Filters the whole vector, or for vertical edges the half that has edges.
+    /// Filters the whole vector, or the half that has edges if only one half of vertical edges has any.
     #[inline(always)]
     unsafe fn filter_some<V: Vector, H: Vector>(self, demand: Demand, limits: &Limits) {
         // SAFETY: as the caller's.
@@ -348,7 +346,7 @@ impl<const VERTICAL: bool> Edge<VERTICAL> {
 }
 
 impl Limits {
-    /// Limit, blimit and thresh for up to four levels of 8 samples each.
+    /// Loads limit, blimit and thresh for up to four levels of 8 samples each.
     #[inline(always)]
     unsafe fn vectors<V: Vector>(&self, levels: u32) -> [V; 3] {
         let [a, b, c, d] = levels.to_le_bytes();
@@ -369,13 +367,13 @@ impl Limits {
     }
 }
 
-/// A word of byte `I` of each of the four.
+/// A word of byte `I` of each of the four words.
 #[inline(always)]
 fn transposed<const I: u32>([a, b, c, d]: [u32; 4]) -> u32 {
     u32::from_le_bytes([a, b, c, d].map(|v| (v >> (8 * I)) as u8))
 }
 
-/// All ones in the 8 samples of each set bit.
+/// A mask of all ones in the 8 samples of each set bit.
 #[inline(always)]
 unsafe fn spread<V: Vector>(bits: u32) -> V {
     let bytes = (bits.wrapping_mul(0x0020_4081) & 0x0101_0101) * 0xff;
@@ -383,14 +381,14 @@ unsafe fn spread<V: Vector>(bits: u32) -> V {
     unsafe { V::splat_halves(bytes) }
 }
 
-/// Where a difference is at most 1.
+/// A mask of the bytes whose difference is at most 1.
 #[inline(always)]
 unsafe fn flat_where<V: Vector>(difference: V) -> V {
     // SAFETY: as the caller's.
     unsafe { difference.subs_u8(V::splat8(1)).eq8(V::zero()) }
 }
 
-/// Specification 8.8.5.2; `even` is the inverse of the high edge variance mask.
+/// The narrow filter (specification 8.8.5.2); `even` is the inverse of the high edge variance mask.
 #[inline(always)]
 unsafe fn narrow<V: Vector>(x: [V; 4], mask: V, even: V) -> [V; 4] {
     // SAFETY: as the caller's.
@@ -413,15 +411,15 @@ unsafe fn narrow<V: Vector>(x: [V; 4], mask: V, even: V) -> [V; 4] {
     }
 }
 
-/// Shifted to the right by 3 with the sign, plus 16.
+/// Each byte shifted to the right by 3 with the sign, plus 16.
 #[inline(always)]
 unsafe fn eighth<V: Vector>(v: V) -> V {
     // SAFETY: as the caller's.
     unsafe { v.xor(V::splat8(0x80)).shr_u16::<3>().and(V::splat8(0x1f)) }
 }
 
-/// Specification 8.8.5.3 with `N` samples on either side, `M = 2 * N`, into `out` where `mask` is
-/// set. The outermost stay.
+/// The wide filters (specification 8.8.5.3) with `N` samples on either side, `M = 2 * N`, into `out` where `mask` is
+/// set. The outermost samples stay.
 #[inline(always)]
 unsafe fn average<V: Vector, const N: usize, const M: usize>(
     x: &[V; M],
@@ -448,11 +446,11 @@ unsafe fn average<V: Vector, const N: usize, const M: usize>(
     }
 }
 
-/// In 8 bits, for a small step across the edge.
+/// The filter's moving averages in 8 bits, for a small step across the edge.
 ///
-/// On its own side of the edge no sample differs from the one at the edge by more than 1, so the
-/// sum of the 16 (8) weighted samples less 16 (8) times the one at the edge stays within
-/// 16 + 7 * 14 (8 + 3 * 38), which fits a signed byte also after rounding is added.
+/// On each side of the edge no sample differs from the one at the edge by more than 1. So the sum of the 16 (8)
+/// weighted samples less 16 (8) times the one at the edge stays within 16 + 7 * 14 (8 + 3 * 38). This fits a signed
+/// byte also after rounding is added.
 #[inline(always)]
 unsafe fn small_averages<V: Vector, const N: usize, const M: usize>(
     x: &[V; M],
@@ -490,7 +488,7 @@ unsafe fn small_averages<V: Vector, const N: usize, const M: usize>(
     }
 }
 
-/// Bytes times 4, 8 or 16, wrapping.
+/// Each byte times 4, 8 or 16, wrapping.
 #[inline(always)]
 unsafe fn times<V: Vector, const N: usize>(v: V) -> V {
     // SAFETY: as the caller's.

@@ -26,14 +26,14 @@ macro_rules! declare {
     };
 }
 
-/// One or more 128-bit lanes; see the module's text for the safety of every method.
+/// One or more 128-bit lanes. The head of the module says what makes the methods safe.
 // The text of the module has the safety of all; each method only makes a value.
 #[allow(clippy::missing_safety_doc, clippy::return_self_not_must_use)]
 pub trait Vector: Copy {
     /// Number of 128-bit lanes.
     const LANES: usize;
 
-    /// All bits clear.
+    /// A vector whose bits are all clear.
     unsafe fn zero() -> Self;
     /// A vector whose bytes are all `v`.
     unsafe fn splat8(v: u8) -> Self;
@@ -46,35 +46,35 @@ pub trait Vector: Copy {
     unsafe fn splat_pair(even: i16, odd: i16) -> Self {
         unsafe { Self::splat32((i32::from(odd) << 16) | (i32::from(even) & 0xffff)) }
     }
-    /// `16 * LANES` bytes in a row from `p`.
+    /// Loads `16 * LANES` bytes in a row from `p`.
     unsafe fn load(p: *const u8) -> Self;
-    /// `16 * LANES` bytes in a row to `p`.
+    /// Stores `16 * LANES` bytes in a row at `p`.
     unsafe fn store(self, p: *mut u8);
-    /// Lane `i` from the 16 bytes at `p + i * stride`.
+    /// Loads lane `i` from the 16 bytes at `p + i * stride`.
     unsafe fn load_lanes(p: *const u8, stride: usize) -> Self;
-    /// Lane `i` to the 16 bytes at `p + i * stride`.
+    /// Stores lane `i` in the 16 bytes at `p + i * stride`.
     unsafe fn store_lanes(self, p: *mut u8, stride: usize);
-    /// The low half of lane `i` from the 8 bytes at `p + i * stride`, the high half clear.
+    /// Loads the low half of lane `i` from the 8 bytes at `p + i * stride`; the high half is clear.
     unsafe fn load_half_lanes(p: *const u8, stride: usize) -> Self;
-    /// The low half of lane `i` to the 8 bytes at `p + i * stride`.
+    /// Stores the low half of lane `i` in the 8 bytes at `p + i * stride`.
     unsafe fn store_half_lanes(self, p: *mut u8, stride: usize);
-    /// The low 4 bytes of lane `i` from the 4 bytes at `p + i * stride`, the rest clear.
+    /// Loads the low 4 bytes of lane `i` from the 4 bytes at `p + i * stride`; the rest is clear.
     unsafe fn load_quarter_lanes(p: *const u8, stride: usize) -> Self;
-    /// The low 4 bytes of lane `i` to the 4 bytes at `p + i * stride`.
+    /// Stores the low 4 bytes of lane `i` in the 4 bytes at `p + i * stride`.
     unsafe fn store_quarter_lanes(self, p: *mut u8, stride: usize);
-    /// The high half of lane `i` to the 8 bytes at `p + i * stride`.
+    /// Stores the high half of lane `i` in the 8 bytes at `p + i * stride`.
     unsafe fn store_high_half_lanes(self, p: *mut u8, stride: usize);
-    /// 32-bit element `I` of lane `i` to the 4 bytes at `p + i * stride`.
+    /// Stores 32-bit element `I` of lane `i` in the 4 bytes at `p + i * stride`.
     unsafe fn store_element_lanes<const I: i32>(self, p: *mut u8, stride: usize);
-    /// Byte `h` of `bytes`, the lowest first, in all of half `h`; halves count through the lanes.
+    /// A vector with byte `h` of `bytes`, the lowest first, in all of half `h`; halves count through the lanes.
     unsafe fn splat_halves(bytes: u32) -> Self;
-    /// `8 * LANES` bytes in a row from `p`, each widened to 16 bits.
+    /// Loads `8 * LANES` bytes in a row from `p`, each widened to 16 bits.
     unsafe fn load_widen(p: *const u8) -> Self;
-    /// 16-bit elements as bytes with unsigned saturation: `8 * LANES` bytes in a row to `p`.
+    /// Stores 16-bit elements as bytes with unsigned saturation: `8 * LANES` bytes in a row at `p`.
     unsafe fn store_narrow(self, p: *mut u8);
-    /// 32-bit elements as bytes with signed saturation: `4 * LANES` bytes in a row to `p`.
+    /// Stores 32-bit elements as bytes with signed saturation: `4 * LANES` bytes in a row at `p`.
     unsafe fn store_narrow32(self, p: *mut u8);
-    /// The 16 bytes at `p` in every lane.
+    /// Loads the 16 bytes at `p` into every lane.
     unsafe fn load_each(p: *const u8) -> Self;
 
     declare! {
@@ -98,8 +98,8 @@ pub trait Vector: Copy {
         min_i16(o); /// Greater one, signed.
         max_i16(o); /// Low half of the product.
         mul_low16(o);
-        /// `(a * b + 0x4000) >> 15`, signed; both factors -32768 give different results on
-        /// different machines and are the caller's to avoid.
+        /// The products `(a * b + 0x4000) >> 15`, signed. The caller must not multiply -32768 by itself: the result
+        /// differs from machine to machine.
         mul_round_i16(o);
         /// Products of signed 16-bit elements summed in pairs to 32 bits.
         madd_i16(o);
@@ -132,52 +132,52 @@ pub trait Vector: Copy {
         pack_i16_i8(o);
     }
 
-    /// Shift to the left.
+    /// Shifts 16-bit elements to the left.
     unsafe fn shl16<const N: i32>(self) -> Self;
-    /// Shift to the right with the sign.
+    /// Shifts 16-bit elements to the right with the sign.
     unsafe fn shr_i16<const N: i32>(self) -> Self;
-    /// Shift to the right with zeros.
+    /// Shifts 16-bit elements to the right with zeros.
     unsafe fn shr_u16<const N: i32>(self) -> Self;
-    /// Shift to the left.
+    /// Shifts 32-bit elements to the left.
     unsafe fn shl32<const N: i32>(self) -> Self;
-    /// Shift to the right with the sign.
+    /// Shifts 32-bit elements to the right with the sign.
     unsafe fn shr_i32<const N: i32>(self) -> Self;
-    /// Shift to the right with the sign, by 0 to 31.
+    /// Shifts 32-bit elements to the right with the sign, by 0 to 31.
     unsafe fn shr_i32_by(self, count: u32) -> Self;
     /// Whether any bit is set in any lane.
     unsafe fn any(self) -> bool;
 
-    /// Low 8 bytes of each lane widened to 16 bits, unsigned.
+    /// The low 8 bytes of each lane, widened to 16 bits, unsigned.
     #[inline(always)]
     unsafe fn widen_low_u8(self) -> Self {
         unsafe { self.zip_low8(Self::zero()) }
     }
-    /// High 8 bytes of each lane widened to 16 bits, unsigned.
+    /// The high 8 bytes of each lane, widened to 16 bits, unsigned.
     #[inline(always)]
     unsafe fn widen_high_u8(self) -> Self {
         unsafe { self.zip_high8(Self::zero()) }
     }
-    /// Low 8 bytes of each lane widened to 16 bits, signed.
+    /// The low 8 bytes of each lane, widened to 16 bits, signed.
     #[inline(always)]
     unsafe fn widen_low_i8(self) -> Self {
         unsafe { self.zip_low8(self).shr_i16::<8>() }
     }
-    /// High 8 bytes of each lane widened to 16 bits, signed.
+    /// The high 8 bytes of each lane, widened to 16 bits, signed.
     #[inline(always)]
     unsafe fn widen_high_i8(self) -> Self {
         unsafe { self.zip_high8(self).shr_i16::<8>() }
     }
-    /// Bytes of `a` where `self` is all ones, of `b` where it is clear.
+    /// The bytes of `a` where `self` is all ones, of `b` where it is clear.
     #[inline(always)]
     unsafe fn select(self, a: Self, b: Self) -> Self {
         unsafe { self.and(a).or(b.and_not(self)) }
     }
-    /// Magnitude, signed.
+    /// The magnitudes of signed 32-bit elements.
     #[inline(always)]
     unsafe fn abs32(self) -> Self {
         unsafe { self.max_i32(Self::zero().sub32(self)) }
     }
-    /// Absolute difference, unsigned.
+    /// The absolute differences of unsigned bytes.
     #[inline(always)]
     unsafe fn abs_diff_u8(self, o: Self) -> Self {
         unsafe { self.subs_u8(o).or(o.subs_u8(self)) }

@@ -1,6 +1,6 @@
 //! [`Vector`] on WebAssembly `simd128`: one lane.
 
-// The module is about these names.
+// All that this module uses comes from `core::arch`.
 #![allow(clippy::wildcard_imports)]
 
 use core::arch::wasm32::*;

@@ -4,7 +4,7 @@
 //!
 //! Both types need AVX2.
 
-// The module is about these names.
+// All that this module uses comes from `core::arch`.
 #![allow(clippy::wildcard_imports)]
 
 use core::arch::x86_64::*;

@@ -51,7 +51,7 @@ pub(crate) struct QualityArgs {
     pub ffmpeg: Option<PathBuf>,
 }
 
-/// A place in a picture.
+/// A place in a picture, in samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct At {
     pub x: usize,
@@ -59,7 +59,7 @@ pub(crate) struct At {
 }
 
 impl QualityArgs {
-    /// Checks what clap cannot.
+    /// Checks the arguments that clap cannot check.
     pub(crate) fn check(&self) -> Result<()> {
         let seconds = self.clip_seconds;
         ensure!(
@@ -73,7 +73,7 @@ impl QualityArgs {
         Ok(())
     }
 
-    /// What to take of a clip.
+    /// The part of a clip that is used, at a scale.
     pub(crate) fn wanted(&self, spec: &ClipSpec, scale: Scale) -> Wanted {
         Wanted {
             crop: spec.crop,
@@ -84,7 +84,7 @@ impl QualityArgs {
         }
     }
 
-    /// Bit rates in kbit/s, each once, the lowest first.
+    /// Bitrates in kbit/s, each once, the lowest first.
     pub(crate) fn uplinks(&self) -> Vec<u32> {
         let mut uplinks: Vec<u32> = self.uplink.iter().map(|kbps| kbps.get()).collect();
         uplinks.sort_unstable();

@@ -14,13 +14,13 @@ use crate::eval::frames::Size;
 use crate::eval::networks::LANCZOS;
 use crate::eval::pictures::{Line, Region, busiest, write_lines};
 
-/// Most panels on a line.
+/// Maximum number of panels on a line.
 const ACROSS: usize = 6;
 
-/// One frame at one scale: the source, then what was compared, by name.
+/// One frame at one scale, by name: the source, then everything that was compared.
 pub(super) type Shown = Vec<(String, Picture)>;
 
-/// Writes `NAME.png`, and `NAME.txt` that says what stands where, into `folder`.
+/// Writes `NAME.png`, and `NAME.txt` that says which panel is where, into `folder`.
 pub(super) fn write(
     folder: &Path,
     name: &str,
@@ -38,7 +38,7 @@ pub(super) fn write(
     Ok(path)
 }
 
-/// Where the detail is, or what begins at `at`.
+/// The region to show: where the most detail is, or what begins at `at`.
 fn region(source: &Picture, at: Option<At>) -> Result<Region> {
     let Some(At { x, y }) = at else { return Ok(busiest(&source.y)) };
     let size = Size::of(source);
@@ -49,7 +49,7 @@ fn region(source: &Picture, at: Option<At>) -> Result<Region> {
     Ok(Region::at(x, y, size))
 }
 
-/// The lines of one scale. Plain Lanczos is left out: `lanczos@0.3` is the one to beat.
+/// The lines of one scale. Plain Lanczos is left out, as `lanczos@0.3` is the one to beat.
 fn lines<'a>(shown: &'a Shown, region: Region, source: &Picture) -> Vec<Line<'a>> {
     let panels: Vec<(&str, &Picture)> = shown
         .iter()
@@ -61,7 +61,7 @@ fn lines<'a>(shown: &'a Shown, region: Region, source: &Picture) -> Vec<Line<'a>
     panels.chunks(ACROSS).map(|panels| Line { region, panels: panels.to_vec() }).collect()
 }
 
-/// What stands where.
+/// The text that says which panel is where.
 fn order(lines: &[Line<'_>]) -> String {
     let mut text = String::new();
     for (n, Line { region, panels }) in lines.iter().enumerate() {
@@ -78,7 +78,7 @@ fn order(lines: &[Line<'_>]) -> String {
     text
 }
 
-/// A name that every file system takes.
+/// A name that every file system accepts.
 fn plain(name: &str) -> String {
     let keep = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '_' };
     name.chars().map(keep).collect()

@@ -1,6 +1,6 @@
 //! `windlass-lab bench engine --quality`: what trained networks cost and what they gain, in one table.
 //!
-//! In: clips and networks. Clips are coded, decoded and scored by `eval`'s own machinery
+//! In: clips and networks. Clips are encoded, decoded and scored by `eval`'s own machinery
 //! ([`networks`]); networks are timed by [`measure`] on the low picture of the
 //! first clip. Out: a row by network ([`mod@row`]), and with `--crops` pictures ([`crops`]).
 
@@ -30,7 +30,7 @@ use crate::interrupt;
 use crate::page::Contents;
 use crate::progress::Progress;
 
-/// What a scale gave: the rows of all clips, and the low picture's size of the first.
+/// The results at one scale: the rows of all clips, and the size of the first clip's low picture.
 struct Found {
     scale: Scale,
     low: Size,
@@ -122,7 +122,7 @@ fn scales(networks: &[Network]) -> Vec<Scale> {
     scales
 }
 
-/// Keeps the rows of a call.
+/// Adds the rows of a call to the results at its scale.
 fn add(found: &mut Vec<Found>, scale: Scale, clip: &Clip, played: Vec<Shown>) {
     let rows = played.into_iter().map(|(row, _)| row);
     if let Some(found) = found.iter_mut().find(|found| found.scale == scale) {
@@ -133,7 +133,7 @@ fn add(found: &mut Vec<Found>, scale: Scale, clip: &Clip, played: Vec<Shown>) {
     }
 }
 
-/// The source's frame, and what was made of it.
+/// The panels of a clip: the source's frame, and what each method made of it.
 fn panels(clip: &Clip, scale: Scale, frame: usize, played: &[Shown]) -> Result<crops::Shown> {
     let source = clip.frames.frames()?.nth(frame).context("the clip has no such frame")??;
     let made =
@@ -141,7 +141,7 @@ fn panels(clip: &Clip, scale: Scale, frame: usize, played: &[Shown]) -> Result<c
     Ok([(format!("source ×{scale}"), source)].into_iter().chain(made).collect())
 }
 
-/// A network's row.
+/// The row of one network.
 fn row(network: &Network, found: &[Found], args: &EngineArgs, peaks: &mut Peaks) -> Result<Row> {
     let Network { name, upscaler } = network;
     let own = found.iter().find(|found| found.scale == upscaler.scale());
@@ -150,14 +150,14 @@ fn row(network: &Network, found: &[Found], args: &EngineArgs, peaks: &mut Peaks)
     let case = Case { network: model.architecture(), size: *low, threads: 1 };
     let backend = upscaler.backend();
     let simd = Simd::available().into_iter().find(|simd| simd.name() == backend);
-    let simd = simd.with_context(|| format!("{backend} is no backend of this processor"))?;
+    let simd = simd.with_context(|| format!("{backend} is no backend of this CPU"))?;
     let weights = Weights { model, trained: true };
     let speeds = measure::rows_with(&weights, &[simd], &case, args, peaks)?;
     let speed = speeds.first().with_context(|| format!("{name} was not timed"))?;
     Ok(Row::new(name, case.network, speed, row::gains(rows, name)))
 }
 
-/// What needs no network, at one scale.
+/// The rows of the methods that need no network, at one scale.
 fn plain(found: &Found) -> [Plain; 3] {
     [BICUBIC, LANCZOS, SHARPENED].map(|method| Plain {
         method: method.to_owned(),

@@ -1,4 +1,4 @@
-//! Which networks are compared: files, and those that the binary carries.
+//! The networks that are compared: files, and those that the binary contains.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,10 +9,11 @@ use windlass_sr::{Model, Simd, embedded_model, fused_m_model, fused_model};
 use crate::eval::networks::Network;
 use crate::eval::sr::{self, Upscaler};
 
-/// Where trained networks lie, from the project's root.
+/// Folder with trained networks, from the project's root.
 const FOLDER: &str = "models";
+/// Ending of the files with weights.
 const ENDING: &str = ".safetensors";
-/// Beside a network: what it must answer to a test's picture.
+/// Ending of the file beside a network with the answer to a test's picture: such files are no networks.
 const FIXTURE: &str = ".fixture.safetensors";
 
 /// The named files; without any, those of the folder `models` and the built-in ones that are not among them. Ordered

@@ -1,4 +1,4 @@
-//! The figures, as Markdown for people and pages, or as one JSON object.
+//! The report: Markdown for people and pages, or one JSON object.
 
 use std::fmt::Write as _;
 
@@ -7,20 +7,20 @@ use serde::Serialize;
 use super::row::{Gain, Plain, Row};
 use crate::eval::report::Machine;
 
-/// Everything that one run of the command found.
+/// All results of one run of the command.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct Report {
-    /// `bench engine --quality`.
+    /// The command: `bench engine --quality`.
     pub command: &'static str,
-    /// Where it ran.
+    /// The machine that the bench ran on.
     pub machine: Machine,
     /// Seconds of each clip.
     pub clip_seconds: f64,
-    /// Passes of which times are the median.
+    /// Number of passes whose median the times are.
     pub passes: u32,
-    /// By network.
+    /// The rows, one for each network.
     pub rows: Vec<Row>,
-    /// What needs no network, by scale and method.
+    /// The methods that need no network, by scale and method.
     pub plain: Vec<Plain>,
 }
 
@@ -125,7 +125,7 @@ fn line(out: &mut String, cells: impl Iterator<Item = String>) {
     out.push('\n');
 }
 
-/// `7,632`.
+/// A number with groups of three digits, as `7,632`.
 fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::new();

@@ -7,7 +7,7 @@ use crate::bench::engine::report::Row as Speed;
 use crate::eval::networks::{BICUBIC, LANCZOS, SHARPENED};
 use crate::eval::row::Row as Scored;
 
-/// A network.
+/// A network's costs and gains.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct Row {
     /// Name of the network's file without its ending.
@@ -15,25 +15,25 @@ pub(super) struct Row {
     /// Shape of the network.
     pub model: String,
     pub scale: usize,
-    /// Whether it looks at what the viewer sees, too; here that is the picture without anchors.
+    /// Whether the network takes the viewer's picture too. Here that is the picture without anchors.
     pub twin: bool,
     /// Multiplications with addition for each sample of the low picture.
     pub macs: u64,
-    /// Size of the low picture that it was timed on.
+    /// Size of the low picture that the network was timed on.
     pub input: String,
     pub backend: &'static str,
     pub number: &'static str,
-    /// A thread's processor time by picture.
+    /// CPU time of a thread for each picture, in ms.
     pub frame_ms: f64,
     pub gflops: f64,
-    /// Multiplications and additions in registers alone.
+    /// Maximum rate of multiplications and additions in registers alone, in 10⁹ a second.
     pub peak_gflops: f64,
     pub peak_share: f64,
-    /// By clip and uplink.
+    /// The gains by clip and uplink.
     pub quality: Vec<Gain>,
 }
 
-/// What a network, or one of the methods that need none, gives on a clip at an uplink.
+/// The gain of a network, or of a method that needs none, on a clip at an uplink.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct Gain {
     pub clip: String,
@@ -46,7 +46,7 @@ pub(super) struct Gain {
     pub ssim: Option<f64>,
     pub vmaf: Option<f64>,
     pub vmaf_neg: Option<f64>,
-    /// Over `lanczos@0.3`: what sharpening alone does not give.
+    /// Gain in VMAF over `lanczos@0.3`: beyond what sharpening alone gives.
     pub over_sharpened_vmaf: Option<f64>,
     pub over_sharpened_vmaf_neg: Option<f64>,
 }
@@ -60,7 +60,7 @@ pub(super) struct Plain {
 }
 
 impl Row {
-    /// Joins what was measured of a network.
+    /// Makes a network's row from its times and its gains.
     pub(super) fn new(
         network: &str,
         shape: Architecture,
@@ -85,7 +85,7 @@ impl Row {
     }
 }
 
-/// What `method` gives over the others in the same calls, call by call.
+/// The gains of `method` over the others in the same calls, call by call.
 pub(super) fn gains(rows: &[Scored], method: &str) -> Vec<Gain> {
     let own = rows.iter().filter(|row| row.method == method);
     own.filter_map(|row| {

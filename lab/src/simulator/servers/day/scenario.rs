@@ -1,4 +1,4 @@
-//! What a day is, as a file says it, and what came of it.
+//! A day's scenario, as a file has it, and the report on it.
 
 use rand::Rng;
 use rand::rngs::StdRng;
@@ -6,47 +6,47 @@ use serde::{Deserialize, Serialize};
 
 use crate::simulator::servers::scaling::Scaling;
 
-/// What is played.
+/// A day on workers that come and go.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct DayScenario {
-    /// In a line.
+    /// A description in a line.
     pub about: String,
-    /// What a paper reports of the like, and why this may differ.
+    /// What a paper reports of a like case, and why this may differ.
     #[serde(default)]
     pub paper: Option<String>,
-    /// Decides what is left to chance.
+    /// Seed of all that is random.
     #[serde(default = "one")]
     pub seed: u64,
-    /// Publishers by the hour, from midnight on, as shares of the peak; between two hours it changes evenly.
+    /// Publishers by the hour from midnight on, as shares of the peak. Between two hours the share changes evenly.
     pub hours: Vec<f64>,
-    /// Publishers at a time at a share of 1.
+    /// Number of publishers at a time at a share of 1.
     pub peak: f64,
-    /// More than the hour says.
+    /// Bursts: times with more publishers than the hour says.
     #[serde(default)]
     pub bursts: Vec<Burst>,
-    /// How long a publisher stays, on average, in seconds.
+    /// Mean stay of a publisher, in seconds.
     pub stay_s: f64,
-    /// Servers that they come to.
+    /// Number of servers that the publishers come to.
     pub servers: usize,
-    /// Kinds of them.
+    /// The kinds of publishers.
     pub streams: Vec<Kind>,
-    /// What enhances them.
+    /// The machine that enhances streams.
     pub worker: WorkerKind,
-    /// How many there are of these.
+    /// The rule for the number of workers.
     #[serde(default)]
     pub scaling: Scaling,
 }
 
-/// Publishers who come at once.
+/// A burst of publishers who come at once.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Burst {
-    /// When it begins.
+    /// The hour at which the burst begins.
     pub at_h: f64,
-    /// How long more come than usual, in minutes.
+    /// How long the burst lasts, in minutes.
     pub minutes: f64,
-    /// How often as many there are then.
+    /// Factor by which more publishers come during the burst.
     pub times: f64,
 }
 
@@ -54,19 +54,19 @@ pub(crate) struct Burst {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Kind {
-    /// What they are called.
+    /// The kind's name.
     pub name: String,
-    /// Their share of all.
+    /// The kind's share of all publishers.
     pub share: f64,
-    /// Width of the low layer.
+    /// Width of the low layer, in pixels.
     pub width: u16,
-    /// Height of the low layer.
+    /// Height of the low layer, in pixels.
     pub height: u16,
-    /// Frames a second.
+    /// Frames per second.
     pub fps: f64,
-    /// Inference and coding, by pixel of the low layer.
+    /// Time for inference and encoding, in ns for each pixel of the low layer.
     pub ns_by_pixel: f64,
-    /// Most anchors by frame.
+    /// Maximum share of frames that become anchors.
     pub anchor_fraction: f64,
 }
 
@@ -74,15 +74,15 @@ pub(crate) struct Kind {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct WorkerKind {
-    /// Accelerators of speed 1 that work side by side.
+    /// Number of accelerators of speed 1 that work side by side.
     pub devices: f64,
-    /// Publishers that it takes.
+    /// Maximum number of publishers.
     pub max_streams: usize,
-    /// From its order to its first stream.
+    /// Time from the machine's order to its first stream, in seconds.
     pub boot_s: u64,
-    /// Streams have so long to leave it.
+    /// Time that streams have to leave the machine when it drains, in seconds.
     pub drain_s: u64,
-    /// What it costs an hour; 0: not known.
+    /// Price of an hour; 0: not known.
     #[serde(default)]
     pub price: f64,
 }
@@ -94,47 +94,47 @@ fn one() -> u64 {
 /// How many workers there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Way {
-    /// As the autoscaler says.
+    /// The number that the autoscaler orders.
     Scaled,
-    /// So many from the beginning to the end.
+    /// A fixed number of workers from the beginning to the end.
     Fixed(u32),
-    /// None: what would be wanted is counted alone.
+    /// No workers: only the number that would be wanted is counted.
     Counted,
 }
 
-/// What came of a day.
+/// The results of a day.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub(crate) struct DayReport {
-    /// Publishers that came.
+    /// Number of publishers that came.
     pub streams: u64,
-    /// Publishers at a time, at the most.
+    /// Maximum number of publishers at a time.
     pub max_streams: usize,
-    /// Hours that workers were paid for, those that they take to start included.
+    /// Hours that workers were paid for, with those that they take to start.
     pub machine_hours: f64,
-    /// Workers at a time, at the most.
+    /// Maximum number of workers at a time.
     pub max_machines: u32,
-    /// What the scheduler's rule would have wanted at the most, of all publishers.
+    /// Maximum number of workers that the scheduler's rule would have wanted for all publishers.
     pub max_wanted: u32,
-    /// Machine hours of as many as the rule wanted, had they come and gone at once.
+    /// Machine hours of as many workers as the rule wanted, had they come and gone at once.
     pub wanted_hours: f64,
-    /// Workers that were ordered.
+    /// Number of workers that were ordered.
     pub started: u64,
     /// Share of publishers' time without a worker.
     pub without_share: f64,
-    /// The longest that one was without, in seconds.
+    /// Longest time that a publisher was without a worker, in seconds.
     pub max_without_s: u64,
-    /// Minutes of the day in which anybody was.
+    /// Number of minutes of the day in which any publisher was without a worker.
     pub minutes_without: u64,
-    /// Share of the anchors that were due which nobody had the compute for, of those without a worker included.
+    /// Share of the due anchors that nobody had the compute for, with those of publishers without a worker.
     pub missed_share: f64,
-    /// Streams that went to another worker, at the cost of a key frame.
+    /// Number of streams that moved to another worker, at the cost of a key frame each.
     pub moves: u64,
-    /// Accelerators' time given out over what was there, in the mean of the day.
+    /// Accelerators' time that was given out over all of it, in the mean of the day.
     pub utilisation: f64,
 }
 
 impl DayScenario {
-    /// Publishers that there would be at a second, on average, once those who are there are as usual for it.
+    /// Mean number of publishers at a second, once as many are there as is usual for it.
     pub(super) fn at(&self, now: u64) -> f64 {
         let hour = now as f64 / 3_600.0;
         let at = |n: usize| self.hours.get(n % self.hours.len().max(1)).copied().unwrap_or(0.0);
@@ -146,7 +146,7 @@ impl DayScenario {
     }
 }
 
-/// A number with this mean, at random.
+/// A random number with this mean, from a Poisson distribution.
 pub(super) fn poisson(mean: f64, random: &mut StdRng) -> u32 {
     let (floor, mut product, mut count) = ((-mean).exp(), 1.0, 0);
     loop {

@@ -1,11 +1,11 @@
 //! Clients with a promise of quality: how many an accelerator serves, by the product's scheduler and by the baselines
 //! of ARISE.
 //!
-//! In: a [`ClientsScenario`] and a seed. Out: by promise and [`Way`], how many were served at once in the mean, and
-//! whether they had what they were promised. `quality-sla` is decided by the scheduler's own code ([`Admission`]); for
-//! the others clients send by themselves, whoever waits when the accelerator is free is in its next batch, and one
-//! client is taken off when some have to wait for another batch, or added when nobody had to for 400 ms (§6.3). Steps
-//! of [`STEP`]; equal seeds give equal reports.
+//! In: a [`ClientsScenario`] and a seed. Out, by promise and [`Way`]: how many were served at once in the mean, and
+//! whether they had what they were promised. The scheduler's own code decides for `quality-sla` ([`Admission`]). In
+//! the other ways clients send by themselves, and all that wait when the accelerator is free are in its next batch. A
+//! client is removed when some have to wait for another batch, and added when none had to for 400 ms (§6.3). Steps of
+//! [`STEP`]; equal seeds give equal reports.
 
 mod person;
 mod scenario;
@@ -24,33 +24,33 @@ use person::Person;
 use windlass_scheduler::promise::admission::{Admission, EVERY};
 use windlass_scheduler::promise::{Anchored, BatchCost, Client, Setting};
 
-/// Seconds of a step.
+/// Length of a step, in seconds.
 const STEP: f64 = 0.001;
-/// Before this nothing is counted: the first clients come at once.
+/// Time at the beginning that is not counted, in seconds: the first clients come at once.
 const WARM_UP_S: f64 = 5.0;
-/// Who waits to be served, at a look.
+/// Maximum number of clients that wait to be served.
 const WAITING: usize = 8;
-/// Nobody had to wait for another batch for so long: one more can come (§6.3).
+/// Time without waiting for another batch after which a client is added, in seconds (ARISE §6.3).
 const CALM_S: f64 = 0.4;
-/// A client that was served for less says nothing of its mean.
+/// Minimum time, in seconds, for which a client must have been served to count: less says nothing of its mean.
 const MIN_SECONDS: f64 = 2.0;
 
-/// What came of a promise and a way.
+/// The results of a promise and a way.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct ClientsReport {
-    /// What clients may lack: one value, or a range.
+    /// The loss that clients may have: one value, or a range.
     pub promise: Vec<f64>,
-    /// How they were served.
+    /// How the clients were served.
     pub way: Way,
-    /// Served at once, in the mean.
+    /// Mean number of clients that were served at once.
     pub clients: f64,
     /// Share of the served clients that lacked more than promised over their stay.
     pub broken: f64,
-    /// Mean of what the clients lacked, over what was promised.
+    /// Mean loss of the clients, over what was promised.
     pub taken: f64,
-    /// Pictures by batch.
+    /// Mean number of pictures in a batch.
     pub batch: f64,
-    /// Share of the time that the accelerator did nothing.
+    /// Share of the time that the accelerator was idle.
     pub idle: f64,
     /// The static setting, where there is one: frames between two pictures of a client, and pictures of a batch.
     pub fixed: Option<(u32, usize)>,
@@ -81,7 +81,7 @@ fn best_static(scenario: &ClientsScenario, promise: &[f64]) -> (Setting, usize) 
             let setting = Setting { interval, batch };
             let by_second = batch as f64 / cost.seconds(batch);
             let most = (by_second * f64::from(interval) / scenario.clients.fps) as usize;
-            // More than the accelerator can do cannot be kept; from there down.
+            // With more than the accelerator can do, no promise can be kept: the search goes down from there.
             for count in (best.1 + 1..=most).rev().take(3) {
                 let world = World::new(&short, promise, Way::Static, setting, Some(count));
                 if world.play(short.seconds).broken <= 0.0 {
@@ -224,7 +224,7 @@ impl<'a> World<'a> {
             stays
         });
         self.waiting.retain(|person| person.leaves > now);
-        // As many come as are served and more: there is always somebody.
+        // More clients come than are served, so that there is always a next one.
         let comes = self.random.share() < STEP * self.scenario.clients.by_second;
         if comes && self.waiting.len() < WAITING {
             let person = self.another();
@@ -242,7 +242,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// One less where some had to wait for another batch, one more where nobody had to.
+    /// Removes a client where some had to wait for another batch, adds one where none had to.
     fn load(&mut self) {
         let delayed = self.last_delayed > self.last_change;
         if delayed && self.now - self.last_change >= EVERY && self.people.len() > 1 {
@@ -260,7 +260,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Clients that send by themselves.
+    /// Lets clients send by themselves.
     fn send(&mut self) {
         let jitter = self.scenario.clients.jitter_ms / 1e3;
         for person in &mut self.people {
@@ -278,7 +278,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Whoever waits is in the next batch, as many as stand it.
+    /// Begins a batch of the waiting pictures, as many as their promises allow.
     fn begin_waiting(&mut self) {
         if self.now < self.free {
             return;
@@ -310,7 +310,7 @@ impl<'a> World<'a> {
         self.make(&batch);
     }
 
-    /// The product's plan, and the clients that it refuses.
+    /// Makes the product's plan, and removes the clients that it refuses.
     fn plan(&mut self) {
         if self.now < self.next_plan {
             return;
@@ -344,7 +344,7 @@ impl<'a> World<'a> {
         for (at, (person, stays)) in all.into_iter().zip(stays).enumerate() {
             match (stays, at < served) {
                 (true, _) => self.people.push(person),
-                // Somebody else serves it.
+                // Another server serves the client.
                 (false, true) => self.tally.end(&person),
                 (false, false) => self.waiting.push(person),
             }
@@ -388,7 +388,7 @@ impl<'a> World<'a> {
     }
 }
 
-/// How long it takes until all pictures of a batch are there.
+/// Seconds until all pictures of a batch are there.
 fn begins_in(batch: &[Request], now: f64, scenario: &ClientsScenario) -> f64 {
     let up = scenario.clients.up_ms / 1e3;
     batch.iter().map(|request| request.captured + up - now).fold(0.0, f64::max)

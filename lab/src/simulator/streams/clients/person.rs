@@ -1,4 +1,4 @@
-//! One client: what it shows, how stale that is, and what it lacks.
+//! One client: its pictures, how stale they are, and what they lack.
 
 use windlass_types::StreamId;
 
@@ -6,7 +6,7 @@ use super::super::events::Random;
 use super::scenario::ClientsScenario;
 use windlass_scheduler::promise::{Anchored, BatchCost, Client, Decay};
 
-/// Content changes its pace about so often.
+/// Mean time between two changes of the content's pace, in seconds.
 const SCENE_S: f64 = 5.0;
 
 /// A simulated client with content that changes.
@@ -14,17 +14,17 @@ const SCENE_S: f64 = 5.0;
 pub(super) struct Person {
     pub client: Client,
     pub leaves: f64,
-    /// What content really loses with each frame.
+    /// The content's true loss with each frame.
     decay: f64,
     mean_decay: f64,
     varies: f64,
     scene_ends: f64,
-    /// Results on their way.
+    /// Results that are on their way.
     coming: Vec<Anchored>,
-    /// Frames shown, what they lacked beyond the reference, and those of it over the promise.
+    /// Time for which pictures were shown, in seconds; `lacked` sums up their loss beyond the reference over it.
     pub shown: f64,
     pub lacked: f64,
-    /// When its next frame may be sent, by its own interval.
+    /// When the client's next frame may be sent, by its own interval.
     pub next_send: f64,
 }
 
@@ -62,7 +62,7 @@ impl Person {
         };
         Person {
             client,
-            // They have come at any time of their stay.
+            // The first clients are at any point of their stay.
             leaves: now + of.clients.stay_s * random.share(),
             decay: mean_decay,
             mean_decay,
@@ -75,12 +75,12 @@ impl Person {
         }
     }
 
-    /// A result is on its way.
+    /// Notes a result that is on its way.
     pub(super) fn give(&mut self, anchored: Anchored) {
         self.coming.push(anchored);
     }
 
-    /// Lives for a step that ends at `now`.
+    /// Plays a step that ends at `now`.
     pub(super) fn live(&mut self, now: f64, step: f64, random: &mut Random) {
         if now >= self.scene_ends {
             self.scene_ends = now + SCENE_S * 2.0 * random.share();
@@ -91,7 +91,8 @@ impl Person {
             let there = anchored.shown <= now;
             if there && client.last.is_none_or(|last| anchored.captured > last.captured) {
                 client.last = Some(anchored);
-                // §4.3: by the frame that has just come, and the one that it was tracked from.
+                // ARISE §4.3: the decay is measured by the frame that has just come, and the one that it was tracked
+                // from.
                 client.decay = Decay::line(*decay);
             }
             !there
@@ -104,7 +105,7 @@ impl Person {
             - step * really.reference();
     }
 
-    /// What it lacked in the mean beyond the reference.
+    /// Mean loss of the client's pictures beyond the reference.
     pub(super) fn lacks(&self) -> f64 {
         self.lacked / self.shown.max(1e-9)
     }

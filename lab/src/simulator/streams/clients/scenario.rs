@@ -1,4 +1,4 @@
-//! What is simulated of ARISE, as a file says it.
+//! A scenario of ARISE, as a file has it.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,29 +9,29 @@ use super::super::scenario::ScenarioError;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ClientsScenario {
-    /// What it shows, in a sentence.
+    /// A description in a sentence.
     pub about: String,
-    /// What the paper reports of the like, and why this may differ.
+    /// What the paper reports of a like case, and why this may differ.
     #[serde(default)]
     pub paper: Option<String>,
-    /// How long it is.
+    /// Length of the scenario, in seconds.
     pub seconds: f64,
-    /// Decides what is left to chance.
+    /// Seed of all that is random.
     #[serde(default = "one")]
     pub seed: u64,
-    /// Who comes.
+    /// The clients that come.
     pub clients: Clients,
     /// Fixed time of an accelerator for a batch, in milliseconds.
     pub batch_ms: f64,
     /// Additional time of a batch for each of its pictures, in milliseconds.
     pub picture_ms: f64,
-    /// Standard deviation of what batches take, over their mean.
+    /// Standard deviation of the time of batches, over its mean.
     #[serde(default)]
     pub spread: f64,
-    /// Greatest number of pictures of a batch.
+    /// Maximum number of pictures of a batch.
     pub max_batch: usize,
-    /// How much clients may lack beyond an accelerator of their own: each is played by itself. Two values are a range,
-    /// from which each client has its own.
+    /// How much clients may lack beyond an accelerator of their own. Each promise is played by itself. Two values are
+    /// a range, from which each client has its own.
     pub promises: Vec<Vec<f64>>,
 }
 
@@ -39,15 +39,15 @@ pub(crate) struct ClientsScenario {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Clients {
-    /// How many come each second; beyond what is served they are sent elsewhere.
+    /// Number of clients that come each second; those that are not served are sent elsewhere.
     pub by_second: f64,
-    /// How long each stays.
+    /// Mean stay of a client, in seconds.
     pub stay_s: f64,
-    /// Frames a second.
+    /// Frames per second.
     pub fps: f64,
-    /// Least and greatest mean decay: what a picture loses with each frame.
+    /// Minimum and maximum mean decay: the loss of a picture with each frame.
     pub decay: (f64, f64),
-    /// By how much decay varies about its mean within a client, as a share of it.
+    /// How much decay varies about its mean within a client, as a share of it.
     pub varies: f64,
     /// Time from capture to the accelerator, in milliseconds.
     pub up_ms: f64,
@@ -58,7 +58,7 @@ pub(crate) struct Clients {
 }
 
 impl ClientsScenario {
-    /// Whether all values make sense.
+    /// Fails if a value is out of its range.
     pub(crate) fn check(&self) -> Result<(), ScenarioError> {
         let value = |value: f64, least: f64, most: f64, name: &'static str, range: &'static str| {
             let fine = value.is_finite() && (least..=most).contains(&value);

@@ -1,4 +1,4 @@
-//! Ours, and the baselines of ARISE (§6.3).
+//! The ways to serve clients: the product's, and the baselines of ARISE (§6.3).
 
 use serde::Serialize;
 
@@ -9,26 +9,26 @@ use windlass_scheduler::promise::{Client, Setting};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Way {
-    /// One interval and batch for all, and so many clients that each has its promise in the mean: the best of all such
-    /// settings, found beforehand.
+    /// One interval and batch for all, and a number of clients with which each has its promise in the mean. It is the
+    /// best of all such settings, found beforehand.
     Static,
     /// One interval for all clients; batches of the waiting pictures, as large as each client's promise allows
     /// (Clipper-like).
     Clipper,
-    /// Each its own interval, no batches (Chameleon-like).
+    /// An interval for each client, and no batches (Chameleon-like).
     Chameleon,
-    /// Each its own interval and batch, but nothing packed (ARISE-α).
+    /// An interval and a batch size for each client, but nothing packed (ARISE-α).
     Reactive,
     /// The product's policy `quality-sla` (ARISE).
     QualitySla,
 }
 
 impl Way {
-    /// All of them.
+    /// All ways, in the order of the report.
     pub(crate) const ALL: [Way; 5] =
         [Way::Static, Way::Clipper, Way::Chameleon, Way::Reactive, Way::QualitySla];
 
-    /// How a client's pictures are made; `fixed` is the static setting.
+    /// The setting of a client's pictures; `fixed` is the static setting.
     pub(crate) fn setting(self, client: &Client, fixed: Setting) -> Setting {
         let alone = Client {
             cost: windlass_scheduler::promise::BatchCost { max: 1, ..client.cost },
@@ -36,7 +36,7 @@ impl Way {
         };
         match self {
             Way::Static => fixed,
-            // The largest batch by which its promise holds at that interval.
+            // The largest batch with which the client's promise holds at that interval.
             Way::Clipper => {
                 let holds =
                     |batch: usize| client.lacks(Setting { batch, ..fixed }, 0.0) <= client.promise;

@@ -1,4 +1,4 @@
-//! The accelerators' queue alone, under load that no scheduler holds back.
+//! Plays the accelerators' queue alone, under load that no scheduler holds back.
 //!
 //! Source: PrefillOnly §5.4: requests of few kinds that have something in common to load, at rates relative to *x*,
 //! what is served by second when all come at once. There it is a prefix's cache that is loaded or not, here a network;
@@ -18,53 +18,53 @@ use crate::latencies::Latencies;
 use play::{Outcome, Round};
 pub(crate) use scenario::RequestScenario;
 
-/// Rates that are tried for what an order bears: so many each time that the rate doubles.
+/// Number of rates that are tried for each doubling of the rate, to find the load that an order bears.
 const STEPS: u32 = 16;
-/// From this share of the least load on.
+/// Lowest rate that is tried, as a share of the least load.
 const MIN_RATE: f64 = 1.0 / 16.0;
 
-/// What came of it.
+/// The results of a scenario.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct RequestReport {
     /// What the scenario shows.
     pub about: String,
-    /// What a paper reports of the like, and why this may differ.
+    /// What a paper reports of a like case, and why this may differ.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub paper: Option<String>,
-    /// Of chance.
+    /// Seed of all that is random.
     pub seed: u64,
-    /// How often it was played.
+    /// Number of rounds that were played.
     pub rounds: u64,
-    /// Requests of a round.
+    /// Number of requests of a round.
     pub requests: u64,
-    /// The paper's *x*: served by second in the calibrated order when all come at once.
+    /// The paper's *x*: requests served in a second in the calibrated order, when all come at once.
     pub at_once_per_s: f64,
-    /// By order, all at once, then by load.
+    /// The rows by order: all requests at once, then by load.
     pub rows: Vec<RequestRow>,
-    /// The calibrated order by λ.
+    /// The rows of the calibrated order by λ.
     pub lambdas: Vec<RequestRow>,
 }
 
 /// An order at a load.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct RequestRow {
-    /// By what accelerators took their next job.
+    /// The order in which accelerators took their jobs.
     pub order: OrderName,
-    /// What a second of waiting counted for, in seconds of work.
+    /// Weight λ of a second of waiting, in seconds of work.
     pub lambda: f64,
-    /// Offered over `at_once_per_s`; `None`: all at once.
+    /// Offered load over `at_once_per_s`; `None`: all at once.
     pub load: Option<f64>,
-    /// Served by second.
+    /// Requests that were served in a second.
     pub throughput_per_s: f64,
-    /// From coming to done, the mean in milliseconds.
+    /// Mean time from a request's coming until it was done, in milliseconds.
     pub mean_ms: f64,
-    /// Half were no longer.
+    /// Median time from a request's coming until it was done, in milliseconds.
     pub p50_ms: f64,
-    /// 99 % were no longer.
+    /// 99th percentile of the time from a request's coming until it was done, in milliseconds.
     pub p99_ms: f64,
     /// Longest time from coming to done, in milliseconds.
     pub max_ms: f64,
-    /// How often a network was loaded, by request.
+    /// Number of times that a network was loaded, over the number of requests.
     pub loads: f64,
     /// Share of the time that accelerators worked.
     pub utilisation: f64,
@@ -74,7 +74,7 @@ pub(crate) struct RequestRow {
     /// Load of the calibrated order over the greatest load of shortest-expected-first, at no greater mean and 99th
     /// percentile.
     pub x_shortest: Option<f64>,
-    /// Every hundredth of latencies, the least first, in milliseconds.
+    /// Every hundredth of the latencies, the shortest first, in milliseconds.
     #[serde(skip)]
     pub percentiles_ms: Vec<f64>,
 }
@@ -136,7 +136,7 @@ fn rates(loads: &[f64]) -> Vec<f64> {
     rates.take_while(|&rate| rate <= most * 1.0001).collect()
 }
 
-/// A load over the greatest of a curve up to which neither mean nor 99th percentile is greater.
+/// A load, over the greatest load of a curve at which neither mean nor 99th percentile is greater than the row's.
 fn more(load: f64, row: &RequestRow, curve: &[(f64, f64, f64)]) -> Option<f64> {
     let bears = |&&(_, mean, p99): &&(f64, f64, f64)| mean <= row.mean_ms && p99 <= row.p99_ms;
     curve.iter().rev().find(bears).map(|&(rate, ..)| load / rate)

@@ -10,31 +10,31 @@ use windlass_scheduler::job_time::JobTimes;
 use windlass_scheduler::queue::{AcceleratorQueue, Order, Shape};
 use windlass_types::Size;
 
-/// Each network has been run and loaded so often before the first request: PrefillOnly §5.3.3 profiles beforehand.
+/// How often each network has been run and loaded before the first request: PrefillOnly §5.3.3 profiles beforehand.
 const PROFILED: usize = 8;
 
 /// The requests of a round.
 #[derive(Debug, Clone)]
 pub(super) struct Round {
     shapes: Vec<Shape>,
-    /// When each one's call came, where the mean time between two requests is 1, and how many seconds later the
-    /// request.
+    /// For each request: when its call came, in mean times between two requests, and how many seconds later the
+    /// request came.
     came: Vec<(f64, f64)>,
     /// Seconds to load each network.
     loads: Vec<f64>,
     seed: u64,
 }
 
-/// What came of a round.
+/// The results of a round.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Outcome {
-    /// From coming to done, in seconds.
+    /// Times from a request's coming until it was done, in seconds.
     pub latencies: Vec<f64>,
-    /// How often a network was loaded.
+    /// Number of times that a network was loaded.
     pub loads: u64,
-    /// Seconds until the last was done.
+    /// Seconds until the last request was done.
     pub end: f64,
-    /// Seconds of work, of all accelerators.
+    /// Seconds of work of all accelerators.
     pub busy: f64,
 }
 
@@ -61,7 +61,7 @@ impl Round {
                 while left > 0 {
                     let count = left.min(group.together);
                     left -= count;
-                    // Only the number of pixels counts: they are in one line.
+                    // Only the number of pixels counts, so they lie in one line.
                     let size = |random: &mut Random| {
                         let more = (f64::from(max - min) + 1.0) * random.share();
                         Size::new(min + (more as u16).min(max - min), 1)
@@ -84,7 +84,7 @@ impl Round {
         Round { shapes, came, loads, seed }
     }
 
-    /// Plays it, with `every` seconds between two in the mean; 0: all come at once.
+    /// Plays the round, with a mean of `every` seconds between two requests; 0: all come at once.
     pub(super) fn play(&self, scenario: &RequestScenario, order: Order, every: f64) -> Outcome {
         let mut random = Random::new(!self.seed);
         let mut sites = Site::all(scenario, order, self);
@@ -153,7 +153,7 @@ impl<'a> Site<'a> {
             let device = &mut self.devices[at];
             let Some(shape) = self.queue.pop(now, &device.resident, 1, &self.job_times, &mut jobs)
             else {
-                // Nothing waits: all that are free wait for the next.
+                // Nothing waits: all free accelerators wait for the next request.
                 let Some(&request) = self.requests.get(next) else {
                     device.free = Duration::MAX;
                     continue;
@@ -179,7 +179,7 @@ impl<'a> Site<'a> {
     }
 }
 
-/// What jobs take, as it was measured before the first request.
+/// The times of jobs, as they were measured before the first request.
 fn profiled(scenario: &RequestScenario, round: &Round) -> JobTimes {
     let per_pixel = Duration::from_secs_f64(1e-9 * scenario.ns_by_pixel);
     let mut job_times =

@@ -1,4 +1,4 @@
-//! What is asked of the accelerators' queue, as a file says it.
+//! A scenario of requests to the accelerators' queue, as a file has it.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,42 +7,42 @@ use super::super::scenario::{
 };
 use windlass_scheduler::queue::Order;
 
-/// Requests that come as they like, to the queue alone.
+/// Requests that no scheduler holds back, to the queue alone.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RequestScenario {
-    /// What it shows, in a sentence.
+    /// A description in a sentence.
     pub about: String,
-    /// What a paper reports of the like, and why this may differ.
+    /// What a paper reports of a like case, and why this may differ.
     #[serde(default)]
     pub paper: Option<String>,
-    /// Decides what is left to chance.
+    /// Seed of all that is random.
     #[serde(default = "scenario::one")]
     pub seed: u64,
-    /// How often it is played, each time by other chance; figures are of all together.
+    /// Number of rounds, each with other random numbers; figures are of all together.
     #[serde(default = "scenario::one")]
     pub rounds: u64,
-    /// Which orders are compared.
+    /// The orders that are compared.
     #[serde(default = "all_orders")]
     pub orders: Vec<OrderName>,
-    /// What a second of waiting counts for, in seconds of work.
+    /// Weight λ of a second of waiting, in seconds of work.
     #[serde(default = "scenario::lambda")]
     pub lambda: f64,
-    /// Others that it is compared with.
+    /// Other values of λ to compare.
     #[serde(default)]
     pub lambdas: Vec<f64>,
-    /// At which of the loads.
+    /// The load at which they are compared.
     #[serde(default = "unit")]
     pub lambdas_at: f64,
-    /// Requests offered by second, over those served by second when all come at once.
+    /// Requests offered in a second, over those served in a second when all come at once.
     #[serde(default = "loads")]
     pub loads: Vec<f64>,
-    /// One queue for all accelerators, or each with its own, to which networks are dealt out.
+    /// Whether all accelerators have one queue, or each has its own, to which networks are dealt out.
     #[serde(default)]
     pub placement: Placement,
-    /// What runs them; their `load_ms` is added to the networks'.
+    /// The accelerators; their `load_ms` is added to the networks'.
     pub accelerators: Vec<Accelerator>,
-    /// Inference on an accelerator of speed 1, by LR pixel.
+    /// Time of inference on an accelerator of speed 1, in ns for each LR pixel.
     pub ns_by_pixel: f64,
     /// Groups of requests that are alike. Calls come in random order, at random times (a Poisson process).
     pub requests: Vec<RequestGroup>,
@@ -52,31 +52,31 @@ pub(crate) struct RequestScenario {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RequestGroup {
-    /// How many networks there are.
+    /// Number of networks.
     pub networks: u32,
-    /// How many requests of each.
+    /// Number of requests for each network.
     pub each: u32,
-    /// How many of a network come together: by one call.
+    /// Number of requests for a network that come together, by one call.
     #[serde(default = "one")]
     pub together: u32,
-    /// Over how many seconds those of a call come.
+    /// Time over which the requests of a call come, in seconds.
     #[serde(default)]
     pub over_s: f64,
-    /// Mean time to load a network.
+    /// Mean time to load a network, in milliseconds.
     #[serde(default)]
     pub load_ms: f64,
-    /// Standard deviation of that between networks, over the mean.
+    /// Standard deviation of the time to load between networks, over its mean.
     #[serde(default)]
     pub load_spread: f64,
-    /// LR pixels of a request, the least and the most.
+    /// Minimum and maximum number of LR pixels of a request.
     pub pixels: (u16, u16),
 }
 
-/// Most requests of a scenario, all rounds together.
+/// Maximum number of requests of a scenario, in all rounds together.
 const MAX_REQUESTS: u64 = 1_000_000;
 
 impl RequestScenario {
-    /// Whether all values make sense.
+    /// Fails if a value is out of its range.
     pub(crate) fn check(&self) -> Result<(), ScenarioError> {
         value((1..=1000).contains(&self.rounds), "rounds", "from 1 to 1000")?;
         value(!self.orders.is_empty() && self.orders.len() <= 8, "orders", "from 1 to 8")?;
@@ -126,7 +126,7 @@ impl RequestScenario {
         )
     }
 
-    /// Requests of a round.
+    /// Number of requests of a round.
     pub(crate) fn count(&self) -> u64 {
         self.requests.iter().map(|g| u64::from(g.networks) * u64::from(g.each)).sum()
     }

@@ -1,11 +1,11 @@
-//! The processor's slots, under requests whose stages take turns on the processor and at inference.
+//! The CPU's slots, under requests whose stages take turns on the CPU and at inference.
 //!
-//! Source: ZARN §3–4. In: a [`StageScenario`]. Out: a [`StageReport`]: deadlines missed by `threads` (all that are
-//! ready run, the operating system shares the cores among them, and its switching costs), by slots in the order of
-//! arrival, and by slots for the nearest deadline, at each cap. Who gets a slot is decided by the server's code
-//! ([`SlotQueue`](windlass_scheduler::slots::SlotQueue)); made up are requests, what stages take, and the processor:
-//! tasks that run share its cores equally, and each task more than there are cores slows all down by a share.
-//! Deterministic: equal scenarios give equal reports.
+//! Source: ZARN §3–4. In: a [`StageScenario`]. Out: a [`StageReport`] with missed deadlines. They are counted for
+//! `threads`, for slots in the order of arrival, and for slots by the nearest deadline, at each cap. With `threads`,
+//! all tasks that are ready run, the operating system shares the cores among them, and its switching costs. The
+//! server's own code decides who gets a slot ([`SlotQueue`](windlass_scheduler::slots::SlotQueue)). Requests, the
+//! times of stages, and the CPU are made up. Running tasks share its cores equally, and each task more than there are
+//! cores slows all down by a share. Deterministic: equal scenarios give equal reports.
 
 mod play;
 mod scenario;
@@ -20,11 +20,11 @@ use play::{Outcome, Round};
 pub(crate) use scenario::StageScenario;
 use windlass_scheduler::slots::{SlotConfig, TaskOrder};
 
-/// By what tasks run.
+/// How tasks are scheduled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Way {
-    /// All at once, as the operating system has it.
+    /// All tasks at once, as the operating system schedules them.
     Threads,
     /// In slots, in the order of arrival.
     Fifo,
@@ -32,44 +32,44 @@ pub(crate) enum Way {
     Edf,
 }
 
-/// What came of it.
+/// The results of a scenario.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct StageReport {
     /// What the scenario shows.
     pub about: String,
-    /// What a paper reports of the like, and why this may differ.
+    /// What a paper reports of a like case, and why this may differ.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub paper: Option<String>,
-    /// Of chance.
+    /// Seed of all that is random.
     pub seed: u64,
-    /// How often it was played.
+    /// Number of rounds that were played.
     pub rounds: u64,
-    /// Requests of a round.
+    /// Number of requests of a round.
     pub requests: u32,
-    /// By way and cap.
+    /// The rows, by way and cap.
     pub rows: Vec<StageRow>,
 }
 
 /// A way at a cap.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct StageRow {
-    /// By what tasks ran.
+    /// How tasks were scheduled.
     pub way: Way,
-    /// `cpu_tasks_cap`; none for `threads`.
+    /// The number of slots, `cpu_tasks_cap`; `None` for `threads`.
     pub cap: Option<usize>,
-    /// Requests of the first round that took too long or were given up.
+    /// Number of requests of the first round that took too long or were given up.
     pub missed_first: u64,
-    /// Requests of a round that took too long or were given up, in the mean.
+    /// Mean number of requests of a round that took too long or were given up.
     pub missed: f64,
-    /// Requests of a round that were given up, in the mean.
+    /// Mean number of requests of a round that were given up.
     pub given_up: f64,
-    /// From coming to done, the mean in milliseconds.
+    /// Mean time from a request's coming until it was done, in milliseconds.
     pub mean_ms: f64,
-    /// Half were no longer.
+    /// Median time from a request's coming until it was done, in milliseconds.
     pub p50_ms: f64,
-    /// 95 % were no longer.
+    /// 95th percentile of the time from a request's coming until it was done, in milliseconds.
     pub p95_ms: f64,
-    /// What a request waited for slots in the mean, in milliseconds.
+    /// Mean time that a request waited for slots, in milliseconds.
     pub waited_ms: f64,
 }
 

@@ -1,4 +1,4 @@
-//! One round of requests through slots of a processor.
+//! One round of requests through the slots of a CPU.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -8,7 +8,7 @@ use super::super::events::Random;
 use super::scenario::StageScenario;
 use windlass_scheduler::slots::{SlotConfig, SlotQueue, Task};
 
-/// What is left of a task is done when it is less than this.
+/// Remaining time of a task below which it counts as done, in seconds.
 const NOTHING_S: f64 = 1e-9;
 
 /// A stage of one request, in seconds.
@@ -29,12 +29,12 @@ struct Request {
 #[derive(Debug, Clone)]
 pub(super) struct Round(Vec<Request>);
 
-/// What came of a round.
+/// The results of a round.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Outcome {
-    /// From coming to done, of those that were done, in seconds.
+    /// Times from a request's coming until it was done, of those that were done, in seconds.
     pub latencies: Vec<f64>,
-    /// Requests that took too long or were given up.
+    /// Number of requests that took too long or were given up.
     pub missed: u64,
     pub given_up: u64,
     /// Seconds that requests waited for slots.
@@ -62,7 +62,7 @@ impl Round {
         Round(requests.collect())
     }
 
-    /// Plays it with slots.
+    /// Plays the round with slots.
     pub(super) fn play(&self, scenario: &StageScenario, config: SlotConfig) -> Outcome {
         let playing = Playing {
             scenario,
@@ -78,7 +78,7 @@ impl Round {
     }
 }
 
-/// A task on the processor.
+/// A task on the CPU.
 #[derive(Debug, Clone, Copy)]
 struct Running {
     request: usize,
@@ -91,7 +91,7 @@ struct Playing<'a> {
     requests: &'a [Request],
     slots: SlotQueue<(usize, usize)>,
     running: Vec<Running>,
-    /// Until when, of whom, and the stage that is next.
+    /// Stages away from the CPU: until when, the request, and the stage that is next.
     away: BinaryHeap<Reverse<(Duration, usize, usize)>>,
     /// When each request last asked for a slot.
     asked: Vec<Duration>,
@@ -103,7 +103,7 @@ impl Playing<'_> {
     fn play(mut self) -> Outcome {
         let (mut now, mut next) = (Duration::ZERO, 0);
         loop {
-            // A core each, or turns; the turns cost.
+            // Tasks have a core each, or take turns, which cost time.
             let (tasks, cores) = (self.running.len() as f64, self.scenario.cores);
             let crowd = (tasks - cores).max(0.0);
             let speed = (cores / tasks.max(1.0)).min(1.0) / (1.0 + self.scenario.switching * crowd);
@@ -134,8 +134,8 @@ impl Playing<'_> {
         }
     }
 
-    /// Tasks that are done give their slots back; where one is due, that with the least left is done, whatever rounding
-    /// says.
+    /// Ends the tasks that are done, which give their slots back. Where one is due, the task with the least time left
+    /// is done, whatever rounding says.
     fn end(&mut self, now: Duration, due: bool) {
         let least = self.running.iter().map(|r| r.left_s).fold(f64::INFINITY, f64::min);
         let bound = if due { least.max(NOTHING_S) } else { NOTHING_S };
@@ -151,7 +151,7 @@ impl Playing<'_> {
         }
     }
 
-    /// A request comes to one of its stages, or to its end.
+    /// Begins a stage of a request, or ends the request.
     fn begin(&mut self, now: Duration, number: usize, stage: usize) {
         let request = &self.requests[number];
         match request.stages.get(stage) {

@@ -1,71 +1,71 @@
-//! Requests with stages on the processor, as a file says them.
+//! A scenario of requests with stages on the CPU, as a file has it.
 
 use serde::{Deserialize, Serialize};
 
 use super::super::scenario::{self, ScenarioError, value, within};
 
-/// Requests whose stages take turns on the processor and away from it.
+/// Requests whose stages take turns on the CPU and away from it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct StageScenario {
-    /// What it shows, in a sentence.
+    /// A description in a sentence.
     pub about: String,
-    /// What a paper reports of the like, and why this may differ.
+    /// What a paper reports of a like case, and why this may differ.
     #[serde(default)]
     pub paper: Option<String>,
-    /// Decides what is left to chance.
+    /// Seed of all that is random.
     #[serde(default = "scenario::one")]
     pub seed: u64,
-    /// How often it is played, each time by other chance.
+    /// Number of rounds, each with other random numbers.
     #[serde(default = "scenario::one")]
     pub rounds: u64,
-    /// Requests of a round.
+    /// Number of requests of a round.
     pub count: u32,
-    /// Mean time between two: they come at random (a Poisson process).
+    /// Mean time between two requests, in milliseconds: they come at random (a Poisson process).
     pub every_ms: f64,
-    /// What a request takes at the most to be in time, the least and the most of them.
+    /// Minimum and maximum of the requests' goals, in milliseconds: the time within which a request is in time.
     pub goals_ms: (f64, f64),
-    /// A request has missed when it took so many times its goal.
+    /// Multiple of its goal from which on a request counts as missed.
     #[serde(default = "tenth_over")]
     pub missed_over: f64,
-    /// Cores of the processor, or what is left of them.
+    /// Number of the CPU's cores, or of those that are left of them.
     pub cores: f64,
-    /// What each task more than there are cores costs all that run, as a share of their speed.
+    /// Slowdown of all running tasks by each task more than there are cores, as a share of their speed.
     #[serde(default)]
     pub switching: f64,
-    /// The caps of slots that are compared.
+    /// The numbers of slots that are compared.
     #[serde(default = "one_slot")]
     pub caps: Vec<usize>,
-    /// How long after its deadline a request is a lost cause.
+    /// Time after its deadline from which on a request is a lost cause, in milliseconds.
     #[serde(default)]
     pub lost_cause_threshold_ms: f64,
-    /// Lost causes are given up, instead of going behind all others.
+    /// Whether lost causes are given up, instead of going behind all others.
     #[serde(default)]
     pub gives_up: bool,
-    /// After this long a lost cause goes before all others.
+    /// Time after which a lost cause goes before all others, in milliseconds.
     #[serde(default = "patience")]
     pub patience_ms: f64,
-    /// What a request goes through, one after the other.
+    /// The stages of a request, one after the other.
     pub stages: Vec<StageSpec>,
 }
 
-/// A stage: on the processor, or away from it, at inference.
+/// A stage: on the CPU, or away from it, at inference.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct StageSpec {
-    /// Time on a core of its own.
+    /// Time on a core of its own, in milliseconds.
     #[serde(default)]
     pub cpu_ms: Option<f64>,
-    /// Time away from the processor.
+    /// Time away from the CPU, in milliseconds.
     #[serde(default)]
     pub away_ms: Option<f64>,
-    /// Standard deviation of that between requests, over the mean.
+    /// Standard deviation of the time between requests, over its mean.
     #[serde(default)]
     pub spread: f64,
 }
 
 impl StageScenario {
-    /// Whether all values make sense.
+    /// Fails if a value is out of its range.
     pub(crate) fn check(&self) -> Result<(), ScenarioError> {
         value((1..=1000).contains(&self.rounds), "rounds", "from 1 to 1000")?;
         let count = u64::from(self.count).saturating_mul(self.rounds);
@@ -101,7 +101,7 @@ impl StageScenario {
     }
 }
 
-/// ZARN's footnote 2.
+/// The default of `missed_over`, from ZARN's footnote 2.
 fn tenth_over() -> f64 {
     1.1
 }
@@ -110,7 +110,7 @@ fn one_slot() -> Vec<usize> {
     vec![1]
 }
 
-/// Longer than anybody waits: ZARN has no bound.
+/// The default of `patience_ms`: longer than any request waits, as ZARN has no bound.
 fn patience() -> f64 {
     600_000.0
 }
