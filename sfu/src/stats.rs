@@ -130,21 +130,21 @@ counters! {
     data_in,
     /// Data messages for participants here, one for each of them.
     data_out,
-    /// Of these, the ones dropped because they are not reliable and much waits for their receiver already.
+    /// Unreliable data messages dropped because too much waits for their receiver already.
     data_dropped,
     /// Data messages refused because their room, or all rooms together, sent too many.
     data_limited,
     /// Offers refused.
     offers_refused,
-    /// Of these, the ones that the stack refused although we had not: their connections ended.
+    /// Offers that only the WebRTC stack refused. Their connections ended.
     offers_failed,
     /// Joins refused.
     joins_refused,
-    /// Of these, joins into full rooms.
+    /// Joins refused because the room was full.
     joins_refused_room_full,
-    /// Of these, joins while the server had its maximum of rooms or participants.
+    /// Joins refused because the server had its maximum of rooms or participants.
     joins_refused_server_full,
-    /// Of these, joins into new rooms while the server drains.
+    /// Joins into new rooms refused because the server drains.
     joins_refused_draining,
     /// Offers refused because the room had its maximum of tracks.
     offers_refused_room_tracks,
@@ -182,7 +182,7 @@ counters! {
     tap_requests_dropped,
     /// High-resolution frames sent to the enhancer, for captured anchors.
     captured_frames,
-    /// Of these, frames whose frame in the tapped layer is unknown.
+    /// High-resolution frames sent to the enhancer whose frame in the tapped layer is unknown.
     captured_unaligned,
     /// Gaps in high-resolution taps.
     captured_gaps,

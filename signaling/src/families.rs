@@ -44,7 +44,7 @@ const FAMILIES: &[Family] = &[
     Family::counter("windlass_signaling_sockets_total", "Signalling sockets that were opened."),
     Family::counter(
         "windlass_signaling_connections_refused_total",
-        "Connections closed because there were too many that are no sockets, by reason.",
+        "Connections closed because there were too many that are not WebSockets, by reason.",
     )
     .by(&["reason"]),
     Family::counter(
@@ -54,11 +54,11 @@ const FAMILIES: &[Family] = &[
     .by(&["reason"]),
     Family::counter(
         "windlass_signaling_sockets_flooded_total",
-        "Signalling sockets closed because far too much came.",
+        "Signalling sockets closed because they received far too much data.",
     ),
     Family::histogram(
         "windlass_signaling_join_seconds",
-        "From a client's message `join` to its answer: a place in the room or its lobby, another server, or a refusal.",
+        "Time from a client's message `join` to its answer: a place in the room or its lobby, another server, or a refusal.",
     ),
     Family::counter(
         "windlass_signaling_joins_limited_total",
@@ -70,7 +70,7 @@ const FAMILIES: &[Family] = &[
     ),
     Family::counter(
         "windlass_signaling_joins_unauthorized_total",
-        "Joins refused for want of a valid access token.",
+        "Joins refused because they had no valid access token.",
     ),
     Family::counter(
         "windlass_signaling_joins_barred_total",
@@ -131,7 +131,7 @@ const FAMILIES: &[Family] = &[
     .by(&["network"]),
     Family::counter(
         "windlass_client_anchors_excess_total",
-        "By how much reports of clients say more than they were sent; it is not counted elsewhere.",
+        "Anchors that clients report beyond those sent to them. No other metric counts these.",
     ),
     Family::counter(
         "windlass_client_anchors_used_total",
@@ -158,7 +158,7 @@ const FAMILIES: &[Family] = &[
         "When the certificate in use ends, in seconds since 1970.",
     )
     .with("`tls`"),
-    Family::counter("windlass_tls_handshakes_total", "TLS handshakes, by what they came to.")
+    Family::counter("windlass_tls_handshakes_total", "TLS handshakes, by outcome.")
         .by(&["outcome"])
         .with("`tls`"),
 ];
