@@ -146,7 +146,7 @@ counters! {
     anchor_bytes,
     /// Captured pictures that the networks of their streams learned from.
     lessons,
-    /// Captured pictures that networks did not learn from, for lack of time or queue space.
+    /// Captured pictures that networks did not learn from, as the queue was full or the picture too large.
     dropped_lessons,
     /// Times that learned weights were put into use.
     learned,

@@ -79,7 +79,7 @@ const ENHANCER: &[Family] = &[
     Family::gauge("windlass_enhancer_streams", "Publishers whose low layer is decoded now."),
     Family::gauge(
         "windlass_enhancer_excluded_streams",
-        "Publishers without anchors, as their pictures are too large, or time, memory or places go to publishers with smaller shares.",
+        "Publishers without anchors, as their pictures are too large, or time, memory or places go to publishers with smaller claims.",
     ),
     Family::gauge(
         "windlass_enhancer_memory_counted_bytes",
