@@ -23,14 +23,11 @@ mod frame_network;
 mod outcome;
 mod reconstruction;
 
-use std::sync::Arc;
-
 use crate::anchor::codec::MAX_AREA;
 use crate::history::{Entry, History};
 use crate::reconstruct::Rebuilder;
 use crate::reconstruct::carry::effort::Effort;
 use crate::reconstruct::carry::reference::MAX_REFERENCES;
-use crate::threads::Join;
 use contents::AnchorReader;
 use early::{EarlyAnchors, may_come};
 pub use early::{MAX_EARLY, MAX_EARLY_BYTES};
@@ -171,15 +168,6 @@ impl HybridDecoder {
     pub fn limited(mut self, limit: SizeLimit) -> Self {
         self.limit = limit;
         self.decoder.limit(within(limit, self.config.scale));
-        self
-    }
-
-    /// Makes HR pictures in this many parts, which the caller's `threads` may run at the same time. The pictures stay
-    /// the same.
-    #[must_use]
-    pub fn with_threads(mut self, threads: Arc<dyn Join>, parts: usize) -> Self {
-        self.rebuilder.with_threads(threads.clone(), parts);
-        self.reconstruction.painter.with_threads(threads, parts);
         self
     }
 

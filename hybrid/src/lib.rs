@@ -35,10 +35,8 @@ mod lines;
 pub mod reconstruct;
 pub mod resample;
 pub mod still;
-mod threads;
 
 pub use decoder::{AnchorOutcome, FrameOutcome, HybridConfig, HybridDecoder, HybridStats};
 pub use detail::Detail;
 pub use enlarge::enlarge;
 pub use reconstruct::carry::effort::Effort;
-pub use threads::Join;

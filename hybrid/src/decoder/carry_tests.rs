@@ -1,5 +1,7 @@
 //! What anchors are worth to other frames than their own, on pictures made here.
 
+use std::sync::Arc;
+
 use super::*;
 use crate::anchor::codec::{Htj2k, detail_of};
 use crate::anchor::payload;

@@ -658,38 +658,6 @@ fn nothing_is_refreshed_before_the_first_picture_or_after_a_reset() {
     assert!(!d.refresh() && d.hr().is_some());
 }
 
-/// Two threads, or more where each is asked for two parts again.
-struct Scoped;
-
-impl Join for Scoped {
-    fn join(&self, first: &mut (dyn FnMut() + Send), second: &mut (dyn FnMut() + Send)) {
-        std::thread::scope(|scope| {
-            scope.spawn(second);
-            first();
-        });
-    }
-}
-
-#[test]
-fn pictures_made_by_several_threads_are_those_of_one() {
-    for (stream, low) in [(REALTIME, (161, 91)), (ALTREF, (160, 96))] {
-        for (scale, parts) in [(2, 2), (3, 3), (4, 5), (2, 40)] {
-            let size = (low.0 * scale as u16, low.1 * scale as u16);
-            let config = HybridConfig { scale, ..HybridConfig::default() };
-            let mut one = HybridDecoder::new(config);
-            let mut many = HybridDecoder::new(config).with_threads(Arc::new(Scoped), parts);
-            for (i, data) in frames(stream).into_iter().enumerate().take(12) {
-                assert_eq!(one.push_frame(at(i), data), many.push_frame(at(i), data));
-                if i % 4 == 2 {
-                    let anchor = tiles(i - 1, size, scale, &[(0, 0), (2, i / 4 % 2)]);
-                    assert_eq!(give(&mut one, &anchor), give(&mut many, &anchor));
-                }
-                assert!(one.hr() == many.hr(), "by {scale} in {parts} parts, at frame {i}");
-            }
-        }
-    }
-}
-
 /// Something that happens to a decoder.
 #[derive(Debug, Clone)]
 enum Event {

@@ -10,8 +10,7 @@
 //!
 //! Pictures are made in strips of low rows that stay in the cache, and only where something has changed
 //! since the last one: a cell is left alone when its low samples, those around it, and what it takes from
-//! references are the same. The result is that of making everything anew. A caller with threads may
-//! have parts of a picture made at the same time.
+//! references are the same. The result is that of making everything anew.
 
 pub(crate) mod carry;
 pub mod learned;
@@ -23,7 +22,6 @@ use std::sync::Arc;
 use crate::cells::{CELL, Cells};
 use crate::detail::{Detail, ONE};
 use crate::resample::{self, bicubic, lanczos};
-use crate::threads::{Join, OneThread};
 use carry::cells::{SIDE, area};
 use carry::colour::Colour;
 use carry::picture::CarriedPicture;
@@ -47,9 +45,7 @@ const STRIP: usize = 2 * CELL;
 pub(crate) struct Rebuilder {
     isa: Isa,
     scale: usize,
-    threads: Arc<dyn Join>,
-    /// One for each part of a picture that may be made at the same time.
-    workers: Vec<Worker>,
+    scratch: Scratch,
     /// By cell: whether its low samples changed, or what it takes from references.
     differs: Vec<bool>,
     /// By cell: whether it must be made anew: it or a cell beside it differs.
@@ -62,9 +58,9 @@ pub(crate) struct Rebuilder {
     pub always: bool,
 }
 
-/// Working memory of one part.
+/// Working memory of a strip.
 #[derive(Default)]
-struct Worker {
+struct Scratch {
     strip: Vec<i16>,
     resample: resample::Scratch,
     learned: learned::Scratch,
@@ -84,8 +80,7 @@ impl Rebuilder {
         Self {
             isa,
             scale,
-            threads: Arc::new(OneThread),
-            workers: vec![Worker::default()],
+            scratch: Scratch::default(),
             differs: Vec::new(),
             changed: Vec::new(),
             last: None,
@@ -120,12 +115,6 @@ impl Rebuilder {
         self.last = None;
     }
 
-    /// Makes pictures in so many parts, which `threads` may run at the same time.
-    pub(crate) fn with_threads(&mut self, threads: Arc<dyn Join>, parts: usize) {
-        self.threads = threads;
-        self.workers.resize_with(parts.max(1), Worker::default);
-    }
-
     /// Turns `high` into the HR picture of frame `id`, whose low picture this is; whether references have a part in it.
     /// `high` must be the picture of the last call.
     pub(crate) fn rebuild(
@@ -157,10 +146,9 @@ impl Rebuilder {
             learned: &sources.learned,
             rest: None,
             changed: &self.changed,
-            threads: &*self.threads,
         };
         let planes = [high.y.samples_mut(), high.u.samples_mut(), high.v.samples_mut()];
-        job.rows(&mut self.workers, 0..height, planes);
+        job.strips(&mut self.scratch, planes);
         self.last = Some(Last { id, low: low.clone(), generation: sources.generation });
         self.plan.any()
     }
@@ -233,14 +221,13 @@ impl Rebuilder {
             learned,
             rest,
             changed: &self.changed,
-            threads: &*self.threads,
         };
         let [u, v]: [&mut [u8]; 2] = match colour {
             Some(colour) => colour.planes.each_mut().map(Plane::samples_mut),
             None => [&mut [], &mut []],
         };
         let planes = [luma.samples_mut(), u, v];
-        job.rows(&mut self.workers, 0..height, planes);
+        job.strips(&mut self.scratch, planes);
         luma
     }
 
@@ -308,43 +295,9 @@ struct Job<'a> {
     rest: Option<&'a Detail>,
     /// By cell: whether the job makes it anew; it leaves the others alone.
     changed: &'a [bool],
-    threads: &'a dyn Join,
 }
 
 impl Job<'_> {
-    /// Makes the low `rows`, which begin with a strip; `planes` begin with their first high rows. Chroma planes
-    /// may be empty.
-    fn rows(&self, workers: &mut [Worker], rows: Range<usize>, planes: [&mut [u8]; 3]) {
-        match workers {
-            [] => {}
-            [worker] => self.strips(worker, rows, planes),
-            _ => {
-                let (few, more) = workers.split_at_mut(workers.len() / 2);
-                let middle = self.divide(&rows, few.len(), few.len() + more.len());
-                let (first, cut) = (self.planes_to(rows.start), self.planes_to(middle));
-                let [y, u, v] = planes;
-                let at = |i: usize, len: usize| (cut[i] - first[i]).min(len);
-                let (y, u, v) = (
-                    y.split_at_mut(at(0, y.len())),
-                    u.split_at_mut(at(1, u.len())),
-                    v.split_at_mut(at(2, v.len())),
-                );
-                let (mut above, mut below) = ([y.0, u.0, v.0], [y.1, u.1, v.1]);
-                self.threads.join(
-                    &mut || self.rows(few, rows.start..middle, above.each_mut().map(|p| &mut **p)),
-                    &mut || self.rows(more, middle..rows.end, below.each_mut().map(|p| &mut **p)),
-                );
-            }
-        }
-    }
-
-    /// The low row of a strip before which `share` of `all` changed strips lie.
-    fn divide(&self, rows: &Range<usize>, share: usize, all: usize) -> usize {
-        let changed = || rows.clone().step_by(STRIP).filter(|&top| self.has_changed(top));
-        let before = changed().count() * share / all;
-        changed().nth(before).unwrap_or(rows.end)
-    }
-
     fn has_changed(&self, top: usize) -> bool {
         self.changed[self.cells(top, (top + STRIP).min(self.low.height()))].contains(&true)
     }
@@ -362,41 +315,40 @@ impl Job<'_> {
         [self.scale * top * width, chroma, chroma]
     }
 
-    /// Makes the low `rows` on one thread, one strip after the other; see [`rows`](Self::rows).
-    fn strips(&self, worker: &mut Worker, rows: Range<usize>, planes: [&mut [u8]; 3]) {
+    /// Makes the picture, one strip after the other. Chroma planes may be empty.
+    fn strips(&self, scratch: &mut Scratch, planes: [&mut [u8]; 3]) {
         let height = self.low.height();
-        let first = self.planes_to(rows.start);
         let [y, u, v] = planes;
-        for top in rows.clone().step_by(STRIP).filter(|&top| self.has_changed(top)) {
+        for top in (0..height).step_by(STRIP).filter(|&top| self.has_changed(top)) {
             let bottom = (top + STRIP).min(height);
             let to = self.planes_to(top);
-            self.luma(worker, top..bottom, &mut y[to[0] - first[0]..]);
+            self.luma(scratch, top..bottom, &mut y[to[0]..]);
             let [_, low_u, low_v] = self.low.planes();
             // The last rows of an odd number have no chroma of their own.
-            let at = (to[1] - first[1]).min(u.len());
-            self.chroma(worker, low_u, top, &mut u[at..]);
-            self.chroma(worker, low_v, top, &mut v[at..]);
-            self.carry_colour(worker, top..bottom, [&mut u[at..], &mut v[at..]]);
+            let at = to[1].min(u.len());
+            self.chroma(scratch, low_u, top, &mut u[at..]);
+            self.chroma(scratch, low_v, top, &mut v[at..]);
+            self.carry_colour(scratch, top..bottom, [&mut u[at..], &mut v[at..]]);
         }
     }
 
     /// Makes the luma of a strip, where it has changed; `high` begins with it.
-    fn luma(&self, worker: &mut Worker, rows: Range<usize>, high: &mut [u8]) {
+    fn luma(&self, scratch: &mut Scratch, rows: Range<usize>, high: &mut [u8]) {
         let Self { isa, scale, low, learned, changed, .. } = *self;
         let samples = Samples::from(&low.planes()[0]);
         let stride = scale * samples.width;
         let columns = samples.width.div_ceil(CELL);
         let cells = self.cells(rows.start, rows.end);
-        worker.strip.resize(stride * scale * rows.len(), 0);
-        let strip = &mut worker.strip[..];
-        lanczos(isa, samples, scale, rows.clone(), strip, &mut worker.resample);
+        scratch.strip.resize(stride * scale * rows.len(), 0);
+        let strip = &mut scratch.strip[..];
+        lanczos(isa, samples, scale, rows.clone(), strip, &mut scratch.resample);
         let wanted = Cells::Only(changed);
-        learned.predict_add(isa, samples, rows.clone(), strip, wanted, &mut worker.learned);
+        learned.predict_add(isa, samples, rows.clone(), strip, wanted, &mut scratch.learned);
         if let Some(rest) = self.rest {
             let first = stride * scale * rows.start;
             resample::add_saturating(strip, &rest.samples()[first..first + strip.len()]);
         }
-        self.carry(&rows, strip, stride, &mut worker.warp);
+        self.carry(&rows, strip, stride, &mut scratch.warp);
         // Runs of changed cells go to the picture.
         let side = CELL * scale;
         for (row, changed) in changed[cells].chunks(columns).enumerate() {
@@ -443,10 +395,10 @@ impl Job<'_> {
     }
 
     /// Blends the chroma of references into a strip.
-    fn carry_colour(&self, worker: &mut Worker, rows: Range<usize>, mut high: [&mut [u8]; 2]) {
+    fn carry_colour(&self, scratch: &mut Scratch, rows: Range<usize>, mut high: [&mut [u8]; 2]) {
         /// Side of the chroma of a cell at the largest scale, in HR samples.
         const MAX_SIDE: usize = SIDE * *SCALES.end() / 2;
-        let scratch = &mut worker.warp;
+        let scratch = &mut scratch.warp;
         if high[0].is_empty() {
             return;
         }
@@ -492,7 +444,7 @@ impl Job<'_> {
 
     /// Makes the rows of a chroma plane that belong to the strip beginning at low luma row `top`; `high`
     /// begins with them.
-    fn chroma(&self, worker: &mut Worker, low: &PlaneBuffer, top: usize, high: &mut [u8]) {
+    fn chroma(&self, scratch: &mut Scratch, low: &PlaneBuffer, top: usize, high: &mut [u8]) {
         let first = top / 2;
         let last = top + STRIP >= self.low.height();
         let end = if last { low.height() } else { first + STRIP / 2 };
@@ -503,7 +455,7 @@ impl Job<'_> {
         let rows = (self.scale * (end - first)).min(high.len() / width);
         let out = &mut high[..rows * width];
         let low = Samples::from(low);
-        bicubic(self.isa, low, self.scale, first..end, width, out, &mut worker.resample);
+        bicubic(self.isa, low, self.scale, first..end, width, out, &mut scratch.resample);
     }
 }
 

@@ -10,7 +10,8 @@ use crate::eval::stats::mean;
 
 type Row = Map<String, Value>;
 
-/// All clips' comparisons and gaps, and their means over the clips; what single reports say of means is left out.
+/// All clips' rows, and their comparisons and gaps with their means over the clips; what single reports say of means is
+/// left out.
 pub(super) fn join(reports: &BTreeMap<String, Value>) -> Result<Value> {
     let mut whole = Map::new();
     for list in ["comparisons", "gaps"] {
@@ -31,6 +32,8 @@ pub(super) fn join(reports: &BTreeMap<String, Value>) -> Result<Value> {
         let rows = rows.iter().map(|&row| Value::Object(row.clone())).chain(means).collect();
         whole.insert(list.into(), Value::Array(rows));
     }
+    let points = reports.values().filter_map(|report| report["rows"].as_array());
+    whole.insert("rows".into(), Value::Array(points.flatten().cloned().collect()));
     Ok(Value::Object(whole))
 }
 

@@ -127,6 +127,21 @@ impl Figures {
     }
 }
 
+impl Figures {
+    /// Two figures of each row at `REPORT/VALUE…` that has both.
+    pub(super) fn points(&self, path: &str, x: &str, y: &str) -> Result<Vec<(f64, f64)>> {
+        let parts: Vec<&str> = path.split('/').collect();
+        let report = parts.first().and_then(|&name| self.reports.get(name));
+        let report = report.with_context(|| format!("there is no report of `{path}`"))?;
+        let number = |row: &Map<String, Value>, key: &str| row.get(key).and_then(Value::as_f64);
+        let fits = |row: &&Map<String, Value>| parts[1..].iter().all(|part| has(row, part));
+        Ok(rows(report)
+            .filter(fits)
+            .filter_map(|row| Some((number(row, x)?, number(row, y)?)))
+            .collect())
+    }
+}
+
 /// The rows of all lists of a report.
 fn rows(report: &Value) -> impl Iterator<Item = &Map<String, Value>> {
     let lists = report.as_object().into_iter().flat_map(Map::values).filter_map(Value::as_array);

@@ -2,9 +2,10 @@
 //!
 //! In: `lab/results/*.json`, the tables of a subject, whose cells name figures ([`tables`]); and what commands printed
 //! with `--json` (`lab/results/figures`, `lab/results/display`), which has them ([`figures`]). Out: Markdown between
-//! the markers of a page ([`pages`]). Nothing is measured here.
+//! the markers of a page ([`pages`]), and the plots beside the tables ([`drawing`]). Nothing is measured here.
 
 mod display;
+mod drawing;
 mod figures;
 mod files;
 mod number;

@@ -1,11 +1,12 @@
-//! The pages that show tables, between `<!-- report:TABLE -->` and `<!-- /report -->`.
+//! The pages that show tables, and their plots. Tables are between `<!-- report:TABLE -->` and `<!-- /report -->`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 
-use super::{files, tables};
+use super::files;
+use super::tables::{self, Shown};
 
 const BEGIN: &str = "<!-- report:";
 const BEGIN_ENDS: &str = " -->\n";
@@ -37,12 +38,17 @@ pub(super) fn read(root: &Path) -> Result<Vec<Page>> {
     for name in tables.keys() {
         ensure!(shown.contains(name), "no page shows the table {name} of lab/results");
     }
+    for (name, svg) in tables.into_values().filter_map(|table| table.picture) {
+        let path = root.join("docs/pictures").join(name);
+        let now = std::fs::read_to_string(&path).unwrap_or_default();
+        pages.push(Page { path, now, wanted: svg });
+    }
     Ok(pages)
 }
 
 fn filled(
     page: &str,
-    tables: &BTreeMap<String, String>,
+    tables: &BTreeMap<String, Shown>,
     shown: &mut BTreeSet<String>,
 ) -> Result<String> {
     let (mut out, mut rest) = (String::new(), page);
@@ -56,7 +62,7 @@ fn filled(
         out += BEGIN;
         out += name;
         out += BEGIN_ENDS;
-        out += table;
+        out += &table.markdown;
         out += END;
         shown.insert(name.to_owned());
         rest = behind;
@@ -69,8 +75,10 @@ mod tests {
     use super::*;
 
     fn fill(page: &str) -> Result<String> {
-        let tables =
-            [("a".to_owned(), "| 1 |\n".to_owned()), ("b".to_owned(), "| 2 |\n".to_owned())];
+        let tables = [("a", "| 1 |\n"), ("b", "| 2 |\n")];
+        let tables = tables.map(|(name, text)| {
+            (name.to_owned(), Shown { markdown: text.to_owned(), picture: None })
+        });
         filled(page, &tables.into(), &mut BTreeSet::new())
     }
 

@@ -10,6 +10,7 @@ use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::drawing::Drawing;
 use super::figures::Figures;
 use super::{files, json};
 
@@ -32,18 +33,30 @@ struct Subject {
 struct Table {
     columns: Vec<String>,
     rows: Vec<Vec<String>>,
+    /// The plot beside it.
+    drawing: Option<Drawing>,
+}
+
+/// A table as pages show it.
+#[derive(Debug, Default)]
+pub(super) struct Shown {
+    /// Its Markdown, with what it rests on, and with a link to the plot.
+    pub markdown: String,
+    /// The plot, and the picture's name in `docs/pictures`.
+    pub picture: Option<(String, String)>,
 }
 
 /// All tables of all subjects, by name.
-pub(super) fn read(results: &Path) -> Result<BTreeMap<String, String>> {
+pub(super) fn read(results: &Path) -> Result<BTreeMap<String, Shown>> {
     let figures = Figures::read(results)?;
     let mut all = BTreeMap::new();
     for file in files(results, "json")? {
         let named = || file.display().to_string();
         let subject: Subject = serde_json::from_value(json(&file)?).with_context(named)?;
         for (name, table) in &subject.tables {
-            let text = table.markdown(&figures).with_context(|| format!("{}: {name}", named()))?;
-            ensure!(all.insert(name.clone(), text).is_none(), "two tables are named {name}");
+            let shown = subject.shown(name, table, &figures);
+            let shown = shown.with_context(|| format!("{}: {name}", named()))?;
+            ensure!(all.insert(name.clone(), shown).is_none(), "two tables are named {name}");
         }
     }
     Ok(all)
@@ -57,9 +70,24 @@ pub(super) fn of_subject(value: Value, figures: &Figures) -> Result<String> {
         out += &table.markdown(figures)?;
         out.push('\n');
     }
-    // Writing to a String cannot fail.
-    let _ = writeln!(out, "`{}`; {}; {}", subject.command, subject.machine, subject.measured);
+    out += &subject.origin();
     Ok(out)
+}
+
+impl Subject {
+    fn shown(&self, name: &str, table: &Table, figures: &Figures) -> Result<Shown> {
+        let mut markdown = format!("{}\n{}", table.markdown(figures)?, self.origin());
+        let Some(drawing) = &table.drawing else { return Ok(Shown { markdown, picture: None }) };
+        let picture = format!("{name}.svg");
+        // Writing to a String cannot fail.
+        let _ = writeln!(markdown, "\n![{}](pictures/{picture})", drawing.title);
+        Ok(Shown { markdown, picture: Some((picture, drawing.svg(figures)?)) })
+    }
+
+    /// Machine, day and command.
+    fn origin(&self) -> String {
+        format!("Machine {}, {}: {}.\n", self.machine, self.measured, self.command)
+    }
 }
 
 impl Table {
@@ -118,13 +146,17 @@ mod tests {
         }}});
         assert_eq!(
             of_subject(subject, &figures()).unwrap(),
-            "| | a | b | mean of two |\n| --- | --- | --- | --- |\n| `q` | +7.5 | +7.5 | **x** |\n\n`eval`; A; today\n"
+            "| | a | b | mean of two |\n| --- | --- | --- | --- |\n| `q` | +7.5 | +7.5 | **x** |\n\nMachine A, today: eval.\n"
         );
     }
 
     #[test]
     fn a_row_has_as_many_cells_as_there_are_columns() {
-        let table = Table { columns: vec!["a".into()], rows: vec![vec!["1".into(), "2".into()]] };
+        let table = Table {
+            columns: vec!["a".into()],
+            rows: vec![vec!["1".into(), "2".into()]],
+            drawing: None,
+        };
         assert!(table.markdown(&figures()).is_err());
     }
 }

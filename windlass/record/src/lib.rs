@@ -18,122 +18,16 @@ mod group;
 mod manifest;
 mod order;
 mod queue;
+mod recorder;
 mod recording;
 mod server;
 pub mod webm;
 
-use std::io;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::mpsc::{self, Receiver, Sender};
-use std::thread::JoinHandle;
-
-use parking_lot::Mutex;
-use windlass_types::recording::RecordInput;
-
-use self::disk::{Disk, LocalFiles, Request};
 pub use self::manifest::{EndReason, Manifest, MediaFile, MediaTrack};
 pub use self::order::{BeginError, Event, Hooks, Order, Person, Who};
 pub use self::queue::Counts;
-use self::queue::Queue;
+pub use self::recorder::{Recorder, Sink};
 pub use self::server::ServerRecorder;
-
-/// Takes what an SFU gives; `false`: it was dropped.
-pub type Sink = Arc<dyn Fn(RecordInput) -> bool + Send + Sync>;
-
-/// A recorder. Cheap to clone; clones are the same one.
-#[derive(Clone)]
-pub struct Recorder {
-    root: PathBuf,
-    requests: Sender<Request>,
-    /// Until it runs.
-    waiting: Arc<Mutex<Option<Receiver<Request>>>>,
-    queue: Arc<Queue>,
-}
-
-impl Recorder {
-    /// A recorder that writes into a folder, which is made if it is not there.
-    ///
-    /// # Errors
-    ///
-    /// The folder cannot be made or written into.
-    pub fn new(root: &Path) -> Result<Recorder, BeginError> {
-        let failed = |source| BeginError { folder: root.to_owned(), source };
-        std::fs::create_dir_all(root).map_err(failed)?;
-        let probe = root.join(".windlass");
-        std::fs::write(&probe, b"").and_then(|()| std::fs::remove_file(&probe)).map_err(failed)?;
-        let (requests, receiver) = mpsc::channel();
-        let waiting = Arc::new(Mutex::new(Some(receiver)));
-        Ok(Recorder { root: root.to_owned(), requests, waiting, queue: Arc::default() })
-    }
-
-    /// Takes what an SFU gives, and never waits. `false`: it was dropped, as the queue is full.
-    pub fn sink(&self) -> Sink {
-        let (requests, queue) = (self.requests.clone(), self.queue.clone());
-        Arc::new(move |input| {
-            let bytes = input.media_bytes();
-            if bytes > 0 && !queue.admit(bytes) {
-                return false;
-            }
-            requests.send(Request::Input(input)).is_ok()
-        })
-    }
-
-    /// Starts the thread; nothing if it runs already.
-    ///
-    /// # Errors
-    ///
-    /// The system gives no thread.
-    pub fn start(&self, hooks: Hooks) -> io::Result<Option<JoinHandle<()>>> {
-        let Some(requests) = self.waiting.lock().take() else { return Ok(None) };
-        let disk = Disk::new(self.root.clone(), LocalFiles::default(), hooks, self.queue.clone());
-        let thread = std::thread::Builder::new().name("recorder".to_owned());
-        thread.spawn(move || disk.run(&requests)).map(Some)
-    }
-
-    /// Begins a recording, or goes on with one of that name. Waits for the disk. Returns its folder.
-    ///
-    /// # Errors
-    ///
-    /// Its folder cannot be written into.
-    pub fn begin(&self, order: Order) -> Result<PathBuf, BeginError> {
-        let gone =
-            |folder: PathBuf| BeginError { folder, source: io::ErrorKind::BrokenPipe.into() };
-        let folder = self.root.join(&order.recording);
-        let (answer, answered) = mpsc::channel();
-        if self.requests.send(Request::Begin(order, answer)).is_err() {
-            return Err(gone(folder));
-        }
-        answered.recv().unwrap_or_else(|_| Err(gone(folder)))
-    }
-
-    /// Ends the recording of a room, if there is one: [`Event::Ended`] follows.
-    pub fn end(&self, room: &str, reason: EndReason) {
-        let _ = self.requests.send(Request::End(room.to_owned(), reason));
-    }
-
-    /// Recordings that had not ended when the server did.
-    pub fn unfinished(&self) -> Vec<Order> {
-        let Ok(folders) = std::fs::read_dir(&self.root) else { return Vec::new() };
-        let manifests = folders.flatten().filter_map(|entry| Manifest::find(&entry.path()));
-        let open = manifests.map(|(manifest, _)| manifest).filter(|m| m.ended.is_none());
-        open.map(Order::from).collect()
-    }
-
-    /// Completes all files and ends the thread; waits for the disk. Recordings that run go on when the server is
-    /// started again.
-    pub fn stop(&self) {
-        let (answer, answered) = mpsc::channel();
-        if self.requests.send(Request::Stop(answer)).is_ok() {
-            let _ = answered.recv();
-        }
-    }
-
-    /// A snapshot of its figures.
-    pub fn counts(&self) -> Counts {
-        self.queue.counts()
-    }
-}
 
 #[cfg(test)]
 mod tests;

@@ -12,7 +12,7 @@ use windlass_types::TrackId;
 
 use crate::manifest::{EndReason, Manifest};
 use crate::order::{BeginError, Event, Hooks, Order, Person};
-use crate::{Recorder, Sink};
+use crate::recorder::{Recorder, Sink};
 
 /// Most files that a webhook names.
 const MAX_TOLD: usize = 100;
@@ -67,7 +67,7 @@ impl ServerRecorder {
             key_frame: Box::new(key_frame),
             event: Box::new(move |event| {
                 if events.try_send(event).is_err() {
-                    counted.queue.untold();
+                    counted.untold();
                 }
             }),
         })?;

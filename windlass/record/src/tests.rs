@@ -4,7 +4,9 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant, SystemTime};
 
 use bytes::Bytes;
-use windlass_types::recording::{RecordedFrame, RecordedPacket, RecordedTime, RecordedTrack};
+use windlass_types::recording::{
+    RecordInput, RecordedFrame, RecordedPacket, RecordedTime, RecordedTrack,
+};
 use windlass_types::{Kind, Layer, ParticipantId, Size, TrackId};
 
 use super::queue::MAX_QUEUED_BYTES;

@@ -29,10 +29,6 @@ pub(crate) struct HybridArgs {
           value_parser = clap::value_parser!(u32).range(1..=600))]
     pub seconds: u32,
 
-    /// Times HR pictures made by so many threads too, by the clock.
-    #[arg(long, value_delimiter = ',', value_name = "N,…")]
-    pub threads: Vec<NonZeroU32>,
-
     /// Clip to make them from; else LivePortrait__s18.mp4 in the folder WINDLASS_CLIPS.
     #[arg(long, value_name = "FILE")]
     pub clip: Option<PathBuf>,

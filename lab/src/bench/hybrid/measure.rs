@@ -2,13 +2,11 @@
 
 use std::hint::black_box;
 use std::num::NonZeroU32;
-use std::sync::Arc;
-use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 use windlass_hybrid::anchor::codec::{Htj2k, detail_of};
 use windlass_hybrid::anchor::payload;
-use windlass_hybrid::{AnchorOutcome, HybridConfig, HybridDecoder, Join};
+use windlass_hybrid::{AnchorOutcome, HybridConfig, HybridDecoder};
 use windlass_types::message::HTJ2K;
 use windlass_types::message::{AnchorHeader, ReassembledAnchor};
 use windlass_types::{AnchorSource, Size};
@@ -130,23 +128,6 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// Times whole streams by the clock, HR pictures made by so many threads.
-    pub(super) fn threaded(&self, threads: NonZeroU32, passes: NonZeroU32) -> Result<Best> {
-        let mut times = Best::default();
-        for _ in 0..passes.get() {
-            let mut decoder = HybridDecoder::new(self.config())
-                .with_threads(Arc::new(Scoped), threads.get() as usize);
-            for (n, chunk) in self.low.chunks.iter().enumerate() {
-                let due = self.anchors.iter().find(|(frame, _)| frame + LATE == n);
-                let start = Instant::now();
-                black_box(decoder.push_frame(timestamp(n), chunk)?);
-                due.map(|(_, anchor)| decoder.push_anchor(anchor));
-                times.record(n, start.elapsed().as_secs_f64() * 1e3);
-            }
-        }
-        Ok(times)
-    }
-
     /// Times anchors that are `k` frames late.
     pub(super) fn late(&self, k: usize, passes: NonZeroU32) -> Result<Late> {
         let mut late = Late::default();
@@ -170,18 +151,6 @@ impl Bench<'_> {
             }
         }
         Ok(late)
-    }
-}
-
-/// A thread for every second piece of work.
-struct Scoped;
-
-impl Join for Scoped {
-    fn join(&self, first: &mut (dyn FnMut() + Send), second: &mut (dyn FnMut() + Send)) {
-        std::thread::scope(|scope| {
-            scope.spawn(second);
-            first();
-        });
     }
 }
 

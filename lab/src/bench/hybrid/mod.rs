@@ -37,10 +37,6 @@ pub(super) fn run(args: &HybridArgs) -> Result<()> {
         progress.say(format!("{}: {} passes", case.name(), args.passes));
         let times = bench.steady(args.passes).with_context(named)?;
         rows.push(report::steady(case, &times));
-        for &threads in &args.threads {
-            let times = bench.threaded(threads, args.passes).with_context(named)?;
-            rows.push(report::threaded(case, threads, &times));
-        }
         for k in [1, 4, 8] {
             let late = bench.late(k, args.passes).with_context(named)?;
             rows.push(report::late(case, k, &late, &times));

@@ -1,24 +1,19 @@
 //! The figures, as a table for people or as one JSON object.
 
 use std::fmt::Write as _;
-use std::num::NonZeroU32;
 
 use serde::Serialize;
 
 use super::args::Case;
 use super::measure::{Late, Times};
-use crate::bench::vp9::best::Best;
 use crate::eval::report::Machine;
 
 /// A case, or the anchors of a case that come late.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct Row {
-    /// `360p-720p`, `360p-720p, 2 threads`, or `360p-720p, anchor 4 late`.
+    /// `360p-720p`, or `360p-720p, anchor 4 late`.
     pub case: String,
-    /// Threads that make HR pictures; the low layer has one.
-    pub threads: u32,
-    /// Mean over the frames, anchors included, in processor time, or by the clock where threads are named; of late
-    /// anchors, over these alone.
+    /// Mean CPU time of a frame, anchors included; of late anchors, over these alone.
     pub frame_ms: Option<f64>,
     /// What one frame in a hundred exceeds.
     pub p99_ms: Option<f64>,
@@ -41,7 +36,6 @@ pub(super) struct Row {
 pub(super) fn steady(case: Case, times: &Times) -> Row {
     Row {
         case: case.name().into(),
-        threads: 1,
         frame_ms: times.hybrid.mean(),
         p99_ms: times.hybrid.p99(),
         low_ms: times.low.mean(),
@@ -53,30 +47,12 @@ pub(super) fn steady(case: Case, times: &Times) -> Row {
     }
 }
 
-/// The row of a whole stream by the clock.
-pub(super) fn threaded(case: Case, threads: NonZeroU32, times: &Best) -> Row {
-    let many = if threads.get() == 1 { "" } else { "s" };
-    Row {
-        case: format!("{}, {threads} thread{many}", case.name()),
-        threads: threads.get(),
-        frame_ms: times.mean(),
-        p99_ms: times.p99(),
-        low_ms: None,
-        max_ms: times.max_after_first(),
-        libvpx_ms: None,
-        x_libvpx: None,
-        anchor_decode_ms: None,
-        anchor_frames: None,
-    }
-}
-
 /// The row of anchors that are `k` frames late.
 pub(super) fn late(case: Case, k: usize, late: &Late, times: &Times) -> Row {
     let anew = times.anew.mean().zip(times.low.mean()).map(|(all, low)| all - low);
     let rest = late.anchor.mean().zip(late.image.mean()).map(|(all, image)| all - image);
     Row {
         case: format!("{}, anchor {k} late", case.name()),
-        threads: 1,
         frame_ms: late.anchor.mean(),
         p99_ms: late.anchor.p99(),
         low_ms: None,
@@ -105,7 +81,7 @@ impl Report {
         let mut out = String::new();
         let Machine { cpu, threads, platform } = &self.machine;
         // Writing to a String cannot fail.
-        let _ = writeln!(out, "{cpu}, {threads} threads, {platform}; one thread unless named\n");
+        let _ = writeln!(out, "{cpu}, {threads} threads, {platform}; one thread\n");
         let _ = writeln!(
             out,
             "{:<26} {:>8} {:>8} {:>8} {:>8} {:>9} {:>8} {:>9} {:>9}",
@@ -154,12 +130,7 @@ mod tests {
         let mut found = Late::default();
         found.anchor.record_all(&[7.0]);
         found.image.record_all(&[1.0]);
-        let two = NonZeroU32::MIN.saturating_add(1);
-        let rows = vec![
-            steady(Case::To720, &times),
-            late(Case::To720, 4, &found, &times),
-            threaded(Case::To720, two, &times.hybrid),
-        ];
+        let rows = vec![steady(Case::To720, &times), late(Case::To720, 4, &found, &times)];
         let machine = Machine { cpu: "a cpu".into(), threads: 2, platform: "linux x86_64".into() };
         let report = Report { command: "bench hybrid", machine, rows };
         let value: serde_json::Value = serde_json::from_str(&json(&report, None).unwrap()).unwrap();
@@ -167,7 +138,6 @@ mod tests {
         assert_eq!((&row["case"], &row["x_libvpx"]), (&"360p-720p".into(), &3.0.into()));
         assert_eq!((&row["frame_ms"], &row["p99_ms"]), (&2.0.into(), &3.0.into()));
         assert_eq!(value["rows"][1]["anchor_frames"], 2.0);
-        assert_eq!(value["rows"][2]["case"], "360p-720p, 2 threads");
-        assert_eq!(report.table().matches("360p-720p").count(), 3);
+        assert_eq!(report.table().matches("360p-720p").count(), 2);
     }
 }
