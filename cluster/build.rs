@@ -1,4 +1,4 @@
-//! The protocols' types, from their definitions. The compiler of definitions is a crate, so that no machine needs
+//! Generates the protocols' types from their definitions. The compiler of definitions is a crate, so no machine needs
 //! `protoc`.
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

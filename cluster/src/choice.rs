@@ -1,8 +1,8 @@
 //! Which worker a stream goes to (the one with the lowest load), and when it should move to another.
 //!
 //! Workers are named in the configuration, or found by their leases. A worker whose lease has ended gets no new
-//! streams, but keeps those that it has: whether it works is decided by its answers ([`crate::liveness`]), since leases
-//! may be out of date.
+//! streams, but keeps those that it has. Its answers decide whether it works ([`crate::liveness`]), since leases may be
+//! out of date.
 //!
 //! Source: NeuroScaler §4.2 (load balance over instances). Pure: every time is an argument.
 
@@ -23,21 +23,21 @@ const SETTLE_TIME: Duration = Duration::from_secs(3);
 /// Maximum number of workers that are known. Leases of further ones are refused.
 const MAX_WORKERS: usize = 1_024;
 
-/// A worker's name: its address in the configuration, or its lease's.
+/// A worker's name: its address in the configuration, or the name of its lease.
 pub type Name = Arc<str>;
 
-/// Why a worker is known.
+/// How an SFU knows a worker.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Standing {
-    /// Named in the configuration.
+    /// The configuration names the worker.
     Named,
-    /// Its lease, last renewed at that time.
+    /// The worker has a lease, which was last renewed at this time.
     Leased(Instant),
-    /// Its lease has ended; it still has streams of this SFU.
+    /// The worker's lease has ended, but the worker still has streams of this SFU.
     Gone,
 }
 
-/// One worker.
+/// A worker that an SFU knows.
 #[derive(Debug, Clone)]
 struct Known {
     address: Arc<str>,
@@ -45,9 +45,9 @@ struct Known {
     /// Number of this SFU's streams on the worker.
     own_streams: usize,
     capacity: f64,
-    /// Share of its capacity in use, by all SFUs together, as it reports it.
+    /// Share of the worker's capacity in use by all SFUs together, as the worker reports it.
     load: f64,
-    /// GPUs, as in [`Lease::devices`].
+    /// The worker's GPUs, as in [`Lease::devices`].
     devices: Arc<[String]>,
     full: bool,
     draining: bool,
@@ -74,25 +74,25 @@ impl Known {
         self.standing != Standing::Gone && works && !self.draining && !self.full
     }
 
-    /// Sort key: load in steps of a tenth, then own streams by capacity. The streams placed last are not in the load
-    /// yet.
+    /// Sort key of workers: load in steps of a tenth, then own streams by capacity. The load does not yet include the
+    /// streams placed last.
     fn order(&self) -> (f64, f64) {
         ((self.load * 10.0).round(), self.own_streams as f64 / self.capacity)
     }
 }
 
-/// A worker, for metrics.
+/// State of a worker, for metrics.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WorkerState {
-    /// Its gRPC address.
+    /// gRPC address of the worker.
     pub address: Arc<str>,
-    /// Whether it is known and not draining.
+    /// Whether the worker is known and not draining.
     pub available: bool,
     /// Number of this SFU's streams on the worker.
     pub own_streams: usize,
-    /// Share of its capacity in use, 0 to 1.
+    /// Share of the worker's capacity in use, 0 to 1.
     pub load: f64,
-    /// GPUs, as in [`Lease::devices`].
+    /// The worker's GPUs, as in [`Lease::devices`].
     pub devices: Arc<[String]>,
 }
 
@@ -124,7 +124,7 @@ impl Workers {
         Workers { known: addresses.map(known).collect(), balanced_at: None }
     }
 
-    /// A worker has written its lease. `false`: too many workers are known.
+    /// Takes a lease that a worker has written. Returns `false` if too many workers are known.
     pub fn on_lease(&mut self, name: &str, lease: &Lease, now: Instant) -> bool {
         let room = self.known.len() < MAX_WORKERS;
         if !room && !self.known.contains_key(name) {
@@ -143,7 +143,7 @@ impl Workers {
         true
     }
 
-    /// A worker has released its lease.
+    /// Notes that a worker has released its lease.
     pub fn on_lease_released(&mut self, name: &str) {
         if let Some(known) = self.known.get_mut(name) {
             known.standing = Standing::Gone;
@@ -202,7 +202,7 @@ impl Workers {
         is_unbalanced
     }
 
-    /// A stream has left a worker.
+    /// Notes that a stream has left a worker.
     pub fn unassign(&mut self, name: &str) {
         if let Some(known) = self.known.get_mut(name) {
             known.own_streams = known.own_streams.saturating_sub(1);
@@ -210,7 +210,7 @@ impl Workers {
         self.forget();
     }
 
-    /// A worker has answered a ping with its load.
+    /// Takes a worker's answer to a ping, with its load.
     pub fn on_answer(&mut self, name: &str, load: f64, draining: bool) {
         if let Some(known) = self.known.get_mut(name) {
             known.load = if load.is_finite() { load.clamp(0.0, 1.0) } else { 1.0 };
@@ -219,7 +219,7 @@ impl Workers {
         }
     }
 
-    /// A worker failed: it gets no streams for `RETRY_AFTER`.
+    /// Notes that a worker failed: it gets no streams for `RETRY_AFTER`.
     pub fn on_failure(&mut self, name: &str, now: Instant) {
         if let Some(known) = self.known.get_mut(name) {
             known.avoided_until = Some(now + RETRY_AFTER);

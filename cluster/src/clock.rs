@@ -1,4 +1,4 @@
-//! Times of one machine on the clock of another: messages carry spans (the age of a frame), and each side computes with
+//! Times of one machine on the clock of another. Messages carry spans (the age of a frame), and each side computes with
 //! its own clock.
 //!
 //! Pure: every time is an argument.
@@ -32,10 +32,10 @@ impl RoundTrip {
     }
 }
 
-/// What a message says of a frame's time.
+/// Times of a frame in a message.
 #[derive(Debug, Clone, Copy)]
 pub struct FrameAge {
-    /// Since the frame reached the SFU, when the message was sent.
+    /// Time from the frame's arrival at the SFU to the sending of the message.
     pub age: Duration,
     /// Maximum age of the frame when its anchor is back at the SFU.
     pub within: Duration,
@@ -58,7 +58,7 @@ pub fn arrival(
     ready.checked_sub(back).unwrap_or(now)
 }
 
-/// When the frames of a stream reached the SFU.
+/// Arrival times of a stream's frames at the SFU.
 #[derive(Debug, Clone, Default)]
 pub struct Arrivals(VecDeque<(Epoch, u32, Instant)>);
 

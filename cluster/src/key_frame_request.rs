@@ -1,5 +1,5 @@
-//! When the publisher of a stream is asked for a key frame. Browsers silently ignore a request soon after a key frame,
-//! and requests get lost: so it is repeated until a key frame arrives.
+//! Times at which the publisher of a stream is asked for a key frame. Browsers silently ignore a request soon after a
+//! key frame, and requests get lost. So a request is repeated until a key frame arrives.
 //!
 //! Pure: every time is an argument.
 
@@ -17,12 +17,13 @@ pub(crate) struct KeyFrameRequest {
 }
 
 impl KeyFrameRequest {
-    /// Of a new stream. Its first key frame is under way, so the first request is due after [`REPEAT_INTERVAL`].
+    /// The state of a new stream. Its first key frame is under way, so the first request is due after
+    /// [`REPEAT_INTERVAL`].
     pub(crate) fn new(now: Instant) -> Self {
         KeyFrameRequest { is_pending: true, requested: Some(now) }
     }
 
-    /// The stream needs a key frame. Returns whether a request is due now.
+    /// Notes that the stream needs a key frame. Returns whether a request is due now.
     pub(crate) fn need(&mut self, now: Instant) -> bool {
         if !std::mem::replace(&mut self.is_pending, true) {
             self.requested = None;
@@ -35,7 +36,7 @@ impl KeyFrameRequest {
         due
     }
 
-    /// A frame arrived. Returns whether it can be decoded.
+    /// Notes that a frame arrived. Returns whether it can be decoded.
     pub(crate) fn on_frame(&mut self, key: bool) -> bool {
         self.is_pending &= !key;
         !self.is_pending

@@ -26,21 +26,21 @@ pub const MAX_DEVICES: usize = 16;
 pub struct Lease {
     /// gRPC address for SFUs (`https://host:port`).
     pub address: String,
-    /// Accelerator time that it offers, in calibrated seconds per second.
+    /// Accelerator time that the worker offers, in calibrated seconds per second.
     pub capacity: f64,
     /// Share of the capacity that is in use, 0 to 1.
     pub load: f64,
-    /// Streams that it has: one for each publisher.
+    /// Number of streams that the worker has: one for each publisher.
     pub streams: u32,
-    /// Maximum number of streams.
+    /// Maximum number of streams of the worker.
     #[serde(rename = "most-streams")]
     pub max_streams: u32,
     /// Names of the loaded networks.
     pub networks: Vec<String>,
-    /// Name and UUID of each GPU, or GPU slice, in use; empty on CPUs, and of workers of older versions.
+    /// Name and UUID of each GPU, or GPU slice, in use. Empty for workers on CPUs, and for workers of older versions.
     #[serde(default)]
     pub devices: Vec<String>,
-    /// The worker is about to stop: its streams should move to others.
+    /// Whether the worker is about to stop: its streams should move to others.
     pub draining: bool,
 }
 

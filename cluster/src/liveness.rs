@@ -32,7 +32,7 @@ impl Liveness {
         Liveness { number: 0, open: Vec::new(), answered: now, round_trip: RoundTrip::default() }
     }
 
-    /// A ping is sent; returns its number.
+    /// Notes that a ping is sent. Returns its number.
     pub fn ping(&mut self, now: Instant) -> u64 {
         self.number += 1;
         if self.open.len() >= MAX_OPEN {
@@ -42,7 +42,7 @@ impl Liveness {
         self.number
     }
 
-    /// A ping was answered. Unknown numbers are ignored.
+    /// Takes the answer to a ping. Unknown numbers are ignored.
     pub fn pong(&mut self, number: u64, now: Instant) {
         let Some(at) = self.open.iter().position(|ping| ping.0 == number) else { return };
         let sent = self.open[at].1;
@@ -52,7 +52,7 @@ impl Liveness {
         self.round_trip.measured(now.saturating_duration_since(sent));
     }
 
-    /// Smoothed time of a message to the worker and back.
+    /// Smoothed round trip of a message to the worker and back.
     pub fn round_trip(&self) -> Duration {
         self.round_trip.get()
     }

@@ -37,7 +37,7 @@ const READY_QUEUE: usize = 16;
 /// Pause after a failed `accept`.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// What a machine of a cluster does, as its certificate says.
+/// Role of a machine in a cluster, as its certificate says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// An SFU.
@@ -47,7 +47,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// The DNS name (subjectAltName) in its certificate.
+    /// The DNS name (subjectAltName) in the certificate of a machine with this role.
     pub fn name(self) -> &'static str {
         match self {
             Role::Server => "windlass-sfu",
@@ -86,7 +86,7 @@ pub enum MutualError {
         why: std::io::Error,
     },
     /// A file has no valid content, or key and certificate do not match.
-    #[error("{}: {why}", file.display())]
+    #[error("cannot use {}: {why}", file.display())]
     Content {
         /// The file that cannot be used.
         file: PathBuf,
@@ -106,7 +106,7 @@ pub enum MutualError {
     },
 }
 
-/// This machine's certificate, and the check of others'. Clones share one state.
+/// Certificate of this machine, and the check of other machines' certificates. Clones share one state.
 #[derive(Clone)]
 pub struct Mutual(Arc<Shared>);
 

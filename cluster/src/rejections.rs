@@ -15,14 +15,14 @@ const LOG_INTERVAL: Duration = Duration::from_secs(60);
 #[derive(Debug, Default)]
 pub(crate) struct Rejections(BTreeMap<(&'static str, &'static str), Counted>);
 
-/// How many entries of a bucket were rejected for a reason.
+/// Number of entries of a bucket that were rejected for a reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rejected {
     /// The bucket in NATS.
     pub bucket: &'static str,
-    /// What was wrong with their seals.
+    /// Reason for which the entries' seals were rejected, as in metrics.
     pub reason: &'static str,
-    /// Entries so far.
+    /// Number of rejected entries so far.
     pub count: u64,
 }
 
@@ -34,14 +34,14 @@ struct Counted {
 }
 
 impl Rejections {
-    /// A bucket is read from now on: its counts appear in [`Rejections::counts`], even at 0.
+    /// Begins the counts of a bucket that is read from now on. They appear in [`Rejections::counts`], even at 0.
     pub(crate) fn watch(&mut self, bucket: &'static str) {
         for why in SealError::ALL {
             self.0.entry((bucket, why.name())).or_default();
         }
     }
 
-    /// An entry was rejected. Returns the number since the last log line, if a log line is due.
+    /// Counts a rejected entry. Returns the number since the last log line, if a log line is due.
     pub(crate) fn rejected(
         &mut self,
         bucket: &'static str,

@@ -35,8 +35,8 @@ use crate::wire::{self, ToEnhancer};
 
 /// Capacity of a stream's queue of the tap's inputs: half a second of frames.
 const INPUT_QUEUE: usize = 32;
-/// Capacity of a stream's queue of requests and reports. They are forwarded as they come; where many viewers report at
-/// once, some are lost.
+/// Capacity of a stream's queue of requests and reports. The queue is emptied at once; where many viewers report at the
+/// same time, some are lost.
 const REQUEST_QUEUE: usize = 32;
 /// Capacity of the queue to a connection, in messages.
 const SEND_QUEUE: usize = 16;
@@ -50,11 +50,11 @@ const RETRY_INTERVAL: Duration = Duration::from_millis(250);
 pub struct RemoteConfig {
     /// Addresses (`https://host:port`) of configured workers; others are found by their leases.
     pub workers: Vec<String>,
-    /// The cluster's token; each stream authenticates with the one of enhancers that is derived from it.
+    /// The cluster's token. Each stream authenticates with the token of enhancers that is derived from it.
     pub token: Option<ClusterToken>,
     /// Certificates for mutual TLS; `None`: connections are plaintext.
     pub tls: Option<Mutual>,
-    /// Maximum time from a frame's arrival to its anchor's arrival here.
+    /// Maximum time from a frame's arrival at the SFU to its anchor's arrival there.
     pub within: Duration,
 }
 
@@ -68,7 +68,7 @@ pub enum RemoteError {
     #[error("the cluster's token may only have visible ASCII characters")]
     Token,
     /// The certificates cannot be used.
-    #[error("the cluster's certificates: {0}")]
+    #[error("cannot use the cluster's certificates: {0}")]
     Tls(String),
 }
 
@@ -77,21 +77,21 @@ pub enum RemoteError {
 pub struct RemoteStats {
     /// The known workers.
     pub workers: Vec<WorkerState>,
-    /// Messages for which a stream's queue, or its connection's, had no room.
+    /// Number of messages for which the queue of a stream or of its connection had no room.
     pub dropped: u64,
-    /// Frames that were not sent while the stream waited for a key frame.
+    /// Number of frames that were not sent while the stream waited for a key frame.
     pub skipped: u64,
-    /// Anchors that came too late, or of unknown frames.
+    /// Number of anchors that came too late, or that belong to unknown frames.
     pub late: u64,
-    /// Streams that changed their worker because that failed.
+    /// Number of streams that changed their worker because it failed.
     pub moved: u64,
-    /// Streams that changed their worker because that was draining or overloaded.
+    /// Number of streams that changed their worker because it was draining or overloaded.
     pub balanced: u64,
-    /// Leases that were malformed, or too many.
+    /// Number of refused leases: malformed ones, and those of too many workers.
     pub leases_refused: u64,
-    /// Malformed messages of workers.
+    /// Number of malformed messages of workers.
     pub malformed: u64,
-    /// Anchors that arrived in time.
+    /// Number of anchors that arrived in time.
     pub anchors: u64,
 }
 
@@ -107,21 +107,21 @@ struct Counters {
     anchors: AtomicU64,
 }
 
-/// Takes outputs of workers. Must not block.
+/// Takes outputs of workers. The function must not block.
 pub type OutputSink = Arc<dyn Fn(EnhancerOutput) + Send + Sync>;
 
 struct Shared {
     within: Duration,
     token: Option<MetadataValue<Ascii>>,
     tls: Option<Mutual>,
-    /// Connections by address, each with the generation of its certificate; kept while the worker is known.
+    /// Connections by address, each with the generation of its certificate. They are kept while the worker is known.
     channels: Mutex<HashMap<Arc<str>, (u64, Channel)>>,
     workers: Mutex<Workers>,
     counters: Counters,
     output: OutputSink,
 }
 
-/// All streams that remote workers enhance. See the module.
+/// All streams that remote workers enhance; the module's documentation has the method.
 pub struct Remote {
     shared: Arc<Shared>,
     streams: Mutex<HashMap<StreamId, Queues>>,
@@ -129,7 +129,8 @@ pub struct Remote {
 }
 
 impl Remote {
-    /// Connects when the first stream needs it. Must be called within a tokio runtime.
+    /// Makes the SFU's side without connections: the first stream of a worker connects. Must be called within a tokio
+    /// runtime.
     ///
     /// # Errors
     ///
@@ -163,13 +164,13 @@ impl Remote {
         self.give(stream, |queues| queues.inputs.try_send(input).is_ok())
     }
 
-    /// Takes a request to a stream's enhancement, or a report; `false`: the stream's queue of these is full. Never
-    /// blocks. It must not be called for a stream that has stopped, which would begin anew.
+    /// Takes a request to a stream's enhancement, or a report. Returns `false` if the stream's queue of requests is
+    /// full. Never blocks. Must not be called for a stream that has stopped, as that would begin the stream anew.
     pub fn request(&self, stream: StreamId, request: EnhancerRequest) -> bool {
         self.give(stream, |queues| queues.requests.try_send(request).is_ok())
     }
 
-    /// Puts something into a stream's queues; what comes first, frame or request, begins the stream.
+    /// Puts something into a stream's queues. The first frame or request begins the stream.
     fn give(&self, stream: StreamId, put: impl FnOnce(&Queues) -> bool) -> bool {
         let mut streams = self.streams.lock();
         let queues = streams.entry(stream).or_insert_with(|| {
@@ -184,7 +185,7 @@ impl Remote {
         taken
     }
 
-    /// A worker has written its lease.
+    /// Takes a lease that a worker has written.
     fn on_lease(&self, name: &str, bytes: &[u8], now: Instant) {
         let accepted = Lease::read(bytes).map(|lease| {
             let mut workers = self.shared.workers.lock();
@@ -200,7 +201,7 @@ impl Remote {
         }
     }
 
-    /// A worker has released its lease.
+    /// Notes that a worker has released its lease.
     fn on_lease_released(&self, name: &str) {
         self.shared.workers.lock().on_lease_released(name);
         self.shared.close_unused();
@@ -220,8 +221,8 @@ impl Remote {
         .await;
     }
 
-    /// Ends leases that were not renewed. To be called repeatedly while leases are readable, with the time since which
-    /// they are without interruption.
+    /// Ends leases that were not renewed. To be called repeatedly while leases are readable. `since` is the time since
+    /// which they are readable without interruption.
     fn expire_leases(&self, since: Instant, now: Instant) {
         self.shared.workers.lock().expire(since, now);
         self.shared.close_unused();
@@ -246,7 +247,7 @@ impl Remote {
 }
 
 impl Shared {
-    /// The connection to a worker; made when it is first used.
+    /// The connection to a worker, which is made at first use.
     fn channel(&self, address: &Arc<str>) -> Result<Channel, RemoteError> {
         let mut channels = self.channels.lock();
         let generation = self.tls.as_ref().map_or(0, Mutual::generation);
@@ -284,13 +285,13 @@ fn count(counter: &AtomicU64) {
     counter.fetch_add(1, Ordering::Relaxed);
 }
 
-/// The ways into a stream's task. A full one does not hold the other up.
+/// The queues into a stream's task. Where one is full, the other still has room.
 struct Queues {
     inputs: Sender<TapInput>,
     requests: Sender<EnhancerRequest>,
 }
 
-/// The ends of [`Queues`] in the task.
+/// The receivers of [`Queues`] in the task.
 struct Intake {
     inputs: Receiver<TapInput>,
     requests: Receiver<EnhancerRequest>,
@@ -303,8 +304,8 @@ fn queues() -> (Queues, Intake) {
 }
 
 impl Intake {
-    /// What comes next; `None`: the stream has ended. Inputs go first: a given still finds its frame. No more order is
-    /// needed: the end is no message, and what else is asked holds from any frame on.
+    /// The next input or request; `None`: the stream has ended. Inputs go first, so that a given anchor still finds its
+    /// frame. No more order is needed: the end is no message, and other requests hold from any frame on.
     async fn next(&mut self) -> Option<ToEnhancer> {
         tokio::select! {
             biased;
@@ -330,7 +331,7 @@ struct Task {
     stream: StreamId,
     arrivals: Arrivals,
     key_frame: KeyFrameRequest,
-    /// The last requests that are states, which the next worker needs too.
+    /// The last [`EnhancerRequest::Regions`]: a state that the next worker needs too.
     regions: Option<EnhancerRequest>,
     uplink: Option<EnhancerRequest>,
 }
@@ -373,7 +374,7 @@ impl Task {
                         stream,
                         worker = &*address,
                         why,
-                        "worker failed; stream moves to another"
+                        "worker failed: the stream moves to another; check the log of the worker"
                     );
                     count(&self.shared.counters.moved);
                 }
@@ -382,7 +383,7 @@ impl Task {
         }
     }
 
-    /// Asks for a key frame, before which nothing can be decoded.
+    /// Asks for a key frame, since nothing can be decoded before one.
     fn need_key(&mut self) {
         if self.key_frame.need(Instant::now()) {
             (self.shared.output)(EnhancerOutput::NeedKeyFrame { stream: self.stream });
@@ -409,7 +410,7 @@ impl Task {
         }
     }
 
-    /// Remembers state that the next worker needs.
+    /// Remembers a request that the next worker needs too.
     fn remember(&mut self, request: &EnhancerRequest) {
         match request {
             EnhancerRequest::Regions(_) => self.regions = Some(request.clone()),

@@ -1,12 +1,12 @@
-//! Authenticated entries of NATS buckets. Others may be able to write to NATS too; only entries with a valid seal
+//! Authenticated entries of NATS buckets. Others may be able to write to NATS too, so only entries with a valid seal
 //! count.
 //!
 //! A seal is a MAC (HMAC-SHA-256, key derived from the cluster's token) over bucket, key, time and content. Replays are
-//! refused in two ways: the sealed time must be close to the time at which NATS stored the entry, and an entry must not
+//! refused in two ways. The sealed time must be close to the time at which NATS stored the entry. And an entry must not
 //! be older than the newest known one of its key. So a foreign writer can delete or delay entries, but not forge them.
 //!
-//! [`SealKey`] seals and opens single messages; [`Seals`] those of one bucket, with the newest times. [`crate::nats`]
-//! seals and opens everything that it writes and reads.
+//! [`SealKey`] seals and opens single messages. [`Seals`] seals and opens the entries of one bucket, and keeps their
+//! newest times. [`crate::nats`] seals and opens everything that it writes and reads.
 //!
 //! Pure: every time is an argument. Source: decision 025.
 
@@ -25,7 +25,7 @@ use crate::token::ClusterToken;
 /// differences of NATS servers.
 pub const TOLERANCE: Duration = Duration::from_secs(10);
 
-/// First byte of sealed data: the version of the format.
+/// First byte of sealed data: version of the format.
 const FORMAT: u8 = 1;
 /// Bytes of the authentication code: HMAC-SHA-256.
 const MAC_BYTES: usize = 32;
@@ -55,7 +55,7 @@ pub struct BusClock {
 }
 
 impl BusClock {
-    /// NATS has just reported its time.
+    /// Sets the time that NATS has just reported.
     pub fn sync(&mut self, time: BusTime, now: Instant) {
         self.synced = Some((time, now));
     }
@@ -101,7 +101,7 @@ impl SealError {
     pub(crate) const ALL: [SealError; 3] =
         [SealError::Unsealed, SealError::Forged, SealError::Replayed];
 
-    /// Name in metrics.
+    /// Name of the reason in metrics.
     pub fn name(self) -> &'static str {
         match self {
             SealError::Unsealed => "unsealed",
@@ -115,16 +115,16 @@ impl SealError {
 #[derive(Clone)]
 pub struct SealKey(Arc<hmac::Key>);
 
-/// What a seal is valid for.
+/// Scope in which a seal is valid.
 #[derive(Debug, Clone, Copy)]
 pub struct Scope<'a> {
-    /// Name of a bucket, or of another use.
+    /// Name of a bucket, or of another use of seals.
     pub bucket: &'a str,
     /// Key in the bucket.
     pub key: &'a str,
 }
 
-/// How NATS stored an entry.
+/// Time and revision that NATS gave a stored entry.
 #[derive(Debug, Clone, Copy)]
 pub struct Stored {
     /// When NATS stored the entry, by NATS's clock.
@@ -134,7 +134,7 @@ pub struct Stored {
 }
 
 impl SealKey {
-    /// The key of a token.
+    /// The seal key of a cluster's token.
     pub fn of(token: &ClusterToken) -> SealKey {
         let mut key = [0; 32];
         let salt = b"windlass seals of a cluster";
@@ -157,7 +157,7 @@ impl SealKey {
         self.seal(Scope { bucket: purpose, key: "key" }, BusTime(0), &[])
     }
 
-    /// Checks the seal for a scope; the sealed time, and the content.
+    /// Checks the seal of data for a scope. Returns the sealed time and the content.
     ///
     /// # Errors
     ///
@@ -180,7 +180,7 @@ impl SealKey {
     }
 }
 
-/// The bytes under the MAC. Lengths are included, so that no part can be taken for another.
+/// The bytes that the MAC covers. Lengths are included, so that no part can be taken for another.
 fn covered(Scope { bucket, key }: Scope<'_>, at: BusTime, content: &[u8]) -> Vec<u8> {
     let mut all = vec![FORMAT];
     for part in [bucket.as_bytes(), key.as_bytes(), &at.0.to_be_bytes(), content] {
@@ -199,7 +199,7 @@ pub struct Seals {
 }
 
 impl Seals {
-    /// The seals of a bucket of which nothing has been read.
+    /// The seals of a bucket from which no entry has been read yet.
     pub fn new(key: SealKey, bucket: &'static str) -> Seals {
         Seals { key, bucket, newest: Mutex::default() }
     }

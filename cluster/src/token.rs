@@ -22,7 +22,7 @@ pub(crate) const HEADER: &str = "authorization";
 #[serde(try_from = "String")]
 pub struct ClusterToken(String);
 
-/// Why a token cannot be used. Does not contain the token.
+/// Why a token cannot be used. The error does not contain the token.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum BadToken {
     /// The token is too short, or has characters that a header cannot have.
@@ -72,8 +72,8 @@ impl ClusterToken {
         self.0.as_bytes()
     }
 
-    /// The token of the cluster's enhancers, with which their clients authenticate too. The same token, if this is one
-    /// already.
+    /// The token of the cluster's enhancers, with which their clients authenticate too. A token of enhancers gives
+    /// itself.
     #[must_use]
     pub fn of_enhancers(&self) -> ClusterToken {
         if self.is_of_enhancers() {
@@ -89,7 +89,7 @@ impl ClusterToken {
         ClusterToken(hex)
     }
 
-    /// Whether this is a token of enhancers, with which no server can run.
+    /// Whether the token is one of enhancers, with which no server can run.
     pub fn is_of_enhancers(&self) -> bool {
         self.0.starts_with(ENHANCER_PREFIX)
     }
@@ -112,7 +112,7 @@ impl ClusterToken {
         }
     }
 
-    /// Compares in constant time.
+    /// Compares the request's token with this one in constant time.
     fn matches(&self, metadata: &MetadataMap) -> bool {
         let shown = metadata.get(HEADER).map_or(&[][..], tonic::metadata::MetadataValue::as_bytes);
         let own = self.header();

@@ -27,17 +27,17 @@ pub enum WireError {
 /// Converts a frame's age into its arrival on this machine's clock.
 pub type ArrivalOf<'a> = &'a dyn Fn(FrameAge) -> Instant;
 
-/// What an SFU sends to a stream's enhancer.
+/// Content of an SFU's message to a stream's enhancer.
 #[derive(Debug, Clone)]
 pub enum ToEnhancer {
-    /// What the tap hands over.
+    /// An input of the tap.
     Input(TapInput),
-    /// What is asked of the enhancer, or reported to it.
+    /// A request to the enhancer, or a report.
     Request(EnhancerRequest),
 }
 
-/// The message of a tap's input, sent `now`; anchors must be back within `within` of their frame's arrival. `None`: the
-/// stream ends.
+/// The message of a tap's input, sent `now`. Anchors must be back within `within` after their frame's arrival. `None`:
+/// the stream ends.
 pub fn to_worker(input: &TapInput, now: Instant, within: Duration) -> Option<proto::ToWorker> {
     use to_worker::What;
     let age = |arrival| age_us(arrival, now);
@@ -94,7 +94,7 @@ pub fn request_to_worker(request: &EnhancerRequest, now: Instant) -> proto::ToWo
     proto::ToWorker { what: None, request: Some(request) }
 }
 
-/// What an SFU sent in a message, for the local number `stream`; `None`: the message is a ping.
+/// The content of an SFU's message, for the local number `stream`; `None`: the message is a ping.
 ///
 /// # Errors
 ///
@@ -181,7 +181,7 @@ fn request(
     })
 }
 
-/// Age of what is useful whenever it comes.
+/// Age of a message that is useful whenever it comes: it has no deadline.
 fn without_deadline(age_us: u64) -> FrameAge {
     FrameAge { age: Duration::from_micros(age_us), within: Duration::MAX }
 }
@@ -224,7 +224,7 @@ pub fn from_worker(output: &EnhancerOutput) -> proto::FromWorker {
     proto::FromWorker { what: Some(what) }
 }
 
-/// The enhancer's output in a message for the local number `stream`; `None`: the message answers a ping, or is the
+/// The content of a worker's message, for the local number `stream`. `None`: the message answers a ping, or has the
 /// anchor of an unknown frame.
 ///
 /// # Errors
@@ -366,12 +366,12 @@ pub fn narrow<A, B: TryFrom<A>>(value: A, name: &'static str) -> Result<B, WireE
     B::try_from(value).map_err(|_| WireError::Field(name))
 }
 
-/// A picture's size: of what codecs and messages can have.
+/// A picture's size, if codecs and messages can have it.
 fn size(width: u32, height: u32) -> Result<Size, WireError> {
     Ok(Size::new(narrow(width, "width")?, narrow(height, "height")?))
 }
 
-/// A rate or error: finite and 0 or more.
+/// A rate or error from a message: it must be finite and at least 0.
 fn rate(value: f64, name: &'static str) -> Result<f64, WireError> {
     if value.is_finite() && value >= 0.0 { Ok(value) } else { Err(WireError::Field(name)) }
 }

@@ -32,22 +32,22 @@ pub trait OfferedEnhancer: Send + Sync + 'static {
     fn request(&self, stream: StreamId, request: EnhancerRequest);
     /// Maximum time from a frame's arrival to the output of its anchor.
     fn deadline(&self) -> Duration;
-    /// Share of its capacity in use, 0 to 1.
+    /// Share of the worker's capacity in use, 0 to 1.
     fn load(&self) -> f64;
-    /// Minimum width of its anchors, divided by the width of their frames.
+    /// Minimum scale of the worker's anchors: their width over the width of their frames.
     fn scale(&self) -> usize;
 }
 
 /// Counters of a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct WorkerStats {
-    /// Streams now.
+    /// Number of streams now.
     pub streams: usize,
-    /// Streams that were refused because the worker was full.
+    /// Number of streams that were refused because the worker was full.
     pub refused: u64,
-    /// Malformed messages; each ended its stream.
+    /// Number of malformed messages. Each ended its stream.
     pub malformed: u64,
-    /// Outputs for which the stream's queue had no room.
+    /// Number of outputs for which the stream's queue had no room.
     pub dropped: u64,
 }
 

@@ -45,6 +45,7 @@ type Failure = Box<dyn Error>;
 /// RTP ticks of a frame; the rate of the clip does not matter to the decoder.
 const TICKS: u32 = 3000;
 
+/// Header of the CSV that is written: the columns described above.
 const HEADER: &str = "frame,bytes,seen,made,new,square,product,own_db,coded_db,last_db,mean_db,estimate_db,measured_db";
 
 fn main() -> Result<(), Failure> {
@@ -84,7 +85,7 @@ fn main() -> Result<(), Failure> {
     let mut input = std::io::stdin().lock();
     let mut bytes = vec![0; width * height * 3 / 2];
     let (mut believes, mut knows) = (Belief::default(), Belief::default());
-    // Of the frames since the last anchor.
+    // Gains in dB of the frames since the last anchor.
     let mut gains: Vec<f64> = Vec::new();
     writeln!(output, "{HEADER}")?;
     for n in 0usize.. {
@@ -145,8 +146,8 @@ fn main() -> Result<(), Failure> {
     Ok(output.flush()?)
 }
 
-/// Mean square errors: of what viewers see without an anchor, of what the network makes, of its code, and of what was
-/// carried.
+/// Mean square errors, in square grey levels: of what viewers see without an anchor, of the network's picture, of its
+/// code, and of the carried picture.
 struct Errors {
     seen: f64,
     made: f64,
@@ -175,14 +176,14 @@ fn anchor(at: u32, (width, height): (usize, usize), payload: Vec<u8>) -> Reassem
     ReassembledAnchor { header, payload }
 }
 
-/// Mean square error.
+/// Mean square error between two planes.
 fn error(a: &Plane, b: &Plane) -> f64 {
     let pairs = a.samples().iter().zip(b.samples());
     let sum: u64 = pairs.map(|(a, b)| u64::from(a.abs_diff(*b)).pow(2)).sum();
     sum as f64 / a.samples().len().max(1) as f64
 }
 
-/// That of a low picture with this detail.
+/// Mean square error of a low picture with the given detail.
 fn made_error(
     detail: &windlass_hybrid::Detail,
     low: Samples<'_>,

@@ -10,7 +10,9 @@ use windlass_hybrid::resample::box_half;
 use windlass_vp9::Picture;
 use windlass_vpx::{Encoder, EncoderConfig};
 
+/// Number of frames in the fixture.
 const FRAMES: usize = 8;
+/// Width and height of the HR pictures; the low layer has half of each.
 const HIGH: (usize, usize) = (192, 128);
 
 fn main() -> Result<(), Box<dyn Error>> {

@@ -23,8 +23,10 @@ use windlass_vpx::{Encoder, FrameUse, SequenceConfig};
 
 struct Counting;
 
+/// Allocator of this program, which counts live bytes.
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
+/// Bytes that are allocated now.
 static LIVE: AtomicI64 = AtomicI64::new(0);
 
 // SAFETY: every method hands its arguments to the system's allocator and returns its result; the counter allocates
@@ -51,8 +53,9 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// Frames of each stream: more than are remembered.
+/// Number of frames of each stream: more than the history keeps.
 const FRAMES: usize = 90;
+/// Time between two frames: 25 per second.
 const FRAME: Duration = Duration::from_millis(40);
 
 fn scene(width: usize, height: usize, at: usize) -> Picture {

@@ -5,7 +5,7 @@
 //! filters to what is missing in the decoded low pictures: by two, the mean of what the network adds and
 //! what the original has beyond Lanczos; by three and four, where there is no network, the original's.
 //! Writes `prior-x2.bin`, `prior-x3.bin` and `prior-x4.bin` into FOLDER. Needs `ffmpeg` and `vpxenc`.
-//! The GPU is `models/prior.md`.
+//! The model card is `models/prior.md`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -27,8 +27,9 @@ const CLIPS: [(&str, &str); 3] = [
 /// HR sizes, with the low layer's kbit/s; every side is a multiple of 24.
 const SIZES: [(usize, usize, [u32; 3]); 2] =
     [(480, 264, [80, 160, 320]), (1056, 600, [150, 300, 600])];
+/// Number of frames of each clip.
 const FRAMES: usize = 130;
-/// Every n-th frame gives examples.
+/// Number of frames from one that gives examples to the next.
 const STEP: usize = 13;
 
 fn main() {
@@ -138,7 +139,7 @@ fn encode(high: &[Picture], scale: usize, rate: u32, work: &Path) -> Vec<Vec<u8>
     frames
 }
 
-/// What the original has beyond the Lanczos of a low picture.
+/// Difference between the original and the Lanczos-enlarged low picture.
 fn missing(high: &Picture, low: Samples<'_>, scale: usize) -> Detail {
     let mut detail = Detail::zero(scale * low.width, scale * low.height);
     let rows = 0..low.height;

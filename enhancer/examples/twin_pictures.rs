@@ -12,8 +12,8 @@
 //! - `detail=KBPS@FPS`: stills of the publisher's own, of the whole frame.
 //! - `enhanced=N`: an enhanced anchor every N frames, `model=FILE`: by this network instead of the built-in one.
 //! - `apart=0`: with 1 the network sees the picture of a decoder that has had the captured detail alone.
-//! - `own=0`: a quality. The network sees a decoder that has had its anchors coded with this one, at once; the other
-//!   decoder has them as the enhancer codes them.
+//! - `own=0`: a quality. The network sees a decoder that has had its anchors encoded with this one, at once; the other
+//!   decoder has them as the enhancer encodes them.
 //! - `late=4`: frames from an anchor's frame to its arrival.
 
 mod flow;
@@ -40,9 +40,10 @@ use windlass_vpx::{Encoder, EncoderConfig, FrameUse};
 use flow::Flow;
 
 type Failure = Box<dyn Error>;
-/// An anchor, and the same for the decoder that the network sees where that gets one of its own.
+/// An anchor, and its counterpart for the decoder that the network sees if that decoder gets one of its own.
 type Made = Result<Option<(ReassembledAnchor, Option<ReassembledAnchor>)>, Failure>;
 
+/// Maximum payload bytes of an anchor's message.
 const CHUNK: usize = 1100;
 /// RTP ticks of a frame; the rate of the clip does not matter to the decoder.
 const TICKS: u32 = 3000;
@@ -126,7 +127,7 @@ fn main() -> Result<(), Failure> {
     Ok(output.flush()?)
 }
 
-/// What the command line says.
+/// Settings from the command line.
 struct Settings {
     size: (usize, usize),
     fps: f64,
@@ -225,13 +226,13 @@ impl Settings {
     }
 }
 
-/// Something that makes anchors.
+/// A source of anchors.
 trait Source {
     /// The anchor of frame `n`, where it gets one; `twin` is what the decoder shows without it.
     fn anchor(&mut self, n: usize, high: &Picture, low: &Plane, twin: &Plane) -> Made;
 }
 
-/// The publisher's own stills.
+/// Anchors of the publisher's own stills.
 struct Captured<'a> {
     settings: &'a Settings,
     prior: Prior,
@@ -260,7 +261,7 @@ impl Source for Captured<'_> {
     }
 }
 
-/// Anchors by a network, whole frames, coded as the enhancer does unless told otherwise.
+/// Anchors made by a network, of whole frames, encoded as the enhancer does unless the settings say otherwise.
 struct Enhanced<'a> {
     settings: &'a Settings,
     engine: CpuEngine,

@@ -1,9 +1,9 @@
-//! How much memory the process may have: what its control groups allow, or the machine has.
+//! Finds how much memory the process may have: the limit of its control groups, or the machine's memory.
 
 use std::fs;
 use std::path::Path;
 
-/// Memory that is assumed where it is not known, in MiB.
+/// Assumed memory if it is not known, in MiB.
 const UNKNOWN: u64 = 2048;
 
 /// Memory that the process may have, in MiB.
@@ -20,8 +20,8 @@ fn total(meminfo: &str) -> Option<u64> {
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// The least bound in bytes of the process' control group and those that it is in (version 2); in a container the root
-/// is its own.
+/// Smallest limit in bytes of the process's control group and of those around it (version 2). In a container the root
+/// is the container's own.
 fn bound(root: &Path, groups: &str) -> Option<u64> {
     let group = groups.lines().find_map(|line| line.strip_prefix("0::/")).unwrap_or_default();
     let inner = root.join(group);

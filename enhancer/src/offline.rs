@@ -12,11 +12,11 @@ use windlass_scheduler::{Candidate, Chosen, Scheduler, SchedulerConfig, Schedule
 /// A frame that becomes an anchor, and when.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PlannedAnchor {
-    /// Position of its frame in the list given.
+    /// Index of the anchor's frame in the given list.
     pub index: usize,
     /// Time at which the scheduler chose the frame.
     pub chosen_at: Duration,
-    /// When inference and encoding would end, the wait for a device included.
+    /// Time at which inference and encoding would end, with the wait for a device.
     pub ready_at: Duration,
 }
 
@@ -54,7 +54,7 @@ pub struct AnchorPlanner {
 }
 
 impl AnchorPlanner {
-    /// A planner under the given limits.
+    /// Creates a planner under the given limits.
     pub fn new(config: SchedulerConfig) -> Self {
         AnchorPlanner { config }
     }

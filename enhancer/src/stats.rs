@@ -1,4 +1,4 @@
-//! What the enhancer did, counted, and how long its stages took.
+//! Counters of what the enhancer did, and latencies of its stages.
 //!
 //! Counters and histograms are atomics that any thread adds to; [`EnhancerStats`] is a snapshot.
 //! Every place that drops something has a counter of its own, named by stage.
@@ -173,14 +173,14 @@ pub struct StageLatencies {
     pub total: Latencies,
 }
 
-/// One of the networks that anchors are made by.
+/// A network that makes anchors, and its statistics.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct NetworkStats {
-    /// Its name.
+    /// Name of the network.
     pub name: Arc<str>,
-    /// Width of its pictures over that of the low layer's.
+    /// Scale of the network: HR width over LR width.
     pub scale: usize,
-    /// Time per LR pixel that inference and encoding took in the measurement at the start.
+    /// Time per LR pixel for inference and encoding, as measured at the start.
     pub per_pixel: Duration,
     /// Streams whose anchors this network makes.
     pub streams: usize,
@@ -188,12 +188,12 @@ pub struct NetworkStats {
     pub anchors: u64,
 }
 
-/// How one stage fared that runs on the CPU.
+/// Waiting times and refusals of a stage that runs on the CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct StageSlots {
-    /// Its name.
+    /// Name of the stage.
     pub stage: &'static str,
-    /// How long its tasks waited for a slot.
+    /// Time that the stage's tasks waited for a slot.
     pub wait: Latencies,
     /// Tasks refused as lost causes.
     pub refused: u64,
@@ -201,29 +201,29 @@ pub struct StageSlots {
     pub demoted: u64,
 }
 
-/// The slots of the CPU.
+/// State of the CPU's slots.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SlotStats {
-    /// How many there are.
+    /// Number of slots.
     pub cap: usize,
-    /// Tasks that have one now.
+    /// Tasks that have a slot now.
     pub running: usize,
-    /// Tasks that wait for one now.
+    /// Tasks that wait for a slot now.
     pub waiting: usize,
     /// The stages that run in slots, each with its waiting times.
     pub stages: Vec<StageSlots>,
 }
 
-/// What waits in the pipeline's queues now. Each is bounded; what does not fit is dropped and counted.
+/// Number of entries in the pipeline's queues now. Each queue is bounded; what does not fit is dropped and counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct QueueLengths {
-    /// Coded frames before their decoders, of all streams.
+    /// Encoded frames that wait for their decoders, over all streams.
     pub decode: usize,
-    /// Decoded frames before the selection's thread.
+    /// Decoded frames that wait for the selection's thread.
     pub schedule: usize,
-    /// Chosen frames before the inference threads.
+    /// Chosen frames that wait for the inference threads.
     pub infer: usize,
-    /// Anchors and requests before the SFU.
+    /// Anchors and requests that wait for the SFU.
     pub output: usize,
 }
 
@@ -232,45 +232,45 @@ pub struct QueueLengths {
 pub struct EnhancerStats {
     /// Whether enhancement is switched on.
     pub enabled: bool,
-    /// What runs the network.
+    /// Backend that runs the networks, such as `cpu-avx512`.
     pub backend: &'static str,
     /// Streams with a decoder now.
     pub streams: usize,
-    /// Streams refused now, because there is no time, memory or place for them beside others with the fairer claim.
+    /// Streams that are refused now, because time, memory or places go to streams with fairer claims.
     pub refused: usize,
-    /// Bytes that streams take, as they are counted, and that they may take.
+    /// Bytes of memory that streams take, as they are counted, and the maximum.
     pub memory: (u64, u64),
-    /// What decoding and encoding take of the CPU's slots, 0 to 1 and more: beyond 0.6 streams are refused.
+    /// Load of decoding and encoding on the CPU's slots. It may exceed 1; beyond 0.6 new streams are refused.
     pub slots_demand: f64,
     /// The networks, by scale, then the cheapest first.
     pub networks: Vec<NetworkStats>,
-    /// What the pipeline counted.
+    /// Counters of the pipeline.
     pub counters: PipelineCounters,
-    /// What the selection decided.
+    /// Counters of the scheduler's decisions.
     pub scheduler: SchedulerCounters,
-    /// Inferences side by side that would give all streams the anchors that their fractions allow (NeuroScaler §5.2's
-    /// signal for autoscaling).
+    /// Number of inferences side by side that would give all streams the anchors that their fractions allow:
+    /// NeuroScaler §5.2's signal for autoscaling.
     pub devices_wanted: u64,
-    /// Accelerators that would give all streams the anchors that their fractions allow, as `devices_wanted` but
-    /// unrounded and without its cap: seconds of accelerators in each second.
+    /// Seconds of accelerators per second that would give all streams the anchors that their fractions allow:
+    /// `devices_wanted` before rounding, and without its cap.
     pub compute_demand: f64,
-    /// Streams whose promised quality is kept, and those that were refused it.
+    /// Number of streams whose promised quality is kept, and of those that were refused the promise.
     pub promised: (u64, u64),
-    /// Streams that make no enhanced anchors but probes, because they were worth nothing lately.
+    /// Number of streams that make no enhanced anchors but probes, because they were worth nothing lately.
     pub held_back: u64,
-    /// What enhanced anchors are worth lately in dB, in the mean over the time that they are shown and over streams.
+    /// Mean worth of enhanced anchors lately in dB, over the time that they are shown and over streams.
     pub worth_db: Option<f64>,
     /// Latencies by stage.
     pub latency: StageLatencies,
-    /// The CPU's slots.
+    /// State of the CPU's slots.
     pub slots: SlotStats,
-    /// What waits now.
+    /// Lengths of the queues now.
     pub queues: QueueLengths,
-    /// Time that the inference threads were at work, by picture.
+    /// Time that inference threads worked on each picture.
     pub compute: Latencies,
-    /// Time that they may be at work in one second: threads times cap, in seconds.
+    /// Time that inference threads may work in one second: threads × cap, in seconds.
     pub compute_capacity: f64,
-    /// CPU time that learning took; by a network on a GPU, time.
+    /// Time that learning took: CPU time, or time by the clock for a network on a GPU.
     pub learning: Duration,
 }
 
@@ -283,25 +283,25 @@ pub(crate) struct Stats {
     pub infer: SharedLatencies,
     pub encode: SharedLatencies,
     pub total: SharedLatencies,
-    /// Time that inference threads were at work, by job.
+    /// Time that inference threads worked on each job.
     pub compute: SharedLatencies,
-    /// The scheduler's own counters, as of its last tick.
+    /// Counters of the scheduler, as of its last tick.
     pub scheduler: parking_lot::Mutex<SchedulerCounters>,
-    /// Accelerators that would give all streams what their fractions allow.
+    /// Number of accelerators that would give all streams the anchors that their fractions allow.
     pub devices_wanted: AtomicU64,
-    /// Microseconds of accelerators in each second that this takes.
+    /// Microseconds of accelerators per second that would give all streams the anchors that their fractions allow.
     pub compute_demand_us: AtomicU64,
     /// Streams whose promised quality is kept.
     pub promised: AtomicU64,
-    /// Streams that were refused it.
+    /// Streams that were refused the promised quality.
     pub refused: AtomicU64,
     /// Streams that make no enhanced anchors but probes.
     pub held_back: AtomicU64,
-    /// What enhanced anchors are worth lately.
+    /// Mean worth of enhanced anchors lately, in dB.
     pub worth_db: parking_lot::Mutex<Option<f64>>,
-    /// The networks, as of its last tick.
+    /// Statistics of the networks, as of the scheduler's last tick.
     pub networks: parking_lot::Mutex<Vec<NetworkStats>>,
-    /// What learning took so far.
+    /// Time that learning has taken so far.
     pub learning: parking_lot::Mutex<Duration>,
 }
 

@@ -1,8 +1,8 @@
-//! By which networks the anchors of so many publishers would be made, if all were alike: the scheduler itself, without
-//! pictures.
+//! Simulates by which networks the anchors of many equal publishers would be made. It runs the scheduler itself,
+//! without pictures.
 //!
-//! For operators who want to know what a machine is good for before anyone calls
-//! (`windlass-lab bench engine --choose`). Deterministic: each anchor takes what the networks' costs say.
+//! For operators who want to know what a machine can do before anyone calls (`windlass-lab bench engine --choose`).
+//! Deterministic: each anchor takes the time that the networks' costs say.
 
 use std::time::Duration;
 
@@ -10,27 +10,27 @@ use windlass_types::{Layer, Size, StreamId};
 
 use windlass_scheduler::{Candidate, Scheduler, SchedulerConfig, Tier};
 
-/// Simulated time before the choice is looked at.
+/// Simulated time before the result is read, so that the networks have settled.
 const SETTLE: Duration = Duration::from_secs(4);
-/// Simulated time after it during which anchors are counted.
+/// Simulated time after [`SETTLE`] during which anchors are counted.
 const COUNT: Duration = Duration::from_secs(4);
 /// Frames per second of each publisher.
 const FPS: u32 = 30;
 /// Bytes of each frame: 150 kbit/s.
 const BYTES: u32 = 625;
 
-/// What came of so many publishers.
+/// Result of a simulation with many equal publishers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sustained {
-    /// How many publishers have each network.
+    /// Number of publishers that each network serves.
     pub streams: Vec<usize>,
-    /// Anchors per second of all together.
+    /// Anchors per second of all publishers together.
     pub anchors_per_s: f64,
-    /// Share of the time of all inference threads that making them takes.
+    /// Share of all inference threads' time that making the anchors takes.
     pub share: f64,
 }
 
-/// Runs the selection for some seconds of `publishers` quarter layers of `size` pixels.
+/// Simulates `publishers` publishers, each with a quarter layer of `size`, for some seconds.
 pub fn sustained(config: &SchedulerConfig, publishers: u32, size: Size) -> Sustained {
     let mut scheduler = Scheduler::new(config.clone());
     let frame = Duration::from_secs(1) / FPS;

@@ -25,12 +25,12 @@ use windlass_vp9::{DecodedFrame, Plane, Samples};
 
 use windlass_scheduler::worth::{Change, Old};
 
-/// Frames that pass between two measurements of what encoding loses.
+/// Number of anchors from one measurement of the encoding loss to the next.
 const MEASURE_EVERY: u32 = 8;
 
-/// Ticks between two measurements of what enhanced anchors change: half a second.
+/// Minimum time between two measurements of what enhanced anchors change, in RTP ticks: half a second.
 const WEIGH_EVERY: u32 = 45_000;
-/// Ticks after which an enhanced anchor is not what viewers see any more: three seconds.
+/// Age from which on an enhanced anchor is no longer what viewers see, in RTP ticks: three seconds.
 const OLD: u32 = 270_000;
 
 /// The twin of one stream and epoch.
@@ -38,25 +38,25 @@ pub struct Twin {
     decoder: Mutex<HybridDecoder>,
     loss: Mutex<Loss>,
     gain: Mutex<Option<f64>>,
-    /// The decoder of a subscriber that has all anchors, where somebody has asked what it sees.
+    /// Decoder of a subscriber that has all anchors, made once somebody asks what it sees.
     all: Mutex<Option<HybridDecoder>>,
     marks: Mutex<Marks>,
     scale: usize,
 }
 
-/// Timestamps of frames.
+/// RTP timestamps of some last frames.
 #[derive(Debug, Default)]
 struct Marks {
-    /// The last one whose change was measured.
+    /// Last frame whose anchor's change was measured.
     weighed: Option<u32>,
-    /// The last whose enhanced anchor the decoder that has all took.
+    /// Last frame whose enhanced anchor the decoder with all anchors took.
     enhanced: Option<u32>,
 }
 
-/// What the codec leaves of the detail that it is given.
+/// Loss of encoding anchors, as measured so far.
 #[derive(Debug, Default)]
 struct Loss {
-    /// Mean error of encoded anchors in square grey levels, once measured.
+    /// Mean square error of encoded anchors in square grey levels; `None` before it was measured.
     error: Option<f64>,
     since: u32,
 }
@@ -68,7 +68,7 @@ impl std::fmt::Debug for Twin {
 }
 
 impl Twin {
-    /// The twin of subscribers who have had nothing.
+    /// Creates the twin of subscribers who have received nothing.
     pub fn new(scale: usize) -> Twin {
         let config = HybridConfig { scale, ..HybridConfig::default() };
         Twin {
@@ -81,12 +81,12 @@ impl Twin {
         }
     }
 
-    /// Width of its pictures over that of the low layer's.
+    /// Scale of the twin's pictures: HR width over LR width.
     pub fn scale(&self) -> usize {
         self.scale
     }
 
-    /// Takes what was decoded of a chunk.
+    /// Takes the decoded frames of a chunk.
     pub fn follow(&self, rtp_timestamp: u32, frames: &[DecodedFrame]) {
         self.decoder.lock().push_decoded(rtp_timestamp, frames);
         if let Some(all) = &mut *self.all.lock() {
@@ -103,8 +103,8 @@ impl Twin {
         self.marks.lock().enhanced = None;
     }
 
-    /// Takes a captured anchor that subscribers are given. What becomes of it, and, where it is of a whole frame in
-    /// which enhanced anchors were seen, by how many dB these have raised that frame.
+    /// Takes a captured anchor that subscribers are given. Returns its outcome. If it is of a whole frame in which
+    /// enhanced anchors were seen, also returns by how many dB they had raised that frame.
     pub fn give(&self, anchor: &ReassembledAnchor) -> (AnchorOutcome, Option<f64>) {
         let at = anchor.header.rtp_timestamp;
         let whole = !anchor.header.tiled;
@@ -133,7 +133,7 @@ impl Twin {
         }
     }
 
-    /// Whether it is time to measure what a frame's anchor changes, which costs a picture: twice a second.
+    /// Whether the change by a frame's anchor is to be measured now, which costs a picture. At most twice a second.
     pub fn weighs(&self, rtp_timestamp: u32) -> bool {
         let weighed = &mut self.marks.lock().weighed;
         let due = weighed.is_none_or(|last| rtp_timestamp.wrapping_sub(last) >= WEIGH_EVERY);
@@ -143,9 +143,9 @@ impl Twin {
         due
     }
 
-    /// What a frame's anchor changes by the detail `wanted` in these tiles, where subscribers have `known` without
-    /// enhanced anchors, and what the enhanced anchors before change in it. What was not inferred anew is taken to be
-    /// as before. `None` of details that do not fit each other.
+    /// Measures what a frame's anchor changes, by the detail `wanted` in these tiles, and what the earlier enhanced
+    /// anchors change in the frame. `known` is the detail that subscribers have without enhanced anchors. Tiles that
+    /// were not inferred count as before. `None` if the details do not fit each other.
     pub fn change(
         &self,
         rtp_timestamp: u32,
@@ -184,7 +184,7 @@ impl Twin {
         Some(Change { new: mean(new), old })
     }
 
-    /// A frame's luma as those see it who have had all anchors, if they have had enhanced ones lately.
+    /// Luma of a frame as subscribers with all anchors see it; `None` if they had no enhanced anchor lately.
     fn carried(&self, rtp_timestamp: u32) -> Option<Plane> {
         let mut all = self.all.lock();
         let config = HybridConfig { scale: self.scale, ..HybridConfig::default() };
@@ -194,7 +194,7 @@ impl Twin {
         all.picture_at(rtp_timestamp).map(|seen| seen.y.clone())
     }
 
-    /// Takes an anchor that has just left; `wanted` is what it was encoded from, where the loss by that is to be
+    /// Takes an anchor that has just left. `wanted` is the detail that was encoded, if the loss of encoding is to be
     /// measured.
     pub fn sent(&self, anchor: &ReassembledAnchor, wanted: Option<&Detail>) {
         if anchor.header.source == AnchorSource::Captured {
@@ -212,31 +212,30 @@ impl Twin {
         }
     }
 
-    /// The luma that subscribers see of a frame without enhanced anchors; `None` where it is no longer remembered.
+    /// Luma of a frame as subscribers see it without enhanced anchors; `None` if the frame is no longer remembered.
     pub fn start(&self, rtp_timestamp: u32) -> Option<Plane> {
         self.decoder.lock().picture_at(rtp_timestamp).map(|seen| seen.y.clone())
     }
 
-    /// By tile of a frame, the share of the publisher's own detail that subscribers can no longer use; `None` where the
-    /// frame is no longer remembered.
+    /// For each tile of a frame, the share of the publisher's own detail that subscribers can no longer use. `None` if
+    /// the frame is no longer remembered.
     pub fn lost(&self, rtp_timestamp: u32) -> Option<Vec<f64>> {
         self.decoder.lock().lost(rtp_timestamp)
     }
 
-    /// By how many dB enhanced anchors have raised their frames lately, as far as that can be known without the
-    /// original.
+    /// Mean gain of enhanced anchors on their frames lately, in dB, as far as it can be known without the original.
     pub fn gain_db(&self) -> Option<f64> {
         *self.gain.lock()
     }
 
-    /// Takes note of by how many dB an enhanced anchor raises its frame.
+    /// Adds the gain of an enhanced anchor on its frame, in dB, to the mean.
     pub fn raised(&self, db: f64) {
         let gain = &mut *self.gain.lock();
         *gain = Some(gain.map_or(db, |gain| gain + 0.25 * (db - gain)));
     }
 
-    /// Those of the `tiles` in which subscribers would gain by the detail `wanted`, where they have `known`: it must
-    /// differ by more than its code would.
+    /// Selects the `tiles` in which subscribers gain by the detail `wanted` over `known`: the two must differ by more
+    /// than the loss of encoding.
     pub fn worthwhile(&self, wanted: &Detail, known: &Detail, tiles: &TileMap) -> TileMap {
         match self.difference(wanted, known, tiles) {
             Some(differences) => self.worthwhile_by(&differences, tiles),
@@ -244,8 +243,8 @@ impl Twin {
         }
     }
 
-    /// [`worthwhile`](Self::worthwhile) where the mean square difference of each of the `tiles` is known, in square
-    /// grey levels.
+    /// Selects tiles as [`worthwhile`](Self::worthwhile) does, by the mean square difference of each of the `tiles` in
+    /// square grey levels.
     pub fn worthwhile_by(&self, differences: &[((usize, usize), f64)], tiles: &TileMap) -> TileMap {
         let error = self.loss.lock().error;
         let mut vain = tiles.without(tiles);
@@ -257,14 +256,14 @@ impl Twin {
         tiles.without(&vain)
     }
 
-    /// Whether what encoding loses is to be measured by this anchor.
+    /// Whether the loss of encoding is to be measured with this anchor.
     pub fn measures(&self) -> bool {
         let mut loss = self.loss.lock();
         loss.since = if loss.error.is_none() { 0 } else { (loss.since + 1) % MEASURE_EVERY };
         loss.since == 0
     }
 
-    /// Mean square differences by tile; `None` of details that do not fit each other.
+    /// Mean square difference of each tile; `None` if the details do not fit each other.
     fn difference(
         &self,
         a: &Detail,

@@ -14,14 +14,15 @@ use windlass_sfu::{JoinOptions, Limits, Offer, ParticipantId, SfuConfig};
 
 /// Maximum time that an offer may hold a media thread.
 const MAX_MEDIA_THREAD_TIME: Duration = Duration::from_millis(5);
-/// Offers of each kind, of participants who come one after the other.
+/// Number of measured offers of each kind. Each comes from a new participant.
 const ROUNDS: u64 = 40;
 
+/// Session part of an offer, with ICE credentials and a DTLS fingerprint for all sections.
 const HEAD: &str = "v=0\r\no=- 1 1 IN IP4 0.0.0.0\r\ns=-\r\nt=0 0\r\na=ice-ufrag:abcd\r\na=ice-pwd:abcdefghijklmnopqrstuv\r\n\
     a=fingerprint:sha-256 9A:56:5D:80\r\na=setup:actpass\r\n";
 
-/// An offer with this many sections of one direction, each with the longest lists that the stack reads, up to the
-/// text's limit.
+/// The most expensive offer of `sections` sections of one direction. Each section has the longest lists that the stack
+/// reads, up to the limit of the text.
 fn dearest(sections: usize, direction: &str, audio: bool, extensions: usize) -> String {
     let mids: Vec<String> = (0..sections).map(|n| n.to_string()).collect();
     let mut text = format!("{HEAD}a=group:BUNDLE {}\r\n", mids.join(" "));
@@ -49,6 +50,7 @@ fn dearest(sections: usize, direction: &str, audio: bool, extensions: usize) -> 
     text
 }
 
+/// URIs of RTP header extensions. A section has at most 16 of them, as the stack takes ids up to 16.
 const EXTENSIONS: [&str; 16] = [
     "urn:ietf:params:rtp-hdrext:ssrc-audio-level",
     "http://www.webrtc.org/experiments/rtp-hdrext/abs-send-time",
@@ -68,7 +70,7 @@ const EXTENSIONS: [&str; 16] = [
     "urn:x",
 ];
 
-/// The middle and the longest of so many times, in milliseconds.
+/// Median and maximum of `times`, in milliseconds.
 fn figures(times: &mut [Duration]) -> (f64, f64) {
     times.sort_unstable();
     let ms = |at: usize| times[at].as_secs_f64() * 1000.0;

@@ -20,13 +20,13 @@ pub struct JoinOptions {
     /// Opaque id of the participant's user: equal for one identity, or for one address without identities. Scarce
     /// resources are shared among owners. 0: the participant is its own owner.
     pub owner: u64,
-    /// The room has this participant alone, which may subscribe to its own tracks.
+    /// Whether the room is a loopback room: it has this participant alone, which may subscribe to its own tracks.
     pub loopback: bool,
-    /// Whether the participant can decode anchors; without, it gets plain rungs.
+    /// Whether the participant can decode anchors. If not, it gets plain rungs.
     pub decodes_anchors: bool,
     /// Whether the participant takes data messages of others.
     pub takes_data: bool,
-    /// Permissions at first.
+    /// Permissions of the participant when it joins.
     pub permissions: Permissions,
 }
 
@@ -42,7 +42,7 @@ impl Default for JoinOptions {
     }
 }
 
-/// What a participant may do; by default all.
+/// Permissions of a participant; by default all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Permissions {
     /// Send tracks.
@@ -59,27 +59,27 @@ impl Default for Permissions {
     }
 }
 
-/// What a participant finds when it joins, and its later events.
+/// State of the room that a participant joins, and its later events.
 #[derive(Debug)]
 pub struct Joined {
     /// The other members.
     pub participants: Vec<ParticipantId>,
-    /// Their tracks.
+    /// Tracks of the other members.
     pub tracks: Vec<TrackInfo>,
-    /// Later events. Dropping the receiver removes the participant.
+    /// Receiver of later events. Dropping the receiver removes the participant.
     pub events: mpsc::Receiver<SfuEvent>,
 }
 
 /// A published track.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrackInfo {
-    /// Its id.
+    /// Id of the track.
     pub track: TrackId,
-    /// Its publisher.
+    /// Publisher of the track.
     pub participant: ParticipantId,
     /// Whether the track is audio or video.
     pub kind: Kind,
-    /// The publisher's name for it ("camera"), at most [`Publish::MAX_NAME`] bytes.
+    /// Name that the publisher gives the track ("camera"), at most [`Publish::MAX_NAME`] bytes.
     pub name: String,
     /// Whether the publisher has muted it.
     pub muted: bool,
@@ -101,7 +101,7 @@ pub struct Offer {
 /// One m-line that the client sends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Publish {
-    /// Its `a=mid`.
+    /// `a=mid` of the m-line.
     pub mid: String,
     /// Whether the m-line sends audio or video.
     pub kind: Kind,
@@ -112,14 +112,14 @@ pub struct Publish {
 }
 
 impl Publish {
-    /// Longest name, in bytes.
+    /// Maximum length of a track's name, in bytes.
     pub const MAX_NAME: usize = windlass_types::relay::MAX_TRACK_NAME;
 }
 
 /// One m-line that the client receives.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Subscribe {
-    /// Its `a=mid`.
+    /// `a=mid` of the m-line.
     pub mid: String,
     /// The subscribed track.
     pub track: TrackId,
@@ -130,9 +130,9 @@ pub struct Subscribe {
 /// The answer to an offer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
-    /// The SDP, candidates included (there is no trickling).
+    /// The session description, with all candidates (there is no trickling).
     pub sdp: String,
-    /// The participant's own tracks: mid and id.
+    /// The participant's own tracks, as pairs of mid and id.
     pub tracks: Vec<(String, TrackId)>,
 }
 
@@ -140,10 +140,10 @@ pub struct Answer {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum JoinError {
     /// The room has as many participants as the limits allow, or is a loopback room.
-    #[error("the room is full")]
+    #[error("the room is full: it has its maximum number of participants, or is a loopback room")]
     RoomFull,
     /// The server has as many rooms or participants as the limits allow.
-    #[error("the server is full")]
+    #[error("the server is full: it has its maximum number of rooms or participants")]
     ServerFull,
     /// The id is in use.
     #[error("the participant has joined already")]
@@ -166,7 +166,7 @@ pub enum OfferError {
     #[error("the session description cannot be used: {0}")]
     BadSdp(String),
     /// An m-line with a track has no common codec: VP9 profile 0 or Opus.
-    #[error("no common codec on m-line {mid}")]
+    #[error("no common codec on m-line {mid}: offer VP9 profile 0 or Opus")]
     NoCodec {
         /// The m-line.
         mid: String,
@@ -178,7 +178,9 @@ pub enum OfferError {
         track: TrackId,
     },
     /// A mid of one of the lists is not in the SDP, is listed twice, or has another kind or direction there.
-    #[error("m-line {mid} does not fit its list entry")]
+    #[error(
+        "m-line {mid} is missing, listed twice, or of another kind or direction than its list entry"
+    )]
     BadMid {
         /// The m-line.
         mid: String,
@@ -206,13 +208,15 @@ pub enum OfferError {
         track: TrackId,
     },
     /// The room has as many tracks as the limits allow.
-    #[error("the room has as many tracks as it may")]
+    #[error("the room has its maximum number of tracks")]
     TooManyTracks,
     /// The participant has no permission for it.
     #[error("the participant may not {0}")]
     NotAllowed(&'static str),
     /// More tracks, m-lines or bytes than the limits allow.
-    #[error("the offer is over the limits")]
+    #[error(
+        "the offer exceeds a limit: of bytes, sections, tracks, or the length of a track's name"
+    )]
     TooLarge,
     /// The server panicked at the offer: the participant is removed.
     #[error("a fault of the server ended the connection")]
@@ -229,7 +233,7 @@ pub enum DataError {
     #[error("the participant has not joined")]
     NotJoined,
     /// The room, or all rooms together, send more than the limits allow.
-    #[error("the room sends too many messages")]
+    #[error("the room, or all rooms together, send too many messages: send fewer")]
     Limited,
     /// The SFU has stopped.
     #[error("the server is shutting down")]
@@ -280,9 +284,9 @@ pub enum SfuEvent {
     },
     /// The quality of a participant's connection has changed, or is known now; also that of the receiver itself.
     Quality {
-        /// Which participant.
+        /// The participant whose connection it is.
         participant: ParticipantId,
-        /// Its quality.
+        /// The quality of the connection now.
         quality: ConnectionQuality,
     },
     /// A message of another participant.
@@ -316,16 +320,16 @@ pub enum SfuEvent {
         epoch: u16,
         /// Size of the layer.
         size: Size,
-        /// Scale of its anchors: width over that of the layer.
+        /// Scale of the rung's anchors: width of an anchor's frame over that of the layer.
         scale: u16,
     },
-    /// The picture of a subscribed track is made in this way from now on.
+    /// The way in which the picture of a subscribed track is made has changed.
     Way {
         /// The subscribed track.
         track: TrackId,
-        /// How it is made.
+        /// The way in which the picture is made from now on.
         way: Way,
-        /// Why in that way.
+        /// Why the picture is made in this way.
         reason: WayReason,
     },
     /// A subscribed track is paused, as the bandwidth does not suffice, or goes on.
@@ -342,28 +346,28 @@ pub enum SfuEvent {
     },
     /// Parameters for the participant's own track.
     Knobs {
-        /// Its track.
+        /// The participant's own track.
         track: TrackId,
         /// Layers with new parameters; others stay as they are.
         layers: Vec<(Layer, LayerKnobs)>,
     },
     /// A request for a still of the participant's own track.
     Regions {
-        /// Its track.
+        /// The participant's own track.
         track: TrackId,
-        /// Tiles and maximum size.
+        /// Tiles of the still, and its maximum size.
         request: RegionRequest,
     },
     /// Statistics of the participant's subscriptions, once a second.
     TrackStats(Vec<TrackStats>),
-    /// The participant has been removed. The last event.
+    /// The participant has been removed. No event follows this one.
     Disconnected(DisconnectReason),
 }
 
 /// A request for a still.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RegionRequest {
-    /// Id of the request, in the answer's epoch.
+    /// Id of the request. The answer has it as its epoch.
     pub id: u16,
     /// Size of the low layer.
     pub size: Size,
@@ -397,7 +401,7 @@ pub enum DisconnectReason {
 pub struct AnchorReport {
     /// Anchors that were used.
     pub used: u32,
-    /// Of the used ones, those that came after their frame was shown.
+    /// Used anchors that came after their frame was shown.
     pub late: u32,
     /// Anchors that came in part, or could not be used.
     pub lost: u32,
@@ -408,30 +412,30 @@ pub struct AnchorReport {
 }
 
 impl AnchorReport {
-    /// The sum of its figures.
+    /// The sum of the report's figures.
     pub(crate) fn all(&self) -> u64 {
         let AnchorReport { used, late, lost, duplicate, former_epoch } = *self;
         [used, late, lost, duplicate, former_epoch].into_iter().map(u64::from).sum()
     }
 }
 
-/// What a subscriber's report says of the network that it runs on every frame of a track.
+/// A subscriber's report on the network that it runs on every frame of a track.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct NetworkReport {
     /// The network that runs.
     pub network: FrameNetwork,
-    /// Why none runs, where none does and the subscriber says why.
+    /// Why no network runs; `None` where one runs, or where the subscriber does not say.
     pub absence: Option<NoNetwork>,
 }
 
 /// A subscriber's report on one subscription since its last report.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct TrackReport {
-    /// On its anchors.
+    /// Report on the subscription's anchors.
     pub anchors: AnchorReport,
     /// The loss of quality with the frames since an anchor, if it was measured.
     pub decay: Option<Decay>,
-    /// On its network.
+    /// Report on the subscriber's network.
     pub network: NetworkReport,
 }
 
@@ -440,7 +444,7 @@ pub struct TrackReport {
 pub struct TakenReport {
     /// The report, bounded by what was sent.
     pub counted: AnchorReport,
-    /// Sum of what was cut off.
+    /// Sum of the amounts by which the report was cut.
     pub excess: u64,
 }
 
@@ -458,7 +462,7 @@ pub enum ReportError {
     Closed,
 }
 
-/// What one subscription received in the last second.
+/// Statistics of one subscription in the last second.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TrackStats {
     /// The subscribed track.
@@ -477,21 +481,21 @@ pub struct TrackStats {
     pub refused: Option<Refusal>,
 }
 
-/// Takes the taps' output, each stream in decoding order, on any of the SFU's threads. It must not block. `false` means
-/// full: the SFU counts the loss, and the stream continues with a [`TapInput::Gap`] and a key frame.
+/// Takes the taps' output, each stream in decoding order, on any of the SFU's threads. The function must not block.
+/// `false` means full: the SFU counts the loss, and the stream continues with a [`TapInput::Gap`] and a key frame.
 pub type TapSink = Arc<dyn Fn(TapInput) -> bool + Send + Sync>;
 
-/// Takes what is recorded, each track in order, on any of the SFU's threads. It must not block. `false` means full: the
-/// SFU counts the loss, and a video track continues with a [`RecordInput::Gap`] and a key frame. Steps without media
-/// must be taken.
+/// Takes what is recorded, each track in order, on any of the SFU's threads. The function must not block. `false` means
+/// full: the SFU counts the loss, and a video track continues with a [`RecordInput::Gap`] and a key frame. Steps
+/// without media must be taken.
 pub type RecordSink = Arc<dyn Fn(RecordInput) -> bool + Send + Sync>;
 
-/// Takes requests to a stream's enhancement and reports, on any of the SFU's threads. It must not block. `false` means
-/// full: the request is dropped and counted. They come only while the stream is tapped: between its first input and its
-/// [`TapInput::Stop`], or before the first.
+/// Takes requests to a stream's enhancement and reports, on any of the SFU's threads. The function must not block.
+/// `false` means full: the request is dropped and counted. Requests come only while the stream is tapped: between its
+/// first input and its [`TapInput::Stop`], or before the first.
 pub type RequestSink = Arc<dyn Fn(StreamId, EnhancerRequest) -> bool + Send + Sync>;
 
-/// What the SFU gives to the enhancer, by two ways: where the one is full, the other is not.
+/// The two queues from the SFU to the enhancer. One may have room while the other is full.
 #[derive(Clone)]
 pub struct EnhancerSinks {
     /// Takes the taps' output.
@@ -501,7 +505,7 @@ pub struct EnhancerSinks {
 }
 
 impl EnhancerSinks {
-    /// Of an SFU without an enhancer: ignores all.
+    /// Sinks of an SFU without an enhancer: all input is ignored.
     pub fn none() -> EnhancerSinks {
         EnhancerSinks { tap: Arc::new(|_| true), requests: Arc::new(|_, _| true) }
     }

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use windlass_types::{AnchorPolicy, Bitrate, MAX_LR_PIXELS};
 
-/// Size in bytes of the media socket's receive buffer, as it is requested of the system: for the time while its thread
-/// is busy.
+/// Size in bytes of the media socket's receive buffer, as requested of the system. The buffer holds datagrams while the
+/// media thread is busy.
 pub const RECEIVE_BUFFER: usize = 8 << 20;
 
 /// The SFU's settings.
@@ -15,7 +15,7 @@ pub const RECEIVE_BUFFER: usize = 8 << 20;
 pub struct SfuConfig {
     /// Address of the UDP socket for all participants. Port 0: a free port. An unspecified IPv6 address takes IPv4 too.
     pub udp: SocketAddr,
-    /// Media threads. Each has some of the rooms.
+    /// Number of media threads. Each has some of the rooms.
     pub threads: usize,
     /// ICE-TCP for clients whose network blocks UDP; `None`: off.
     pub tcp: Option<TcpConfig>,
@@ -28,7 +28,7 @@ pub struct SfuConfig {
     pub policy: AnchorPolicy,
     /// Policies of rooms, by name.
     pub room_policies: BTreeMap<String, AnchorPolicy>,
-    /// Scale of anchors by default: width over that of the layer.
+    /// Default scale of anchors: width of an anchor's frame over that of the layer.
     pub scale: u16,
     /// Whether a higher layer is tapped too, for captured anchors.
     pub captured: bool,
@@ -42,8 +42,8 @@ pub struct SfuConfig {
     pub limits: Limits,
     /// Maximum pixels of an enhanced layer. Subscribers of larger ones get the refusal `size`.
     pub tap_pixels: u32,
-    /// Whether subscribers' bandwidth is estimated and limits their rungs. Without, they get their maximum rungs: for
-    /// tests, and for networks with enough bandwidth.
+    /// Whether subscribers' bandwidth is estimated and limits their rungs. Without it, subscribers get their maximum
+    /// rungs: for tests, and for networks with enough bandwidth.
     pub congestion_control: bool,
     /// Assumed bandwidth of a subscriber before the first estimate.
     pub initial_estimate: Bitrate,
@@ -82,8 +82,8 @@ impl Default for SfuConfig {
 }
 
 impl SfuConfig {
-    /// These settings with `outward`, this machine's addresses for others, advertised beside loopback for each socket
-    /// that takes all addresses. Where addresses are configured, these alone are advertised.
+    /// The settings with this machine's addresses for others (`outward`). They are advertised beside loopback for each
+    /// socket that takes all addresses. Where addresses are configured, these alone are advertised.
     #[must_use]
     pub fn with_outward(mut self, outward: &[IpAddr]) -> SfuConfig {
         let own = |listen: SocketAddr| -> Vec<SocketAddr> {
@@ -153,14 +153,14 @@ pub struct TcpConfig {
     pub listen: SocketAddr,
     /// Addresses for clients, if they differ from those of UDP. Port 0: the bound port.
     pub advertise: Vec<SocketAddr>,
-    /// Maximum of connections.
+    /// Maximum number of TCP connections.
     pub connections: usize,
-    /// Maximum of connections of one address; 0: no limit.
+    /// Maximum number of TCP connections of one address; 0: no limit.
     pub per_address: usize,
 }
 
 impl TcpConfig {
-    /// Default limits.
+    /// Settings with default limits, for a listener at `listen`.
     pub fn at(listen: SocketAddr) -> TcpConfig {
         TcpConfig { listen, advertise: Vec::new(), connections: 4000, per_address: 400 }
     }
@@ -184,24 +184,25 @@ pub fn share_of_one(all: usize) -> usize {
 /// Limits of what clients may use. Each refusal is a typed error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Rooms, and as many loopback rooms.
+    /// Maximum number of rooms. Loopback rooms have a limit of the same size.
     pub rooms: usize,
-    /// Participants in all rooms.
+    /// Maximum number of participants in all rooms.
     pub participants: usize,
-    /// Participants in one room.
+    /// Maximum number of participants in one room.
     pub participants_per_room: usize,
-    /// Tracks published in one room.
+    /// Maximum number of tracks published in one room.
     pub tracks_per_room: usize,
-    /// Datagrams a second of one address without a connection (mostly STUN requests before a call); 0: no limit.
+    /// Maximum number of datagrams a second of one address without a connection (mostly STUN requests before a call);
+    /// 0: no limit.
     pub unauthenticated_per_second: u32,
-    /// Tracks of one participant.
+    /// Maximum number of tracks of one participant.
     pub published_tracks: usize,
-    /// Sections of an offer that send or receive media.
+    /// Maximum number of an offer's sections that send or receive media.
     pub media_sections: usize,
-    /// Bytes of an SDP offer.
+    /// Maximum bytes of an SDP offer.
     pub sdp_bytes: usize,
-    /// Events that wait for a slow participant; with one more the participant is removed. The loss of another node is
-    /// one event for each of its participants and tracks.
+    /// Maximum number of events that wait for a slow participant; with one more the participant is removed. The loss of
+    /// another node is one event for each of its participants and tracks.
     pub events: usize,
     /// Maximum bytes of a VP9 frame in a tap; a larger one is a gap.
     pub tap_frame_bytes: usize,

@@ -8,26 +8,26 @@ use windlass_types::{DataMessage, ParticipantId};
 /// A data message for a participant.
 #[derive(Debug, Clone)]
 pub struct Delivery {
-    /// Who sent it.
+    /// Sender of the message.
     pub from: ParticipantId,
-    /// Its number: each message of its sender has a larger one than those before.
+    /// Number of the message: each message of a sender has a larger one than its earlier messages.
     pub seq: u32,
     /// The message.
     pub message: Arc<DataMessage>,
-    /// Length of its content as it is sent, in bytes.
+    /// Length of the message's content as it is sent, in bytes.
     pub(crate) sent_len: usize,
-    /// Its bytes in the queue of the participant's events.
+    /// The message's bytes in the queue of the participant's events; `None` outside of a queue.
     waiting: Option<Arc<Waiting>>,
 }
 
 impl Delivery {
-    /// A message that is in no queue.
+    /// A data message that is in no queue yet.
     pub fn new(from: ParticipantId, seq: u32, message: Arc<DataMessage>) -> Delivery {
         let sent_len = message.content.sent_len();
         Delivery { from, seq, message, sent_len, waiting: None }
     }
 
-    /// Notes that the message is in a queue, and counts for so many bytes there.
+    /// Notes that the message is in a queue, and counts for the bytes of `waiting` there.
     pub(crate) fn set_waiting(&mut self, waiting: Waiting) {
         self.waiting = Some(Arc::new(waiting));
     }
@@ -39,7 +39,7 @@ impl PartialEq for Delivery {
     }
 }
 
-/// Bytes in a queue, until the event that has this is taken from it.
+/// Bytes of a data message that waits in a queue. They count until the event with the message is taken from the queue.
 #[derive(Debug)]
 pub(crate) struct Waiting {
     all: Arc<AtomicUsize>,
@@ -47,7 +47,7 @@ pub(crate) struct Waiting {
 }
 
 impl Waiting {
-    /// Counts `bytes` more in a queue whose sum is `all`, until this is dropped.
+    /// Counts `bytes` more in a queue whose sum is `all`, until the returned value is dropped.
     pub(crate) fn new(all: &Arc<AtomicUsize>, bytes: usize) -> Waiting {
         all.fetch_add(bytes, Ordering::Relaxed);
         Waiting { all: all.clone(), bytes }

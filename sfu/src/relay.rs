@@ -8,7 +8,7 @@ pub use windlass_types::relay::{
     AnchorState, Relayed, RelayedAnchor, RelayedData, RelayedPacket, RelayedTrack,
 };
 
-/// What comes from other nodes, in order.
+/// A message that comes from other nodes. Messages of one node come in order.
 #[derive(Debug, Clone)]
 pub(crate) enum FromNode {
     /// The link to a node is up or down.

@@ -4,7 +4,7 @@ use windlass_types::Latencies;
 
 use crate::way_counts::WayCounts;
 
-/// The metric of a counter.
+/// Name of the metric of a counter.
 macro_rules! metric {
     ($name:ident) => {
         concat!("windlass_sfu_", stringify!($name), "_total")
@@ -17,9 +17,10 @@ macro_rules! counters {
         #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
         pub struct Counters {
             $($(#[doc = $doc])+ pub $name: u64,)*
-            /// From the arrival of their frames at the server to the sending of anchors, once for each subscriber.
+            /// Time from a frame's arrival at the server to the sending of its anchor, counted once for each
+            /// subscriber.
             pub anchor_ages: Latencies,
-            /// From participants' first offers to their media connections.
+            /// Time from a participant's first offer to its media connection.
             pub connects: Latencies,
         }
 
@@ -29,7 +30,7 @@ macro_rules! counters {
                 vec![$((metric!($name), concat!($($doc),+).trim_ascii()),)*]
             }
 
-            /// The sums of both.
+            /// The sum of two sets of counters.
             #[must_use]
             pub fn plus(self, other: Counters) -> Counters {
                 Counters {
@@ -70,7 +71,7 @@ counters! {
     datagrams_handed_over_full,
     /// Datagrams that a participant's connection accepted.
     datagrams_taken,
-    /// Of these, datagrams dropped for RTCP over its limits.
+    /// Datagrams that connections dropped for RTCP over its limits.
     rtcp_refused,
     /// Datagrams dropped because their connection is over its share of CPU time.
     datagrams_costly,
@@ -223,7 +224,7 @@ counters! {
 }
 
 impl SfuStats {
-    /// The sums of both.
+    /// The sum of two snapshots, as of two media threads.
     #[must_use]
     pub fn plus(self, other: SfuStats) -> SfuStats {
         SfuStats {
@@ -254,13 +255,13 @@ pub struct SfuStats {
     pub tracks: usize,
     /// Subscriptions.
     pub subscriptions: usize,
-    /// Running taps.
+    /// Number of subscriptions to video by how their pictures are made.
     pub taps: usize,
     /// Subscriptions to video by how their pictures are made.
     pub ways: WayCounts,
-    /// Open TCP connections.
+    /// Number of open TCP connections.
     pub tcp_open: usize,
-    /// From packets' arrival at the kernel to the calls that send them on, pacing included.
+    /// Time from a packet's arrival at the kernel to the call that sends it on, pacing included.
     pub forwarding: Latencies,
     /// Counters since the start.
     pub counters: Counters,

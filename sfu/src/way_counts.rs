@@ -7,12 +7,12 @@ use windlass_types::{Way, WayReason};
 pub struct WayCounts([[usize; WayReason::ALL.len()]; Way::ALL.len()]);
 
 impl WayCounts {
-    /// Counts one.
+    /// Counts one subscription.
     pub(crate) fn add(&mut self, (way, reason): (Way, WayReason)) {
         self.0[way as usize][reason as usize] += 1;
     }
 
-    /// The sums of both.
+    /// The sum of two sets of counts.
     #[must_use]
     pub(crate) fn plus(&self, other: &WayCounts) -> WayCounts {
         let mut sum = *self;
@@ -21,7 +21,7 @@ impl WayCounts {
         sum
     }
 
-    /// The counts of every way with each reason that it may have, also those of zero: graphs need them.
+    /// The counts of every way with each reason that it may have. Counts of zero are included: graphs need them.
     pub fn iter(&self) -> impl Iterator<Item = (Way, WayReason, usize)> {
         let all = Way::ALL.into_iter().flat_map(|way| WayReason::ALL.map(|reason| (way, reason)));
         let counted = all.map(|(way, reason)| (way, reason, self.0[way as usize][reason as usize]));

@@ -23,7 +23,7 @@ use crate::rate::TokenBucket;
 /// Maximum number of clients that are tracked: those with a slot, or with a join in [`JOIN_WINDOW`]. Further clients
 /// are refused.
 const MAX_CLIENTS: usize = 65_536;
-/// Connections for each socket of [`AdmissionLimits`]: a browser opens this many to load a page.
+/// Number of connections for each socket of [`AdmissionLimits`]: a browser opens this many to load a page.
 const CONNECTIONS_PER_SOCKET: usize = 6;
 /// Maximum number of concurrent TLS handshakes.
 const MAX_HANDSHAKES: usize = 1024;
@@ -102,7 +102,7 @@ struct ClientState {
     joins: Option<(TokenBucket, Instant)>,
 }
 
-/// What is counted.
+/// Kind of a counted resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Resource {
     /// A WebSocket, or a WHIP or WHEP session.
@@ -130,7 +130,7 @@ impl Usage {
 }
 
 impl AdmissionLimits {
-    /// Maximum of all clients together, as far as it is enforced here.
+    /// Maximum of all clients together, if admission control enforces it.
     fn total(&self, resource: Resource) -> usize {
         match resource {
             Resource::Socket => self.sockets,
@@ -141,7 +141,7 @@ impl AdmissionLimits {
         }
     }
 
-    /// Maximum of one client.
+    /// Maximum number of slots of one client.
     fn per_client(&self, resource: Resource, owner: &Client) -> usize {
         if self.sockets_per_address == 0 && matches!(owner, Client::Address(_)) {
             return usize::MAX;
@@ -175,7 +175,7 @@ pub(crate) struct Slot {
     of: Vec<Client>,
 }
 
-/// The slot of a socket or session, which counts what belongs to it to the same clients.
+/// Slot of a socket or session. What belongs to the socket is counted to the same clients.
 #[derive(Debug)]
 pub(crate) struct Permit(Slot);
 
@@ -205,7 +205,7 @@ impl AdmissionControl {
         self.state.lock().clients.len()
     }
 
-    /// Takes a slot for an address; `None`: counted to no address.
+    /// Takes a slot for an address; `None`: the slot counts for no address.
     pub(crate) fn acquire(
         self: &Arc<Self>,
         resource: Resource,
@@ -255,7 +255,7 @@ impl AdmissionControl {
 }
 
 impl Permit {
-    /// An opaque number of the client that owns a participant: of its identity, or of its address if it has none; 0:
+    /// Opaque number of the client that owns a participant: of its identity, or of its address if it has none. 0:
     /// unknown, since the address serves many clients.
     pub(crate) fn owner(&self, identity: Option<&str>) -> u64 {
         let mut hasher = DefaultHasher::new();

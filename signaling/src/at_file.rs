@@ -2,7 +2,7 @@
 
 use std::io;
 
-/// The text, or the trimmed content of the file that it names.
+/// Bytes of the text, or the trimmed content of the file that the text names by `@FILE`.
 ///
 /// # Errors
 ///

@@ -1,4 +1,5 @@
-//! The client's address of a request: that of the connection, or behind trusted proxies the one in `X-Forwarded-For`.
+//! The address of the client that makes a request. It is the connection's address, or behind trusted proxies the one in
+//! `X-Forwarded-For`.
 
 use std::net::IpAddr;
 use std::str::FromStr;
@@ -61,7 +62,7 @@ pub struct TrustedProxies(pub Vec<Network>);
 
 impl TrustedProxies {
     /// The client's address. Each proxy appends the address of its peer, so the last address that is not a trusted
-    /// proxy's is the client's; those before it may be forged.
+    /// proxy's is the client's. Addresses before it may be forged.
     pub fn client(&self, peer: IpAddr, headers: &HeaderMap) -> ClientAddr {
         let mut client = peer.to_canonical();
         let said = headers.get_all("x-forwarded-for").iter().filter_map(|v| v.to_str().ok());

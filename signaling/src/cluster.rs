@@ -1,4 +1,4 @@
-//! What signalling needs of the cluster, where the server is one of several.
+//! Interface from signalling to the cluster, where the server is one of several.
 
 use std::pin::Pin;
 
@@ -15,22 +15,22 @@ pub enum Placement {
     Redirect(String),
 }
 
-/// A placement that may take a while; never longer than a client waits.
+/// The placement of a room. The future may take a while, but never longer than a client waits.
 pub type Placed<'a> = Pin<Box<dyn Future<Output = Placement> + Send + 'a>>;
 
-/// What other servers answer to an order.
+/// Answers of other servers to an order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Answers {
-    /// Those that came in time.
+    /// Answers that came in time.
     pub answers: Vec<Vec<u8>>,
-    /// Number of servers that were asked.
+    /// Number of servers that got the order.
     pub asked: usize,
 }
 
-/// Answers that may take some seconds.
+/// The answers to an order. The future may take some seconds.
 pub type Ordered<'a> = Pin<Box<dyn Future<Output = Answers> + Send + 'a>>;
 
-/// A participant that moves from one server to another. Both servers know it by these.
+/// A participant that moves from one server to another. Both servers know it by these fields.
 #[derive(Debug, Clone, Copy)]
 pub struct Mover<'a> {
     /// The room.
@@ -41,14 +41,14 @@ pub struct Mover<'a> {
 
 /// The cluster, as signalling needs it.
 pub trait Cluster: Send + Sync {
-    /// Where a room is, which is claimed for this server if no other has it. `local`: number of its participants on
-    /// this server.
+    /// Where a room is. A room that no other server has is claimed for this server. `local` is the number of the room's
+    /// participants on this server.
     fn place<'a>(&'a self, room: &'a str, local: usize) -> Placed<'a>;
 
     /// Signalling addresses of the other servers that take rooms, the best first.
     fn others(&self) -> Vec<String>;
 
-    /// Has all other servers carry out an order of [`crate::Signaling::on_order`].
+    /// Gives an order of [`crate::Signaling::on_order`] to all other servers.
     fn order(&self, order: Vec<u8>) -> Ordered<'_>;
 
     /// The ticket that a participant shows on the server to which it moves. `None`: that server cannot tell whom it

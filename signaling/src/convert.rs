@@ -18,7 +18,7 @@ use crate::directory::{Agreed, Directory, GivenRung, Published};
 use crate::session::action::{EnterError, ParticipantInfo};
 use crate::session::config::close;
 
-/// The track of an id in a message, if it is `known`.
+/// The track with an id from a message, if it is `known`.
 pub(crate) fn track_id(
     track: &str,
     known: impl Fn(&TrackId) -> bool,
@@ -63,7 +63,7 @@ pub(crate) fn track(info: TrackInfo) -> Track {
     }
 }
 
-/// Somebody in the room, for `welcome`.
+/// A participant as `welcome` describes it.
 pub(crate) fn participant(id: ParticipantId, info: ParticipantInfo) -> Participant {
     let ParticipantInfo { name, identity, was, attributes } = info;
     Participant { id: id.to_string(), name, identity, was, attributes }
@@ -110,7 +110,7 @@ pub(crate) fn knobs(track: TrackId, layers: Vec<(Layer, LayerKnobs)>) -> ServerM
     ServerMessage::Knobs { track: track.to_string(), layers }
 }
 
-/// What a report says to the SFU.
+/// A client's report, as the SFU takes it.
 pub(crate) fn report(report: &Report) -> TrackReport {
     let anchors = AnchorReport {
         used: report.anchors_used,
@@ -206,14 +206,14 @@ pub(crate) fn ended(why: DisconnectReason) -> (ProtocolError, u16) {
     (ProtocolError::new(code, message), closed)
 }
 
-/// The lists of an offer, until its answer is known.
+/// The publish and subscribe lists of an offer, kept until its answer is known.
 pub(crate) struct Lists {
     published: Vec<Publish>,
     subscribed: BTreeSet<TrackId>,
 }
 
 impl Lists {
-    /// The lists of an offer.
+    /// Keeps the lists of an offer.
     pub(crate) fn of(offer: &windlass_sfu::Offer) -> Lists {
         Lists {
             published: offer.publish.clone(),
@@ -221,7 +221,7 @@ impl Lists {
         }
     }
 
-    /// The tracks after the answer.
+    /// The agreed tracks, with the ids in the answer.
     pub(crate) fn agreed(self, answer: &windlass_sfu::Answer) -> Agreed {
         let published = self.published.into_iter().filter_map(|section| {
             let (_, track) = answer.tracks.iter().find(|(mid, _)| *mid == section.mid)?;

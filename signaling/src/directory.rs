@@ -22,7 +22,7 @@ use crate::webhooks::{Webhooks, What};
 /// Maximum number of rooms that are kept by their settings.
 const MAX_KEPT_ROOMS: usize = 1000;
 
-/// The tracks of a participant, by its last offer and the answer.
+/// Tracks of a participant, by its last offer and the answer.
 #[derive(Debug, Default)]
 pub(crate) struct Agreed {
     pub(crate) published: Vec<Published>,
@@ -34,22 +34,23 @@ pub(crate) struct Agreed {
 pub(crate) struct Published {
     pub(crate) track: TrackId,
     pub(crate) kind: TrackKind,
-    /// The client's name for it.
+    /// Name that the client gives the track.
     pub(crate) name: String,
 }
 
-/// See the module. Has an entry for each participant, and for each room that has participants or is kept.
+/// Participants, tracks and settings of all rooms. The directory has an entry for each participant, and for each room
+/// that has participants or is kept.
 #[derive(Debug, Default)]
 pub(crate) struct Directory {
     inner: Mutex<Inner>,
-    /// Gets events in their order.
+    /// Queue of webhooks, which get the directory's events in order.
     webhooks: Webhooks,
 }
 
 #[derive(Debug, Default)]
 struct Inner {
     participants: HashMap<ParticipantId, Entry>,
-    /// Participants that shared rooms have on other servers, with the room.
+    /// Participants of shared rooms on other servers, with room, name and identity.
     remote: HashMap<ParticipantId, (String, ParticipantInfo)>,
     /// The rooms that have participants here, by the room's name in the SFU.
     rooms: BTreeMap<String, Room>,
@@ -60,9 +61,9 @@ struct Inner {
 #[derive(Debug, Default)]
 struct Room {
     members: BTreeSet<ParticipantId>,
-    /// The slot of the client that began it, while it has participants.
+    /// Slot of admission control of the client that began the room, while the room has participants.
     slot: Option<Slot>,
-    /// Whether webhooks got its `room_started`.
+    /// Whether webhooks got the room's `room_started` event.
     started: bool,
     settings: RoomSettings,
 }
@@ -72,7 +73,7 @@ struct Room {
 pub(crate) struct RoomSettings {
     /// Maximum number of participants, below the server's own bound.
     pub max_participants: Option<usize>,
-    /// How anchors are chosen.
+    /// Policy by which anchors are chosen.
     pub policy: Option<AnchorPolicy>,
     /// Whether the room exists without participants.
     pub kept: bool,
@@ -82,27 +83,28 @@ pub(crate) struct RoomSettings {
 struct Entry {
     state: Present,
     commands: watch::Sender<Commands>,
-    /// Its slot of admission control.
+    /// Slot of admission control that counts the participant.
     _slot: Option<Slot>,
-    /// It is on the server to which it was sent, and stays here for those that are not.
+    /// Whether the participant has arrived on the server to which it was sent. It also stays here until all others of
+    /// its room have arrived.
     arrived: bool,
 }
 
-/// A participant.
+/// State of a participant.
 #[derive(Debug, Clone)]
 pub(crate) struct Present {
     pub id: ParticipantId,
     pub info: ParticipantInfo,
     pub room: String,
-    /// Its rights.
+    /// Grants of the participant.
     pub grants: Grants,
-    /// Seconds since 1970.
+    /// Time at which the participant joined, in seconds since 1970.
     pub since: u64,
     /// Whether the SFU has let it in.
     pub inside: bool,
-    /// Tracks that it publishes.
+    /// Tracks that the participant publishes.
     pub tracks: BTreeMap<TrackId, OwnTrack>,
-    /// Rungs that it receives.
+    /// Rungs that the participant receives.
     pub rungs: BTreeMap<TrackId, GivenRung>,
 }
 
@@ -111,9 +113,9 @@ pub(crate) struct Present {
 pub(crate) struct OwnTrack {
     pub kind: TrackKind,
     pub name: String,
-    /// Muted by its publisher or an operator.
+    /// Whether the publisher or an operator muted the track.
     pub muted: bool,
-    /// Muted by an operator.
+    /// Whether an operator muted the track.
     pub held: bool,
 }
 
@@ -144,10 +146,10 @@ pub(crate) struct Slots {
 /// A participant that was added to the directory.
 #[derive(Debug)]
 pub(crate) struct Registered {
-    /// Commands of others.
+    /// Commands of operators and other participants.
     pub commands: watch::Receiver<Commands>,
-    /// The participant that it replaces, and which was commanded to leave: one with the same identity, or itself before
-    /// its connection was lost.
+    /// The participant that this one replaces, and which was commanded to leave. It has the same identity, or it is the
+    /// same client before its connection was lost.
     pub former: Option<ParticipantId>,
 }
 
@@ -173,7 +175,7 @@ impl Directory {
         let seat = info.identity.clone().map(|identity| (room.to_owned(), identity));
         let former = seat.as_ref().and_then(|seat| inner.identities.get(seat)).copied();
         let former = former.or_else(|| inner.member(room, info.was.as_deref()));
-        // The place of a participant is taken once: who comes for it again takes it from who has it here.
+        // A participant is replaced once: a second one with the same ticket replaces the first one here.
         let rival = info.was.as_deref().and_then(|was| inner.successor(room, was));
         let here = rival.filter(|rival| inner.participants.contains_key(rival));
         if rival.is_some() && here.is_none() {
@@ -213,7 +215,7 @@ impl Directory {
         Ok(Registered { commands: ordered, former })
     }
 
-    /// The SFU has let a participant in.
+    /// Notes that the SFU has let a participant in.
     pub(crate) fn entered(&self, id: ParticipantId) {
         let mut inner = self.inner.lock();
         let Inner { participants, rooms, .. } = &mut *inner;
@@ -232,12 +234,12 @@ impl Directory {
         self.inner.lock().remove(id, &self.webhooks);
     }
 
-    /// Who a participant is; of one that has left: "Someone".
+    /// Name and identity of a participant; of one that has left: "Someone".
     pub(crate) fn get(&self, id: ParticipantId) -> ParticipantInfo {
         self.find(id).unwrap_or_else(ParticipantInfo::someone)
     }
 
-    /// Who a participant is; `None`: it has left.
+    /// Name and identity of a participant; `None`: it has left.
     pub(crate) fn find(&self, id: ParticipantId) -> Option<ParticipantInfo> {
         let inner = self.inner.lock();
         let here = inner.participants.get(&id).map(|entry| &entry.state.info);
@@ -337,7 +339,7 @@ impl Directory {
         self.inner.lock().rooms.get(room).map_or(0, |room| room.members.len())
     }
 
-    /// Name and identity of a participant on this server, and since when it is there.
+    /// Name and identity of a participant on this server, and the time at which it joined, in seconds since 1970.
     pub(crate) fn local(&self, id: ParticipantId) -> Option<(ParticipantInfo, u64)> {
         let inner = self.inner.lock();
         inner.participants.get(&id).map(|entry| (entry.state.info.clone(), entry.state.since))
@@ -350,8 +352,8 @@ impl Directory {
         Some((room.clone(), info.clone()))
     }
 
-    /// A participant is in a shared room on another server, since then. An earlier participant here with the same
-    /// identity is commanded to leave.
+    /// Notes that a participant is in a shared room on another server, and since when. An earlier participant here with
+    /// the same identity is commanded to leave.
     pub(crate) fn remote_joined(
         &self,
         id: ParticipantId,
@@ -365,7 +367,7 @@ impl Directory {
         inner.remote.insert(id, (room.to_owned(), info));
         let itself = inner.member(room, was.as_deref());
         let former = itself.or_else(|| inner.identities.get(&seat?).copied());
-        // A participant that was sent there leaves by itself, when nobody here needs it any more.
+        // A participant that was sent there leaves by itself, when the others here do not need it any more.
         if let Some(entry) = former.and_then(|former| inner.participants.get(&former))
             && (itself.is_some() || (entry.state.since, entry.state.id) < (since, id))
             && !(entry.is_moving() && itself.is_some())
@@ -374,7 +376,7 @@ impl Directory {
         }
     }
 
-    /// A participant on another server has another name or other attributes.
+    /// Takes another name or other attributes of a participant on another server.
     pub(crate) fn remote_changed(&self, id: ParticipantId, name: String, attributes: Attributes) {
         if let Some((_, info)) = self.inner.lock().remote.get_mut(&id) {
             (info.name, info.attributes) = (name, attributes);
@@ -393,12 +395,12 @@ impl Directory {
         }
     }
 
-    /// A participant on another server has left.
+    /// Notes that a participant on another server has left.
     pub(crate) fn remote_left(&self, id: ParticipantId) {
         self.inner.lock().remote.remove(&id);
     }
 
-    /// Rooms with participants on this server, and how many these are.
+    /// Rooms with participants on this server, and the number of these.
     pub(crate) fn occupied(&self) -> Vec<(String, usize)> {
         let inner = self.inner.lock();
         let occupied = inner.rooms.iter().filter(|(_, room)| !room.members.is_empty());
@@ -426,7 +428,8 @@ impl Directory {
         any_new
     }
 
-    /// A participant has arrived on the server to which it was sent. Once all of its room have, all may leave.
+    /// Notes that a participant has arrived on the server to which it was sent. Once all of its room have arrived, all
+    /// may leave.
     pub(crate) fn arrived(&self, id: ParticipantId) {
         let mut inner = self.inner.lock();
         let Some(entry) = inner.participants.get_mut(&id).filter(|entry| entry.is_moving()) else {
@@ -437,7 +440,7 @@ impl Directory {
         inner.close_if_moved(&room);
     }
 
-    /// Commands a participant to leave a room. `false`: it is not there.
+    /// Commands a participant to leave a room. Returns `false` if it is not there.
     pub(crate) fn remove(&self, room: &str, id: ParticipantId) -> bool {
         let inner = self.inner.lock();
         let Some(entry) = inner.participants.get(&id).filter(|entry| entry.state.room == room)
@@ -448,7 +451,7 @@ impl Directory {
         true
     }
 
-    /// Commands that a track stays muted, or no longer. `None`: there is no such track.
+    /// Commands that a track stays muted, or no longer. Returns `None` if there is no such track.
     pub(crate) fn hold(&self, room: &str, track: TrackId, held: bool) -> Option<OwnTrack> {
         let mut inner = self.inner.lock();
         let members = inner.rooms.get(room)?.members.clone();
@@ -467,14 +470,14 @@ impl Directory {
         });
         let own = state.tracks.get_mut(&track)?;
         own.held = held;
-        // What its publisher wants then comes by `muted`.
+        // The publisher's own choice comes by `muted`.
         own.muted |= held;
         Some(own.clone())
     }
 }
 
 impl Entry {
-    /// Whether it was commanded to move to another server.
+    /// Whether the participant was commanded to move to another server.
     fn is_moving(&self) -> bool {
         matches!(self.commands.borrow().end, Some(End::Moved { .. } | End::AllMoved))
     }
@@ -500,7 +503,8 @@ impl Inner {
         self.rooms.get(room)?.members.contains(&id).then_some(id)
     }
 
-    /// Who has come in the place of a participant of a room: here, or else on another server.
+    /// The participant that has come in place of one with the id `was` on another server: here, or else on another
+    /// server.
     fn successor(&self, room: &str, was: &str) -> Option<ParticipantId> {
         let is = |info: &ParticipantInfo| info.was.as_deref() == Some(was);
         let members = self.rooms.get(room).into_iter().flat_map(|room| &room.members);

@@ -9,7 +9,7 @@ use crate::record;
 use crate::rights::{Effect, unix_now_ms};
 use crate::shared::Shared;
 
-/// Interval at which rules expire and are renewed.
+/// Interval at which rules end and are renewed.
 const TICK: Duration = Duration::from_secs(1);
 
 /// Applies effects for as long as the service exists.

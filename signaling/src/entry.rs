@@ -1,4 +1,4 @@
-//! How a participant enters a room, for sockets, WHIP and WHEP alike: admission control, access token, rules,
+//! Entry of participants into rooms, for sockets, WHIP and WHEP alike: admission control, access token, rules,
 //! directory, SFU.
 
 use std::net::IpAddr;
@@ -34,28 +34,28 @@ pub(crate) struct Entry<'a> {
     pub admission: Admission,
     /// Seat token of an earlier stay in the room.
     pub seat: Option<String>,
-    /// Whether a moderator has let it in.
+    /// Whether a moderator has let the participant in.
     pub admitted: bool,
     /// The attributes that the participant tells the others.
     pub attributes: Attributes,
-    /// Its permit, to which its participant and room are counted.
+    /// Permit of the client, to which its participant and room are counted.
     pub permit: &'a Permit,
-    /// Loopback, and what it can decode.
+    /// Whether the room is a loopback room, and what the client can decode.
     pub options: JoinOptions,
 }
 
 /// A participant that has entered its room.
 pub(crate) struct Inside {
     pub id: ParticipantId,
-    /// The identity in its token.
+    /// Identity in the participant's access token.
     pub identity: Option<String>,
-    /// Its rights.
+    /// Rights of the participant.
     pub member: Member,
-    /// Its seat token, with which it may enter again.
+    /// Seat token, with which the participant may enter again.
     pub seat: Option<String>,
     /// The attributes that the participant tells the others; none without the grant for them.
     pub attributes: Attributes,
-    /// Commands of others.
+    /// Commands of operators and other participants.
     pub commands: watch::Receiver<Commands>,
     /// State and events of the room.
     pub joined: Joined,
@@ -102,7 +102,7 @@ pub(crate) fn count_join(shared: &Shared, permit: &Permit) -> Result<(), Refused
     })
 }
 
-/// What the bearer of a token may do in a room. Refuses tokens without all grants that are `needed`.
+/// Admission of the bearer of a token to a room. Refuses tokens without all grants that are `needed`.
 pub(crate) fn admit(
     shared: &Shared,
     room: &str,
@@ -166,7 +166,7 @@ async fn enter_quietly(shared: &Shared, entry: Entry<'_>) -> Result<Inside, Ente
         // A participant of this server has not moved here.
         info.was = former.filter(|former| !shared.directory.has(&key, former));
     }
-    // Who comes back after a lost connection says by its seat who it was, also without an identity.
+    // A seat token names the participant that comes back after a lost connection, even without an identity.
     let seat = seat.filter(|_| !options.loopback);
     let seated = |seat: String| shared.rights.seated(room, identity.as_deref(), &seat, unix_now());
     info.was = info.was.or_else(|| seat.and_then(seated).map(|was| was.to_string()));

@@ -6,7 +6,7 @@ use windlass_sfu::Counters;
 
 use crate::metric::{Family, Metric};
 
-/// All but the SFU's plain counters, which say themselves what they are.
+/// The metrics of signalling and of the SFU, except the SFU's plain counters, which have their own descriptions.
 const FAMILIES: &[Family] = &[
     Family::gauge("windlass_sfu_healthy", "Whether all media threads live, as /healthz says."),
     Family::gauge("windlass_sfu_rooms", "Rooms now."),
@@ -26,15 +26,15 @@ const FAMILIES: &[Family] = &[
     ),
     Family::histogram(
         "windlass_sfu_forwarding_seconds",
-        "From a packet's arrival in the kernel to the call that sends it on, pacing included.",
+        "Time from a packet's arrival in the kernel to the call that sends it on, pacing included.",
     ),
     Family::histogram(
         "windlass_sfu_anchor_age_seconds",
-        "From the arrival of an anchor's frame at the server to the anchor's sending, once for each subscriber.",
+        "Time from the arrival of an anchor's frame at the server to the anchor's sending, once for each subscriber.",
     ),
     Family::histogram(
         "windlass_sfu_connect_seconds",
-        "From a participant's first offer to its media connection.",
+        "Time from a participant's first offer to its media connection.",
     ),
     Family::gauge(
         "windlass_draining",
@@ -155,7 +155,7 @@ const FAMILIES: &[Family] = &[
     ),
     Family::gauge(
         "windlass_tls_certificate_not_after_timestamp_seconds",
-        "When the certificate in use ends, in seconds since 1970.",
+        "Time at which the certificate in use expires, in seconds since 1970.",
     )
     .with("`tls`"),
     Family::counter("windlass_tls_handshakes_total", "TLS handshakes, by outcome.")
@@ -163,13 +163,13 @@ const FAMILIES: &[Family] = &[
         .with("`tls`"),
 ];
 
-/// What `/metrics` tells without the program's own figures.
+/// The families of all metrics of signalling and of the SFU.
 pub fn families() -> Vec<Family> {
     let counters = Counters::help().into_iter().map(|(name, help)| Family::counter(name, help));
     FAMILIES.iter().copied().chain(counters).collect()
 }
 
-/// What `/metrics` tells.
+/// Source of the metrics on `/metrics`.
 #[derive(Clone)]
 pub struct MetricSource {
     /// The table of all metrics: [`families()`], and the program's own.
@@ -179,7 +179,7 @@ pub struct MetricSource {
 }
 
 impl Default for MetricSource {
-    /// No figures of the program's own.
+    /// A source without figures of the program's own.
     fn default() -> MetricSource {
         MetricSource { families, read: Arc::new(Vec::new) }
     }

@@ -23,7 +23,7 @@ pub(crate) const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Readiness {
     ready: bool,
-    /// Why not: `draining`, `stopping`, `media_stopped`, `media_silent`.
+    /// Why the server is not ready: `draining`, `stopping`, `media_stopped`, `media_silent`.
     reasons: Vec<&'static str>,
 }
 

@@ -17,7 +17,7 @@ pub(crate) fn said(headers: &HeaderMap) -> Option<Authority> {
     all.next().is_none().then_some(host)
 }
 
-/// Whether it is `localhost`, or a loopback address.
+/// Whether the host is `localhost`, or a loopback address.
 pub(crate) fn is_loopback(host: &Authority) -> bool {
     host.host().eq_ignore_ascii_case("localhost")
         || address(host).is_some_and(|ip| ip.is_loopback())

@@ -8,10 +8,10 @@ use axum::response::Response;
 
 use crate::host;
 
-/// Half a year, without subdomains.
+/// Value of the header: half a year, without subdomains.
 const POLICY: HeaderValue = HeaderValue::from_static("max-age=15552000");
 
-/// Adds the header to every answer. Not at `localhost`: it would hold for all ports there.
+/// Adds the header to every answer, except at `localhost`, where it would hold for all ports.
 pub(crate) async fn tell(request: Request, next: Next) -> Response {
     let named = host::said(request.headers()).is_some_and(|host| !host::is_literal(&host));
     let mut answer = next.run(request).await;

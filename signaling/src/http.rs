@@ -1,8 +1,8 @@
 //! HTTP connections: accepted, limited in time, closed gracefully.
 //!
 //! Clients that send or read nothing must not exhaust the file descriptors. So a request's head must arrive in time and
-//! be short, a connection that is no WebSocket lasts at most [`MAX_LIFETIME`], and addresses have a maximum number of
-//! them ([`entry::connection`]). WebSockets have the bounds of [`crate::session`] and [`Intake`].
+//! be short. A connection that is no WebSocket lasts at most [`MAX_LIFETIME`]. Addresses have a maximum number of
+//! connections ([`entry::connection`]). WebSockets have the bounds of [`crate::session`] and [`Intake`].
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;
@@ -30,14 +30,14 @@ use crate::tls::Tls;
 
 /// Maximum lifetime of a connection that is no WebSocket.
 const MAX_LIFETIME: Duration = Duration::from_secs(120);
-/// Longest head of a request, in bytes. Tokens have at most 4 KiB of it.
+/// Maximum size of a request's head, in bytes. Tokens have at most 4 KiB of it.
 const MAX_HEAD_BYTES: usize = 12 * 1024;
 /// Maximum number of headers of a request. Browsers send two dozen, proxies add a few.
 const MAX_HEADERS: usize = 64;
 /// Pause after a failed `accept`: usually the system has no file descriptors left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(250);
 
-/// How connections are served.
+/// Settings and state by which connections are served.
 #[derive(Clone)]
 pub(crate) struct Serving {
     /// Time from a connection's start, or the last answer, to a request's complete head.
@@ -67,7 +67,7 @@ pub(crate) async fn serve(
         };
         match accepted {
             Ok((stream, client)) => {
-                // Too many: closed without an answer, since there is no request yet.
+                // Too many connections: closed without an answer, since there is no request yet.
                 let Ok(slot) = entry::connection(&serving.shared, client.ip()) else { continue };
                 let (app, serving, stop) = (app.clone(), serving.clone(), stop.clone());
                 connections.spawn(async move {
@@ -82,7 +82,7 @@ pub(crate) async fn serve(
                     ErrorKind::ConnectionAborted | ErrorKind::ConnectionReset
                 ) => {}
             Err(error) => {
-                tracing::warn!(%error, "cannot accept a connection");
+                tracing::warn!(%error, "cannot accept a connection: trying again; check the open files limit (`ulimit -n`)");
                 tokio::time::sleep(ACCEPT_PAUSE).await;
             }
         }

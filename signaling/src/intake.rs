@@ -14,22 +14,23 @@ use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
 
-/// Burst, in bytes: a few of the largest messages.
+/// Bytes that may come at once: a few of the largest messages.
 const BURST: f64 = 512.0 * 1024.0;
-/// Rate, in bytes a second: what a subscriber of a hundred tracks sends, and the most data messages, in Base64.
+/// Rate in bytes a second. It is enough for a subscriber of a hundred tracks, and for the most data messages, in
+/// Base64.
 const PER_SECOND: f64 = 128.0 * 1024.0;
 /// Minimum pause of a client above the rate, so that few large reads replace many small ones.
 const PAUSE: Duration = Duration::from_millis(50);
 /// Time above the rate after which a client floods.
 const FLOOD_AFTER: Duration = Duration::from_secs(5);
 
-/// The byte budget of a connection; unlimited until that is a WebSocket.
+/// Byte budget of a connection. It is unlimited until the connection is a WebSocket.
 #[derive(Debug, Default)]
 pub(crate) struct Intake(Mutex<Option<Budget>>);
 
 #[derive(Debug)]
 struct Budget {
-    /// Bytes that may come now; negative where too many have.
+    /// Number of bytes that may come now; negative where too many have come.
     bytes: f64,
     counted: Instant,
     /// Since when the client is above the rate, without a full budget in between.
@@ -37,7 +38,7 @@ struct Budget {
 }
 
 impl Intake {
-    /// The connection is a WebSocket from now on.
+    /// Begins the budget: the connection is a WebSocket from now on.
     pub(crate) fn begin(&self, now: Instant) {
         *self.0.lock() = Some(Budget { bytes: BURST, counted: now, over: None });
     }
@@ -89,7 +90,7 @@ pub(crate) struct Paced<S> {
 }
 
 impl<S> Paced<S> {
-    /// A connection with its budget.
+    /// Limits a connection by its budget.
     pub(crate) fn new(stream: S, intake: Arc<Intake>) -> Self {
         Paced { stream, intake, pause: None }
     }

@@ -87,7 +87,8 @@ pub struct Signaling {
 }
 
 impl Signaling {
-    /// A service that serves nothing yet. Its background tasks (webhooks, rights) run in the current tokio runtime.
+    /// Makes the service. It serves nothing yet. Its background tasks (webhooks, rights) run in the current tokio
+    /// runtime.
     ///
     /// # Errors
     ///
@@ -122,7 +123,7 @@ impl Signaling {
         let _ = self.shared.services.sfu.drain().await;
     }
 
-    /// Rooms with participants on this server, and how many these are. Without loopback rooms.
+    /// Rooms with participants on this server, and the number of these. Loopback rooms are left out.
     pub fn rooms(&self) -> Vec<(String, usize)> {
         let rooms = self.shared.directory.occupied();
         rooms.into_iter().filter(|(room, _)| !room.starts_with(entry::LOOPBACK)).collect()
@@ -134,8 +135,8 @@ impl Signaling {
         Some((info, Duration::from_secs(unix_now().saturating_sub(since))))
     }
 
-    /// A participant is in a shared room on another server, for `age`. An earlier one here with the same identity is
-    /// commanded to leave.
+    /// Notes that a participant is in a shared room on another server, for `age`. An earlier one here with the same
+    /// identity is commanded to leave.
     pub fn remote_joined(
         &self,
         id: ParticipantId,
@@ -147,28 +148,28 @@ impl Signaling {
         self.shared.directory.remote_joined(id, room, info, since);
     }
 
-    /// A participant on another server has another name or other attributes.
+    /// Takes another name or other attributes of a participant on another server.
     pub fn remote_changed(&self, id: ParticipantId, name: String, attributes: Attributes) {
         self.shared.directory.remote_changed(id, name, attributes);
     }
 
-    /// A participant on another server has left.
+    /// Notes that a participant on another server has left.
     pub fn remote_left(&self, id: ParticipantId) {
         self.shared.directory.remote_left(id);
     }
 
-    /// Sends all participants of a room to another server. They are served until they have arrived there; if they
-    /// `must` move, at most for `SessionConfig::moving`. Returns whether this is new to any of them.
+    /// Sends all participants of a room to another server. They are served until they have arrived there. If they
+    /// `must` move, they are served for `SessionConfig::moving` at most. Returns whether this is new to any of them.
     pub fn send_away(&self, room: &str, url: &str, must: bool) -> bool {
         self.shared.directory.send_away(room, url, must)
     }
 
-    /// Carries out an order of another server of the cluster ([`cluster::Cluster::order`]); the answer.
+    /// Carries out an order of another server of the cluster ([`cluster::Cluster::order`]). Returns the answer.
     pub async fn on_order(&self, order: &[u8]) -> Vec<u8> {
         admin::everywhere::carry_out(&self.shared, order).await
     }
 
-    /// A recording of a room has ended here, by an order or by itself. Participants and webhooks are told.
+    /// Takes the end of a recording here, by an order or by itself. Participants and webhooks are told.
     pub async fn recording_ended(&self, room: &str, recording: EventRecording) {
         record::ended(&self.shared, room, recording).await;
     }
@@ -264,7 +265,7 @@ impl Signaling {
             (true, true) => tracing::info!("no token keys: every room is open"),
             (true, false) => {
                 tracing::warn!(
-                    "no token keys: every room is open to all clients that reach this server"
+                    "no token keys: every room is open to all clients that reach this server; set `token-key`"
                 );
             }
         }

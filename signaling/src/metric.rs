@@ -1,23 +1,23 @@
-//! What a metric is, and a figure of it.
+//! Descriptions of metrics, and their figures.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use windlass_types::Latencies;
 
-/// How figures of a metric are read.
+/// Way in which figures of a metric are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MetricKind {
-    /// A total since the start; the name ends in `_total`.
+    /// A total since the start. The metric's name ends in `_total`.
     Counter,
-    /// A figure of now.
+    /// A value that may rise and fall.
     Gauge,
     /// Latencies since the start, in buckets, with their sum and their count.
     Histogram,
 }
 
 impl MetricKind {
-    /// Its name, as Prometheus has it.
+    /// Name of the kind, as Prometheus has it.
     pub fn name(self) -> &'static str {
         match self {
             MetricKind::Counter => "counter",
@@ -27,44 +27,44 @@ impl MetricKind {
     }
 }
 
-/// What a metric is. A program has one table of all, from which its page and its reference are made.
+/// Description of a metric. A program has one table of all, from which its page and its reference are made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Family {
-    /// The whole name, with its unit at the end, and `_total` behind it for counters.
+    /// Name of the metric, with its unit at the end, and `_total` behind the unit for counters.
     pub name: &'static str,
-    /// How its figures are read.
+    /// Way in which the metric's figures are read.
     pub kind: MetricKind,
-    /// The names of its labels.
+    /// Names of the metric's labels.
     pub labels: &'static [&'static str],
-    /// What it means, a sentence.
+    /// Meaning of the metric, as one sentence.
     pub help: &'static str,
-    /// What a server tells it with; empty: always.
+    /// Setting or part with which a server has the metric; empty: always.
     pub with: &'static str,
 }
 
 impl Family {
-    /// A total since the start.
+    /// Describes a counter: a total since the start.
     pub const fn counter(name: &'static str, help: &'static str) -> Family {
         Family { name, kind: MetricKind::Counter, labels: &[], help, with: "" }
     }
 
-    /// A figure of now.
+    /// Describes a gauge: a value that may rise and fall.
     pub const fn gauge(name: &'static str, help: &'static str) -> Family {
         Family { kind: MetricKind::Gauge, ..Family::counter(name, help) }
     }
 
-    /// Latencies in buckets.
+    /// Describes a histogram: latencies in buckets.
     pub const fn histogram(name: &'static str, help: &'static str) -> Family {
         Family { kind: MetricKind::Histogram, ..Family::counter(name, help) }
     }
 
-    /// Sets the names of its labels.
+    /// Sets the names of the metric's labels.
     #[must_use]
     pub const fn by(self, labels: &'static [&'static str]) -> Family {
         Family { labels, ..self }
     }
 
-    /// Sets what a server tells it with.
+    /// Sets the setting or part with which a server has the metric.
     #[must_use]
     pub const fn with(self, with: &'static str) -> Family {
         Family { with, ..self }
@@ -83,7 +83,7 @@ impl Family {
 /// A figure of a metric.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Metric {
-    /// The name of its [`Family`].
+    /// Name of the metric's [`Family`].
     pub name: &'static str,
     /// Names and values of labels.
     pub labels: Vec<(&'static str, String)>,
@@ -92,7 +92,7 @@ pub struct Metric {
 }
 
 impl Metric {
-    /// A figure without labels; durations are told in seconds, and whether something is so as 0 or 1.
+    /// A figure without labels. Durations become seconds, and a `bool` becomes 0 or 1.
     pub fn new(name: &'static str, value: impl Into<Value>) -> Metric {
         Metric { name, labels: Vec::new(), value: value.into() }
     }
@@ -105,7 +105,7 @@ impl Metric {
     }
 }
 
-/// What a metric tells.
+/// Value of a figure.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Value {
     /// A count.

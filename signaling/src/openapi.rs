@@ -75,7 +75,7 @@ pub(crate) fn description() -> utoipa::openapi::OpenApi {
     api
 }
 
-/// What the server requests of the application.
+/// Requests of the server to the application.
 fn webhooks() -> Paths {
     let event = Content::new(Some(Ref::from_schema_name("Event")));
     let event = RequestBodyBuilder::new().content("application/json", event).build();

@@ -28,7 +28,7 @@ pub struct Origin(String);
 
 /// The text is no origin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-#[error("is no origin: give http://HOST[:PORT] or https://HOST[:PORT], and nothing behind it")]
+#[error("an origin must be http://HOST[:PORT] or https://HOST[:PORT], with nothing behind it")]
 pub struct NotAnOrigin;
 
 impl FromStr for Origin {

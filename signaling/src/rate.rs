@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-/// Gives `burst` tokens at once and `per_second` from then on.
+/// A token bucket. It has `burst` tokens at first and gains `per_second` from then on.
 #[derive(Debug, Clone)]
 pub(crate) struct TokenBucket {
     tokens: f64,
@@ -27,7 +27,7 @@ impl TokenBucket {
         self.take_many(1, now)
     }
 
-    /// Takes so many tokens, if there are as many.
+    /// Takes `count` tokens, if there are as many.
     pub(crate) fn take_many(&mut self, count: u32, now: Instant) -> bool {
         let count = f64::from(count);
         let passed = now.saturating_duration_since(self.filled).as_secs_f64();

@@ -1,5 +1,5 @@
-//! Records rooms as the rules of the cluster say ([`crate::rights`]): each server that has a recorder records what its
-//! own participants publish, and everybody in the room is told.
+//! Records rooms by the rules of the cluster ([`crate::rights`]). Each server that has a recorder records what its own
+//! participants publish. Everybody in the room is told.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ fn moderation<'a>(shared: &'a Shared, room: &'a str) -> Moderation<'a> {
     Moderation { rights: &shared.rights, directory: &shared.directory, room }
 }
 
-/// Takes up the recordings that had not ended when the server did. Their rooms have a minute to be there again.
+/// Goes on with the recordings that had not ended when the server did. Their participants have a minute to come back.
 pub(crate) async fn resume(shared: &Arc<Shared>) {
     let Some(recorder) = shared.services.recorder.clone() else { return };
     for order in recorder.unfinished() {
@@ -24,7 +24,7 @@ pub(crate) async fn resume(shared: &Arc<Shared>) {
         let rules = moderation(shared, &room);
         let resumed = rules.resume_recording(&ordered);
         if resumed.is_err() || rules.recording().as_ref() != Some(&ordered) {
-            // It was ended meanwhile, or the room is recorded anew.
+            // The recording was ended meanwhile, or the room has a new one.
             continue;
         }
         let began = recorder.clone();
@@ -35,13 +35,15 @@ pub(crate) async fn resume(shared: &Arc<Shared>) {
                 let running = Running { id: recording, ordered, told: None };
                 shared.recordings.0.lock().await.insert(room, running);
             }
-            Ok(Err(error)) => tracing::error!(%recording, %error, "recording cannot go on"),
+            Ok(Err(error)) => {
+                tracing::error!(%recording, %error, "recording cannot go on after a restart: check space and permissions of its folder");
+            }
             Err(_) => {}
         }
     }
 }
 
-/// Brings what runs here to what the rules say. The error of a recording that could not begin, by its room.
+/// Begins and ends recordings by the current rules. Returns the errors of recordings that could not begin, by room.
 pub(crate) async fn follow(shared: &Arc<Shared>) -> BTreeMap<String, String> {
     let mut errors = BTreeMap::new();
     let Some(recorder) = shared.services.recorder.clone() else { return errors };
@@ -74,7 +76,7 @@ pub(crate) async fn follow(shared: &Arc<Shared>) -> BTreeMap<String, String> {
             let began = tokio::task::spawn_blocking(move || begins.begin(&order)).await;
             let began = began.unwrap_or_else(|_| Err("the recorder did not answer".to_owned()));
             if let Err(error) = began {
-                tracing::error!(%error, "recording cannot begin");
+                tracing::error!(%error, "recording cannot begin: check space and permissions of the recordings' folder");
                 let _ = moderation(shared, &room).end_recording();
                 told(shared, What::RecordingEnded, &room, failed(id, &error));
                 errors.insert(room, error);
@@ -101,7 +103,7 @@ pub(crate) async fn follow(shared: &Arc<Shared>) -> BTreeMap<String, String> {
     errors
 }
 
-/// The participants that alone are recorded; none where all are.
+/// The participants of the room that are recorded alone; none where all are recorded.
 fn recorded_members(shared: &Shared, room: &str, ordered: &Recording) -> BTreeSet<ParticipantId> {
     let Some(whom) = &ordered.participant else { return BTreeSet::new() };
     let present = shared.directory.room(room).map(|state| state.present).unwrap_or_default();
@@ -111,11 +113,11 @@ fn recorded_members(shared: &Shared, room: &str, ordered: &Recording) -> BTreeSe
     meant.map(|present| present.id).collect()
 }
 
-/// A recording has ended here, by an order or by itself.
+/// Handles the end of a recording here, by an order or by itself.
 pub(crate) async fn ended(shared: &Arc<Shared>, room: &str, recording: EventRecording) {
     let mut running = shared.recordings.0.lock().await;
     if running.get(room).is_some_and(|now| now.id == recording.id) {
-        // It ended by itself: nobody else may go on to say that the room is recorded.
+        // The recording ended by itself: no other server may go on to report that the room is recorded.
         running.remove(room);
         let _ = shared.services.sfu.set_recorded(room, None).await;
         let _ = moderation(shared, room).end_recording();

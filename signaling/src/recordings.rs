@@ -1,4 +1,4 @@
-//! What signalling asks of a recorder, and what it says of recordings.
+//! Interface to a recorder: orders of signalling, and reports on recordings.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,29 +10,29 @@ use windlass_sfu::ParticipantId;
 
 use crate::rights::Recording;
 
-/// What to record.
+/// An order to record a room.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordingOrder {
-    /// Names the recording: the same on all servers of a cluster.
+    /// Name of the recording: the same on all servers of a cluster.
     pub recording: String,
     /// The room.
     pub room: String,
-    /// The identity or the id of the participant that alone is recorded.
+    /// Identity, or else id, of the only participant to record; `None`: all.
     pub participant: Option<String>,
-    /// When it was ordered, in milliseconds since 1970.
+    /// Time of the order, in milliseconds since 1970.
     pub since: u64,
 }
 
 /// Why a recording ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecordingEnd {
-    /// It was ordered to end.
+    /// An order ended the recording.
     Stopped,
-    /// Its room was empty for a while.
+    /// The room of the recording was empty for a while.
     RoomEmpty,
 }
 
-/// What records rooms.
+/// Records rooms for signalling.
 pub trait Recorder: Send + Sync {
     /// Begins a recording, or goes on with one of the same name. May wait for the disk. The error is for people.
     ///
@@ -51,30 +51,30 @@ pub trait Recorder: Send + Sync {
 /// A recording, in webhooks.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, ToSchema)]
 pub struct EventRecording {
-    /// Its name.
+    /// Name of the recording.
     pub id: String,
-    /// The identity or the id of the participant that alone is recorded.
+    /// Identity, or else id, of the only participant that is recorded; absent: all are.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub participant: Option<String>,
-    /// Its folder on the server.
+    /// Folder of the recording on the server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// Its manifest, in that folder.
+    /// Manifest of the recording, in its folder.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub manifest: Option<String>,
-    /// Sum of the sizes of its files.
+    /// Sum of the files' sizes, in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
     /// Time from the start to the end of the last file, in seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub duration: Option<f64>,
-    /// Its media; of more than 100 files the first ones: the manifest has all.
+    /// Files with media. Of more than 100 files only the first ones are listed: the manifest has all.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<EventFile>,
-    /// Why it ended: `stopped`, `room_empty` or `write_failed`.
+    /// Why the recording ended: `stopped`, `room_empty` or `write_failed`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// What went wrong, for people.
+    /// Description of the error for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
@@ -82,31 +82,31 @@ pub struct EventRecording {
 /// A file of a recording.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct EventFile {
-    /// Its name.
+    /// Name of the file.
     pub file: String,
-    /// The participant's id.
+    /// Id of the recorded participant.
     pub participant: String,
-    /// The identity in its access token.
+    /// Identity in the participant's access token.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub identity: Option<String>,
-    /// When it begins, in seconds since the recording did.
+    /// Time at which the file begins, in seconds since the recording's start.
     pub offset: f64,
-    /// Its length in seconds.
+    /// Length of the file in seconds.
     pub duration: f64,
-    /// Its size.
+    /// Size of the file in bytes.
     pub bytes: u64,
-    /// Its tracks: `video`, `audio`.
+    /// Tracks in the file: `video`, `audio`.
     pub tracks: Vec<String>,
 }
 
 /// A recording that runs here.
 #[derive(Debug)]
 pub(crate) struct Running {
-    /// Its name.
+    /// Name of the recording.
     pub(crate) id: String,
-    /// The order.
+    /// Rule by which the room is recorded.
     pub(crate) ordered: Recording,
-    /// What the SFU was told; `None`: nothing yet.
+    /// Participants that the SFU was told to record; `None`: it was told nothing yet.
     pub(crate) told: Option<BTreeSet<ParticipantId>>,
 }
 

@@ -1,10 +1,10 @@
-//! Pseudonyms of names in logs: the same for one name as long as the server runs, and not reversible.
+//! Pseudonyms of names in logs. A name has one pseudonym for as long as the server runs, and nobody can reverse it.
 
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::OnceLock;
 
-/// A random key, so that guessed names cannot be compared.
+/// Random key of the pseudonyms, so that guessed names cannot be compared.
 static KEY: OnceLock<RandomState> = OnceLock::new();
 
 /// The pseudonym of a room's or participant's name.

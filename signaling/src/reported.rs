@@ -19,11 +19,11 @@ pub(crate) struct Reported {
     lost: AtomicU64,
     duplicate: AtomicU64,
     former_epoch: AtomicU64,
-    /// Reports by network, in the order of [`NETWORKS`].
+    /// Number of reports by network, in the order of [`NETWORKS`].
     networks: [AtomicU64; 4],
 }
 
-/// The networks of reports, and their labels.
+/// The networks that reports name, with their labels in metrics.
 const NETWORKS: [(FrameNetwork, &str); 4] = [
     (FrameNetwork::None, "none"),
     (FrameNetwork::Xxs, "xxs"),

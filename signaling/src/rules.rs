@@ -1,4 +1,4 @@
-//! Rules of the service for the exchange with other servers, which the caller does.
+//! Exchange of rules with other servers: the caller carries them, this module gives and takes them.
 
 use std::collections::HashSet;
 
@@ -6,7 +6,7 @@ use crate::Signaling;
 use crate::rights::{AppliedRule, BadRule, OutgoingRule, unix_now_ms};
 
 impl Signaling {
-    /// Rules that other servers have not got. Waits until there are some.
+    /// Rules that other servers have not got yet. Waits until there are some.
     pub async fn next_rules(&self) -> Vec<OutgoingRule> {
         let rights = &self.shared.rights;
         loop {
@@ -18,7 +18,7 @@ impl Signaling {
         }
     }
 
-    /// Takes a rule of another server. If a later one is known, that must be sent again.
+    /// Takes a rule of another server. If a later one is known, that one must be sent again.
     ///
     /// # Errors
     ///
@@ -27,12 +27,12 @@ impl Signaling {
         self.shared.rights.heard(bytes, unix_now_ms())
     }
 
-    /// All rules that hold must be sent again, except those with these keys.
+    /// Marks all rules that hold to be sent again, except those with these keys.
     pub fn resend_rules_except(&self, keys: &HashSet<String>) {
         self.shared.rights.resend(|key| !keys.contains(key));
     }
 
-    /// The rule with that key must be sent again, if it holds.
+    /// Marks the rule with that key to be sent again, if it holds.
     pub fn resend_rule(&self, key: &str) {
         self.shared.rights.resend(|of| of == key);
     }

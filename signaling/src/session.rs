@@ -41,19 +41,20 @@ enum Phase {
     Inside {
         id: ParticipantId,
         loopback: bool,
-        /// Its rights, as the client knows them.
+        /// Rights of the client that it was told.
         ruled: Ruled,
-        /// What the client says of itself.
+        /// Attributes that the client gives itself.
         attributes: Attributes,
-        /// Whether its access token says its name.
+        /// Whether the client's access token sets its name.
         name_is_fixed: bool,
         /// The tracks of the room.
         tracks: HashSet<TrackId>,
-        /// The client's published tracks, and whether it muted them.
+        /// Tracks that the client publishes, each with whether the client muted it.
         own: BTreeMap<TrackId, bool>,
         /// Published tracks that an operator muted.
         held: BTreeSet<TrackId>,
-        /// Address to which it was sent; and if it must move, when it is disconnected here.
+        /// Address of the server to which the client was sent. With it, the time at which the client is disconnected
+        /// here if it must move.
         moving: Option<(String, Option<Instant>)>,
     },
     Closed,
@@ -85,7 +86,7 @@ pub struct Session {
     changes: TokenBucket,
     /// Mids of the published sections of the last offer.
     publishing: HashSet<String>,
-    /// Beginning of the current second of messages above the rate, and their number.
+    /// Beginning of the current second of messages above the rate, and the number of these.
     excess: Option<(Instant, u32)>,
     /// Time of the last message.
     heard: Instant,
@@ -123,12 +124,12 @@ impl Session {
         }
     }
 
-    /// The next thing to do.
+    /// Takes the next action.
     pub fn poll(&mut self) -> Option<Action> {
         self.actions.pop_front()
     }
 
-    /// A text message came.
+    /// Takes a text message.
     pub fn text(&mut self, now: Instant, text: &str) {
         if matches!(self.phase, Phase::Closed) {
             return;
@@ -157,7 +158,7 @@ impl Session {
         }
     }
 
-    /// A binary message came. The protocol has none.
+    /// Takes a binary message. The protocol has none.
     pub fn binary(&mut self, now: Instant) {
         if self.admit(now) {
             self.refuse(ProtocolError::new(
@@ -167,7 +168,7 @@ impl Session {
         }
     }
 
-    /// The socket cannot be read any further: a message was too large, or malformed.
+    /// Notes that the socket cannot be read any further: a message was too large, or malformed.
     pub fn unreadable(&mut self, too_large: bool) {
         if matches!(self.phase, Phase::Closed) {
             return;
@@ -180,12 +181,12 @@ impl Session {
         self.fail(ProtocolError::new(code, message), close::TOO_LARGE);
     }
 
-    /// A ping or pong came. They count as messages.
+    /// Takes a ping or pong. They count as messages.
     pub fn heard(&mut self, now: Instant) {
         self.admit(now);
     }
 
-    /// The client has exceeded the byte rate for too long.
+    /// Notes that the client has exceeded the byte rate for too long.
     pub fn flooded(&mut self) {
         if !matches!(self.phase, Phase::Closed) {
             let e = ProtocolError::new(ErrorCode::RateLimited, "too much comes on this socket");
@@ -193,14 +194,14 @@ impl Session {
         }
     }
 
-    /// The answer to [`Action::Join`] where the address has joined too often.
+    /// Takes the answer to [`Action::Join`] where the address has joined too often.
     pub fn joins_limited(&mut self, why: &str) {
         let Phase::Entering { request, .. } = self.phase else { return };
         self.phase = Phase::Outside;
         self.refuse(ProtocolError::new(ErrorCode::RateLimited, why).answering(request));
     }
 
-    /// The answer to [`Action::Join`] where the room is on another server.
+    /// Takes the answer to [`Action::Join`] where the room is on another server.
     pub fn redirect(&mut self, url: String) {
         self.actions.push_back(Action::Moved(url));
         self.moved();
@@ -210,7 +211,7 @@ impl Session {
         self.close(close::MOVED, "the room is on another server");
     }
 
-    /// The client waits in the lobby: the answer to [`Action::Join`] comes later.
+    /// Notes that the client waits in the lobby: the answer to [`Action::Join`] comes later.
     pub fn waits(&mut self) {
         if let Phase::Entering { waits, .. } = &mut self.phase {
             *waits = true;
@@ -218,7 +219,7 @@ impl Session {
         }
     }
 
-    /// The answer to [`Action::Join`].
+    /// Takes the answer to [`Action::Join`].
     pub fn joined(&mut self, result: Result<Entered, EnterError>) {
         let Phase::Entering { request, room, loopback, .. } =
             std::mem::replace(&mut self.phase, Phase::Outside)
@@ -268,7 +269,7 @@ impl Session {
         }));
     }
 
-    /// The answer to [`Action::Offer`].
+    /// Takes the answer to [`Action::Offer`].
     pub fn answered(&mut self, id: u32, result: Result<Answer, OfferError>) {
         match result {
             Ok(Answer { sdp, tracks }) => {
@@ -287,7 +288,7 @@ impl Session {
         }
     }
 
-    /// An event of the room; `who` says who a participant is, unless it has left.
+    /// Takes an event of the room. `who` gives name and identity of a participant, unless it has left.
     pub fn event(
         &mut self,
         event: SfuEvent,
@@ -343,7 +344,7 @@ impl Session {
         self.send(message);
     }
 
-    /// The room's events have ended: the SFU removed the participant.
+    /// Takes the end of the room's events: the SFU removed the participant.
     pub fn media_ended(&mut self, why: DisconnectReason) {
         if matches!(self.phase, Phase::Inside { .. }) {
             let (error, close) = convert::ended(why);
@@ -351,13 +352,13 @@ impl Session {
         }
     }
 
-    /// The commands of others have changed.
+    /// Takes changed commands of others.
     pub fn commands(&mut self, now: Instant, commands: &Commands) {
         let Phase::Inside { own, held, moving, .. } = &mut self.phase else { return };
         let mut redirect = None;
         match &commands.end {
             Some(End::Moved { url, must }) => {
-                // It is served here until its connection to the new server works.
+                // The participant is served here until its connection to the new server works.
                 let until = must.then(|| now + self.config.moving);
                 let known =
                     matches!(moving, Some((to, by)) if to == url && (by.is_some() || !must));
@@ -392,7 +393,7 @@ impl Session {
         }
     }
 
-    /// The participant's rights have changed.
+    /// Takes changed rights of the participant.
     pub fn ruling(&mut self, now: Instant, ruling: &Ruling) {
         let Phase::Inside { ruled, own, attributes, .. } = &mut self.phase else { return };
         if let Some(out) = ruling.denied {
@@ -411,7 +412,7 @@ impl Session {
         }
     }
 
-    /// The answer to [`Action::Moderate`].
+    /// Takes the answer to [`Action::Moderate`].
     pub fn moderated(&mut self, id: Option<u32>, result: Result<(), ProtocolError>) {
         match result {
             Ok(()) => self.send(ServerMessage::Done { id }),
@@ -419,7 +420,7 @@ impl Session {
         }
     }
 
-    /// Time has passed. Call at least each second.
+    /// Takes the time. To be called at least each second.
     pub fn tick(&mut self, now: Instant) {
         if matches!(self.phase, Phase::Closed) {
             return;
@@ -446,14 +447,14 @@ impl Session {
         }
     }
 
-    /// The server goes down.
+    /// Tells the client that the server goes down, and closes the socket.
     pub fn shut_down(&mut self) {
         if !matches!(self.phase, Phase::Closed) {
             self.refuse(ProtocolError::new(ErrorCode::ShuttingDown, "the server is shutting down"));
         }
     }
 
-    /// The tracks of the room, if the session is inside one.
+    /// The tracks of the room. Fails outside a room.
     fn inside(&self) -> Result<&HashSet<TrackId>, ProtocolError> {
         match &self.phase {
             Phase::Inside { tracks, .. } => Ok(tracks),
@@ -461,7 +462,7 @@ impl Session {
         }
     }
 
-    /// The client's published tracks, each with whether it muted it, and those that an operator muted.
+    /// The client's published tracks, each with whether the client muted it, and the tracks that an operator muted.
     fn own(&mut self) -> Result<(&mut BTreeMap<TrackId, bool>, &BTreeSet<TrackId>), ProtocolError> {
         match &mut self.phase {
             Phase::Inside { own, held, .. } => Ok((own, held)),
@@ -469,7 +470,7 @@ impl Session {
         }
     }
 
-    /// Refuses what the client's rights do not include.
+    /// Refuses a message that the client's rights do not include.
     fn may(&self, grant: Grant) -> Result<(), ProtocolError> {
         match &self.phase {
             Phase::Inside { ruled, .. } => Ok(ruled.grants.check(grant)?),

@@ -1,4 +1,4 @@
-//! What the handlers of the service share: its configuration, the parts that it talks to, and its state.
+//! State that the handlers of the service share: its configuration, the parts that it talks to, and its counters.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -24,14 +24,14 @@ use crate::turn::TurnConfig;
 use crate::webhooks::{WebhookConfig, Webhooks};
 use crate::whip_whep::open::Sessions;
 
-/// What an operator can set about signalling.
+/// Settings of signalling.
 #[derive(Debug, Clone)]
 pub struct SignalingConfig {
-    /// Access tokens.
+    /// Keys of access tokens.
     pub access: Access,
     /// Whether programs of this machine administer a server without token keys.
     pub admin_local: bool,
-    /// Webhooks.
+    /// Receivers of webhooks.
     pub webhooks: WebhookConfig,
     /// Origins of pages that may use the server.
     pub origins: Origins,
@@ -43,7 +43,7 @@ pub struct SignalingConfig {
     pub send_timeout: Duration,
     /// Time that a client has to send a request, on a new connection or after an answer.
     pub head_timeout: Duration,
-    /// The certificate, for HTTPS and secure WebSockets; `None` serves HTTP.
+    /// Certificate for HTTPS and secure WebSockets; `None`: the server has HTTP only.
     pub tls: Option<Tls>,
     /// Whether to send HSTS, so that browsers use HTTPS only.
     pub hsts: bool,
@@ -51,9 +51,9 @@ pub struct SignalingConfig {
     pub figures: bool,
     /// Proxies whose forwarding headers are trusted.
     pub proxies: TrustedProxies,
-    /// TURN servers.
+    /// TURN and STUN servers for clients.
     pub turn: TurnConfig,
-    /// Key of seat tokens. Servers of a cluster have the same.
+    /// Key of seat tokens. The servers of a cluster have the same key.
     pub seats: SeatKey,
 }
 
@@ -89,15 +89,15 @@ pub type Drain = Arc<dyn Fn() -> Duration + Send + Sync>;
 pub struct Services {
     /// The SFU.
     pub sfu: SfuHandle,
-    /// The enhancer's switch, behind `/admin/enhancer`.
+    /// Switch of the enhancer, behind `/admin/enhancer`.
     pub enhancer_switch: EnhancerSwitch,
-    /// What `/metrics` tells.
+    /// Source of the metrics on `/metrics`.
     pub metrics: MetricSource,
-    /// What ends the server, behind `/admin/drain`.
+    /// Ends the server after its rooms, behind `/admin/drain`.
     pub drain: Drain,
-    /// What records rooms, where the server records.
+    /// Recorder of rooms; `None`: the server does not record.
     pub recorder: Option<Arc<dyn Recorder>>,
-    /// The cluster, where the server is one of several.
+    /// The cluster; `None`: the server is alone.
     pub cluster: Option<Arc<dyn Cluster>>,
 }
 
@@ -133,7 +133,7 @@ pub(crate) struct Shared {
     pub(crate) sessions: Sessions,
     pub(crate) counters: Counters,
     pub(crate) admission: Arc<AdmissionControl>,
-    /// No new rooms are taken.
+    /// Whether the server takes no new rooms.
     pub(crate) draining: AtomicBool,
     pub(crate) stop: watch::Sender<bool>,
 }

@@ -35,13 +35,13 @@ use crate::rights::{self, Denied, EntryMode, Member, Waiting, unix_now_ms};
 use crate::session::{Action, Commands, EnterError, Entered, Session, close};
 use crate::shared::Shared;
 
-/// Largest message that is read, in bytes. Messages between the protocol's bound and this are answered with an error;
-/// larger ones end the socket.
+/// Maximum size of a message that is read, in bytes. Messages between the protocol's bound and this one are answered
+/// with an error. Larger ones end the socket.
 const MAX_READ_BYTES: usize = 160 * 1024;
 /// Time for which a socket is read after the last message to the client. TCP resets a connection that is closed with
 /// unread data, and what was not sent by then is lost.
 const LINGER: Duration = Duration::from_millis(50);
-/// Initial read buffer, in bytes: most messages are shorter.
+/// Initial size of the read buffer, in bytes: most messages are shorter.
 const READ_BUFFER_BYTES: usize = 8 * 1024;
 
 /// Open the WebSocket of signalling; its messages are described in docs/signaling.md.
@@ -81,15 +81,15 @@ struct Socket {
     session: Session,
     /// Byte rate of the connection.
     intake: Arc<Intake>,
-    /// Its slot of admission control.
+    /// Slot of admission control that the socket holds.
     permit: Permit,
     /// The participant in its room, and the room's events.
     inside: Option<(ParticipantId, mpsc::Receiver<SfuEvent>)>,
-    /// Commands of others.
+    /// Commands of operators and other participants.
     commands: Option<watch::Receiver<Commands>>,
-    /// Its rights.
+    /// Registration of the participant, with its rights.
     member: Option<Member>,
-    /// Its place in a lobby, and its `join`.
+    /// Place in a lobby, and the `join` message that waits for an answer there.
     waiting: Option<(Waiting, Authorized)>,
 }
 
@@ -126,7 +126,7 @@ impl Authorized {
     }
 }
 
-/// What a socket's task waits for.
+/// An input of a socket's task.
 enum Input {
     Message(Option<Result<Message, axum::Error>>),
     Event(Option<SfuEvent>),
@@ -211,7 +211,7 @@ impl Socket {
         let _ = tokio::time::timeout(LINGER, rest).await;
     }
 
-    /// Handles a message. `false`: the socket ends.
+    /// Handles a message. Returns `false` if the socket ends.
     fn message(&mut self, now: Instant, message: Message) -> bool {
         match message {
             Message::Text(text) => {
@@ -228,7 +228,7 @@ impl Socket {
         true
     }
 
-    /// Carries out the session's actions. `false`: the socket ends.
+    /// Carries out the session's actions. Returns `false` if the socket ends.
     async fn act(&mut self) -> bool {
         while let Some(action) = self.session.poll() {
             let is_open = match action {
@@ -271,7 +271,7 @@ impl Socket {
         true
     }
 
-    /// Carries out an action about a participant in a room. `false`: the socket ends.
+    /// Carries out an action about a participant in a room. Returns `false` if the socket ends.
     async fn act_inside(&mut self, id: ParticipantId, action: Action) -> bool {
         let Shared { services, directory, counters, .. } = &*self.shared;
         let sfu = &services.sfu;
@@ -389,7 +389,7 @@ impl Socket {
         self.session.joined(result);
     }
 
-    /// A moderator has answered a participant in the lobby.
+    /// Handles a moderator's answer to the participant in the lobby.
     async fn on_lobby_answer(&mut self, answer: Result<(), Denied>) {
         let Some((_waiting, join)) = self.waiting.take() else { return };
         if let Err(denied) = answer {
@@ -443,12 +443,12 @@ impl Socket {
         })
     }
 
-    /// The servers' credentials contain the participant's id.
+    /// The ICE servers for a participant. The credentials contain the participant's id.
     fn ice_servers(&self, id: ParticipantId) -> IceServers {
         self.shared.config.turn.servers(&id.to_string(), unix_now())
     }
 
-    /// The message that the room is on another server; for a participant of the room with a ticket.
+    /// The message that the room is on another server. A participant of the room gets a ticket in it.
     fn moved(&self, url: String) -> ServerMessage {
         let cluster = self.shared.services.cluster.as_ref();
         let ticket = self.inside.as_ref().zip(cluster).and_then(|((id, _), cluster)| {
@@ -505,7 +505,7 @@ impl Socket {
         self.put(Message::Text(message.to_json().into())).await
     }
 
-    /// Sends a frame; `false` when the client did not take it in time.
+    /// Sends a frame. Returns `false` if the client did not take it in time.
     async fn put(&mut self, message: Message) -> bool {
         let sent = tokio::time::timeout(self.shared.config.send_timeout, self.ws.send(message));
         matches!(sent.await, Ok(Ok(())))
@@ -547,7 +547,7 @@ async fn next_ruling(member: &mut Option<Member>) {
     std::future::pending::<()>().await;
 }
 
-/// A moderator's answer to a participant in the lobby.
+/// Waits for a moderator's answer to the participant in the lobby.
 async fn next_answer(waiting: &mut Option<(Waiting, Authorized)>) -> Result<(), Denied> {
     if let Some((waiting, _)) = waiting
         && let Ok(answer) = waiting.answer.wait_for(Option::is_some).await

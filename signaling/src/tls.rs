@@ -33,7 +33,7 @@ const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 const LINGER: Duration = Duration::from_secs(1);
 /// The first byte of a TLS handshake record (RFC 8446 §5.1).
 const HANDSHAKE_RECORD: u8 = 22;
-/// What an ACME server names as the protocol, and nothing else (RFC 8737 §3).
+/// ALPN protocol that an ACME server offers alone (RFC 8737 §3).
 const CHALLENGE: &[u8] = b"acme-tls/1";
 
 /// Why a certificate cannot be used.
@@ -88,7 +88,7 @@ struct Shared {
 
 impl fmt::Debug for Tls {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Without the key.
+        // The debug form leaves out the key.
         f.debug_struct("Tls").finish_non_exhaustive()
     }
 }
@@ -116,12 +116,12 @@ impl Tls {
         Ok(Tls { shared: Arc::new(shared) })
     }
 
-    /// When the certificate ends, in seconds since 1970.
+    /// Time at which the certificate expires, in seconds since 1970.
     pub fn not_after(&self) -> u64 {
         self.shared.not_after.load(Ordering::Relaxed)
     }
 
-    /// Replaces the certificate for new connections; one that cannot be used changes nothing.
+    /// Replaces the certificate for new connections. A certificate that cannot be used changes nothing.
     ///
     /// # Errors
     ///
@@ -133,8 +133,8 @@ impl Tls {
         Ok(())
     }
 
-    /// Gives handshakes of an ACME server this certificate with its key, both PEM, from now on; none: they fail, as
-    /// they do at first.
+    /// Sets the certificate and key, both PEM, that ACME servers get in handshakes from now on. With none, these
+    /// handshakes fail, as at first.
     ///
     /// # Errors
     ///
@@ -145,7 +145,7 @@ impl Tls {
             Some((certificate, key)) => {
                 let (chain, key) = parse(certificate, key)?;
                 let key = aws_lc_rs::sign::any_supported_type(&key)?;
-                // Its critical extension is for the ACME server alone: whether both belong together is not looked at.
+                // The certificate has a critical extension for the ACME server alone, so the pair is not checked.
                 Some(Arc::new(CertifiedKey::new(chain, key)))
             }
         };
@@ -176,7 +176,7 @@ impl Tls {
             Ok(Ok(mut stream)) => {
                 count(&shared.done);
                 if stream.get_ref().1.alpn_protocol() == Some(CHALLENGE) {
-                    // The certificate was the answer.
+                    // The handshake with the challenge's certificate was the answer.
                     let _ = tokio::time::timeout(LINGER, stream.shutdown()).await;
                     return None;
                 }

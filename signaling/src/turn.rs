@@ -22,7 +22,7 @@ use crate::at_file;
 #[serde(try_from = "String")]
 pub struct TurnUrl(String);
 
-/// The text is no such address.
+/// The text is no URL of a TURN or STUN server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "a TURN server must be `turn:HOST[:PORT][?transport=udp|tcp]`, `turns:…` or `stun:HOST[:PORT]`"
@@ -86,7 +86,7 @@ impl TryFrom<String> for TurnUrl {
 #[serde(try_from = "String")]
 pub struct TurnSecret(String);
 
-/// Why a secret cannot be used. Does not contain the secret.
+/// Why a secret cannot be used. The error does not contain the secret.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadTurnSecret {
     /// The secret is empty.

@@ -76,7 +76,7 @@ async fn a_log_that_nobody_reads_holds_up_no_call_and_says_what_it_lost() {
     }
     assert!(since.elapsed() < Duration::from_secs(1), "{:?}", since.elapsed());
     server.is_read(true);
-    server.wait_for_log("lines of the log were lost");
+    server.wait_for_log("log lines dropped");
     scene.close();
 }
 

@@ -1,4 +1,4 @@
-//! Between the SFU and the enhancer: two threads, and bounded queues that the SFU never waits on.
+//! Connects the SFU and the enhancer by two threads and bounded queues; the SFU never waits.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,23 +10,23 @@ use windlass_enhancer::Enhancer;
 use windlass_sfu::{EnhancerSinks, SfuHandle};
 use windlass_types::{EnhancerRequest, StreamId, TapInput};
 
-/// Tapped frames that may wait for the enhancer; beyond, the SFU drops and counts them, and each of their streams needs
-/// a key frame. Half a second of 250 streams: so long a busy processor may keep the bridge from running, and so long
-/// each decoder's own queue is.
+/// Maximum tapped frames that wait for the enhancer. Beyond it, the SFU drops and counts them, and each of their
+/// streams needs a key frame. It is half a second of 250 streams. A busy CPU may keep the bridge from running for as
+/// long, and each decoder's own queue has the same length.
 const FRAMES: usize = 4096;
-/// Requests and reports that may wait for the enhancer; beyond, the SFU drops and counts them. As many as viewers of a
-/// full server report in the time that the frames may wait.
+/// Maximum requests and reports that wait for the enhancer. Beyond it, the SFU drops and counts them. It is the number
+/// that the viewers of a full server report in the time that [`FRAMES`] may wait.
 const REQUESTS: usize = 4096;
-/// How long a thread may take to see that it shall stop.
+/// Maximum time until a thread sees that it is to stop.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// The queues into a bridge that is not built yet: the SFU needs them before there is a handle to it.
+/// Queues into a bridge that does not exist yet. The SFU needs them before there is a handle to it.
 pub(crate) struct Intake {
     inputs: Receiver<TapInput>,
     requests: Receiver<(StreamId, EnhancerRequest)>,
 }
 
-/// The sinks for [`windlass_sfu::Sfu::start`], and the queues behind them.
+/// Creates the sinks for [`windlass_sfu::Sfu::start`], and the queues behind them.
 pub(crate) fn intake() -> (EnhancerSinks, Intake) {
     let (to_inputs, inputs) = bounded(FRAMES);
     let (to_requests, requests) = bounded(REQUESTS);
@@ -37,25 +37,25 @@ pub(crate) fn intake() -> (EnhancerSinks, Intake) {
     (sinks, Intake { inputs, requests })
 }
 
-/// What the enhancer is given next.
+/// The next thing that the enhancer is given.
 #[derive(Debug)]
 enum Next {
     Input(TapInput),
-    /// A request, after these inputs.
+    /// A request, after the given inputs.
     Request(Vec<TapInput>, StreamId, EnhancerRequest),
-    /// Nothing yet.
+    /// Nothing came within [`PATIENCE`].
     Wait,
-    /// The SFU is gone.
+    /// The SFU has ended.
     End,
 }
 
 impl Intake {
-    /// Waits for [`PATIENCE`] at most.
+    /// Returns what the enhancer is given next; waits for at most [`PATIENCE`].
     ///
-    /// A request overtakes no input that was sent before it. So a stream that was stopped and is tapped again keeps
-    /// what is asked of it anew, and a given still finds its frame. All of these inputs lie in the queue when the
-    /// request has come out of its own. A few later ones may come before the request as well, which does no harm: what
-    /// is asked of a stream that has stopped meanwhile has no effect.
+    /// A request overtakes no input that was sent before it. So a stream that was stopped and is tapped again keeps new
+    /// requests, and a still finds its frame. All of these inputs are in the queue when the request has come out of its
+    /// own. A few later inputs may also come before the request. That does no harm: a request to a stream that has
+    /// stopped has no effect.
     fn next(&self) -> Next {
         select! {
             recv(self.inputs) -> input => input.map_or(Next::End, Next::Input),
@@ -68,7 +68,7 @@ impl Intake {
     }
 }
 
-/// Carries frames to the enhancer and its anchors to the SFU until it is dropped.
+/// Carries frames to the enhancer, and anchors to the SFU, until it is dropped.
 pub(crate) struct Bridge {
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
@@ -109,7 +109,7 @@ impl Bridge {
         Ok(bridge)
     }
 
-    /// Starts a thread that takes one step after the other, until there are no more or the bridge is dropped.
+    /// Starts a thread that repeats a step until there is nothing more or the bridge is dropped.
     fn carry(
         &mut self,
         name: &str,

@@ -97,12 +97,12 @@ pub(crate) struct ServeArgs {
 }
 
 impl ServeArgs {
-    /// The file that is read, if one is.
+    /// File that is read; `None` if no file was named.
     pub(crate) fn file(&self) -> Option<&Path> {
         self.config.as_deref()
     }
 
-    /// What is said: command line over file.
+    /// Settings of the command line and the file; the command line wins.
     pub(crate) fn settings(&self) -> Result<Settings> {
         let file = match &self.config {
             Some(path) => read(path)?.settings,
@@ -111,7 +111,7 @@ impl ServeArgs {
         Ok(self.settings.clone().over(file))
     }
 
-    /// The configuration: what is said over defaults.
+    /// The configuration: the settings, with defaults for the others.
     pub(crate) fn load(&self) -> Result<Config> {
         Config::resolve(self.settings()?)
     }
@@ -150,7 +150,7 @@ pub(crate) struct ConfigArgs {
 }
 
 impl ConfigArgs {
-    /// Does what is asked for.
+    /// Runs the command.
     pub(crate) fn run(&self, given: &ArgMatches) -> Result<()> {
         if let Some(path) = &self.check {
             read(path)?;
@@ -165,7 +165,7 @@ impl ConfigArgs {
     }
 }
 
-/// Reads a file, and warns of what the next version will not read: once, as it is read again when it changes.
+/// Reads a file, and warns once of options that the next version will not read.
 fn read(path: &Path) -> Result<File> {
     static SAID: Mutex<Vec<String>> = Mutex::new(Vec::new());
     let file = File::read(path)

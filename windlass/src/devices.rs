@@ -1,8 +1,8 @@
-//! `windlass devices`: the machine's GPUs and their slices (MIG). And how a process comes to have just those that the
-//! operator named: it starts itself anew with `CUDA_VISIBLE_DEVICES`, before it has done anything else.
+//! `windlass devices`: lists the machine's GPUs and their slices (MIG). Also gives a process only the devices that the
+//! operator named: it restarts itself with `CUDA_VISIBLE_DEVICES` before it does anything else.
 //!
-//! To set the variable in the process that runs is not safe once there are threads, of which the allocator has some
-//! from the start; to choose by ordinal among what CUDA shows cannot reach any slice but the first.
+//! Setting the variable in the running process is not safe once there are threads, and the allocator has some from the
+//! start. Choosing by ordinal among what CUDA shows reaches no slice but the first.
 
 use std::ffi::OsString;
 use std::fmt::Write;
@@ -16,7 +16,7 @@ use windlass_sr::cuda::devices::{self, Device, DeviceName, Devices, Kind};
 
 use crate::config::Config;
 
-/// What CUDA reads when it is first used.
+/// Environment variable that CUDA reads when it is first used.
 pub(crate) const VISIBLE: &str = "CUDA_VISIBLE_DEVICES";
 
 /// Arguments of `windlass devices`.
@@ -27,33 +27,33 @@ pub(crate) struct DevicesArgs {
     json: bool,
 }
 
-/// A device, as it is told.
+/// A device in the output.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 struct Row {
-    /// Number of the device, as `nvidia-smi` counts; of a slice `CARD:SLICE`.
+    /// Number of the device, as `nvidia-smi` counts; `GPU:SLICE` for a slice.
     ordinal: String,
     name: String,
     uuid: String,
-    /// How a slice is cut; null: it is a card.
+    /// Profile of a slice, such as `1g.10gb`; null for a GPU.
     mig_profile: Option<String>,
     memory_bytes: Option<u64>,
     bus: String,
     numa_node: Option<usize>,
-    /// The option by which a process has it; null: only its slices can be used.
+    /// Option that gives a process this device; null if only its slices can be used.
     #[serde(rename = "use")]
     how: Option<String>,
 }
 
-/// Everything that is told.
+/// The whole output.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 struct Report {
     command: &'static str,
-    /// The driver's version; null where there is none.
+    /// Version of the driver; null if there is none.
     driver: Option<String>,
-    /// Why there are none.
+    /// Reason for which there are no devices.
     #[serde(skip_serializing_if = "Option::is_none")]
     why: Option<String>,
-    /// What of them the environment leaves.
+    /// Value of `CUDA_VISIBLE_DEVICES`, which limits what CUDA shows.
     cuda_visible_devices: Option<String>,
     rows: Vec<Row>,
 }
@@ -74,7 +74,7 @@ impl Row {
     }
 }
 
-/// Says what there is; an error where there is nothing, so that scripts can ask by the status alone.
+/// Lists the devices. Fails if there are none, so that scripts can rely on the exit status alone.
 pub(crate) fn run(args: &DevicesArgs) -> Result<()> {
     let found = Devices::here();
     let visible = std::env::var_os(VISIBLE).map(|said| said.to_string_lossy().into_owned());
@@ -129,8 +129,7 @@ fn table(found: &Devices, visible: Option<&str>) -> String {
     out
 }
 
-/// Those of the machine that are named; all that can be used, where none are. Without names, what the environment
-/// leaves.
+/// The named devices of the machine. Without names, those that the environment leaves, or all that can be used.
 pub(crate) fn chosen(names: &[DeviceName]) -> Result<Vec<Device>> {
     let found = Devices::here()?;
     if !names.is_empty() {
@@ -150,14 +149,14 @@ pub(crate) fn chosen(names: &[DeviceName]) -> Result<Vec<Device>> {
 }
 
 fn wrong(why: devices::ChoiceError) -> Error {
-    Error::new(why).context("device")
+    Error::new(why).context("option `device` cannot be applied")
 }
 
-/// Sees to it that this process has the devices of its configuration and no others: if it has not yet, it becomes
-/// another one that has, with the same arguments and the same number.
+/// Makes sure that this process has the devices of its configuration and no others. If it does not yet, it replaces
+/// itself by a new program with the right ones, the same arguments and the same process id.
 ///
-/// Where nothing is known of the machine's devices, CUDA may still know those that are named by their UUIDs; what it
-/// does not know, it leaves out, and the processor does the work.
+/// If nothing is known of the machine's devices, CUDA may still know those that are named by UUID. It leaves out what
+/// it does not know, and the CPU does the work.
 pub(crate) fn enter(config: &Config) -> Result<()> {
     if config.devices.is_empty() || config.enhancer.is_none() {
         return Ok(());
@@ -168,7 +167,9 @@ pub(crate) fn enter(config: &Config) -> Result<()> {
         }
         Err(why) => {
             // There is no log yet.
-            eprintln!("nothing is known of the GPUs that `device` names: {why}");
+            eprintln!(
+                "GPUs of option `device` not checked: {why}; CUDA gets those that are named by UUID"
+            );
             by_uuid(&config.devices)
         }
     };
@@ -179,10 +180,11 @@ pub(crate) fn enter(config: &Config) -> Result<()> {
     let name = said.next().unwrap_or_else(|| OsString::from("windlass"));
     let program = std::env::current_exe().context("cannot find this program")?;
     let why = Command::new(program).arg0(name).args(said).env(VISIBLE, &visible).exec();
-    Err(Error::new(why).context("cannot start again with the devices that are named"))
+    Err(Error::new(why).context("cannot restart this program with the devices of option `device`"))
 }
 
-/// What CUDA is told where only it can know what there is: UUIDs, as ordinals would be its own.
+/// Value of `CUDA_VISIBLE_DEVICES` if only CUDA knows the devices: the UUIDs among the names, because ordinals would be
+/// CUDA's own.
 fn by_uuid(names: &[DeviceName]) -> String {
     let names = names.iter().map(ToString::to_string).filter(|name| name.contains('-'));
     names.collect::<Vec<_>>().join(",")

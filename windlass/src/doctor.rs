@@ -1,4 +1,4 @@
-//! `windlass doctor`: what of a configuration each check of `windlass_doctor` is about.
+//! `windlass doctor`: runs the checks of `windlass_doctor` for a configuration.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::SystemTime;
@@ -16,7 +16,7 @@ use crate::cluster;
 use crate::config::Config;
 use crate::{logging, public, tls};
 
-/// Looks at everything that a server with this configuration needs; an error where it would not serve.
+/// Checks everything that a server with this configuration needs. Fails if it would not serve.
 pub(crate) fn run(config: Result<Config>, json: bool) -> Result<()> {
     let report = Report::new(match config {
         Ok(config) => findings(&config),
@@ -66,7 +66,7 @@ fn findings(config: &Config) -> Vec<Finding> {
     all
 }
 
-/// Who may enter rooms.
+/// Checks who may enter rooms.
 fn rooms(config: &Config) -> Finding {
     match config.closed() {
         Ok(()) if !config.signaling.access.is_open() => {
@@ -121,7 +121,7 @@ fn of_tls(source: &tls::Source) -> Vec<Finding> {
     all
 }
 
-/// TURN and STUN servers with what a client would get, and where a STUN server sees this machine.
+/// Checks the TURN and STUN servers with a client's credentials. Also returns where a STUN server sees this machine.
 fn relays(config: &Config) -> (Vec<Finding>, Option<IpAddr>) {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let servers = config.signaling.turn.servers("doctor", now.as_secs()).servers;
@@ -138,7 +138,7 @@ fn relays(config: &Config) -> (Vec<Finding>, Option<IpAddr>) {
     (findings, seen)
 }
 
-/// Other machines that the configuration names.
+/// Checks other machines that the configuration names.
 fn machines(config: &Config) -> Vec<Finding> {
     let mut all = Vec::new();
     for url in &config.workers {

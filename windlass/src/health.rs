@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 
-/// How long each step may take.
+/// Maximum time for each step of the request.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Arguments of `windlass health`.
@@ -17,8 +17,8 @@ pub(crate) struct HealthArgs {
     server: String,
 }
 
-/// Ends without an error if the server lives. One that speaks HTTPS is not asked in it: it answers plain HTTP with
-/// what it speaks, and so lives.
+/// Succeeds if the server lives. A server of HTTPS is asked by plain HTTP as well: its answer says that it speaks
+/// HTTPS, and so that it lives.
 pub(crate) fn run(args: &HealthArgs) -> Result<()> {
     let url = &args.server;
     let answer = ask(url).with_context(|| format!("no answer from {url}"))?;
@@ -29,11 +29,15 @@ pub(crate) fn run(args: &HealthArgs) -> Result<()> {
     bail!("{url}/healthz answers {answer}")
 }
 
-/// The status line.
+/// Status line of the server's answer.
 fn ask(url: &str) -> Result<String> {
     let authority = url.strip_prefix("http://").context("the URL must begin with http://")?;
     let authority = authority.trim_end_matches('/');
     let addr = authority.to_socket_addrs()?.next().context("the name has no address")?;
     let answer = windlass_doctor::get(addr, authority, "/healthz", PATIENCE)?;
-    answer.lines().next().map(str::to_owned).context("it says nothing")
+    answer
+        .lines()
+        .next()
+        .map(str::to_owned)
+        .context("it closes the connection without an HTTP answer")
 }

@@ -15,7 +15,7 @@ pub(crate) struct KeyArgs {
     file: PathBuf,
 }
 
-/// Sees to it that there is a key in the file, and says how it is used.
+/// Makes a key in the file unless there is one, and says how it is used.
 pub(crate) fn run(args: &KeyArgs) -> Result<()> {
     let file = &args.file;
     let made =

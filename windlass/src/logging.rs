@@ -1,6 +1,6 @@
-//! What the program says: log lines and other words on standard error, the first words on standard output.
+//! Output of the program: log lines and messages on standard error, the first messages on standard output.
 //!
-//! None of it waits for whoever reads there ([`lines`]).
+//! No output waits for its reader ([`lines`]).
 
 mod lines;
 
@@ -19,14 +19,16 @@ use tracing_subscriber::{EnvFilter, Layer, Registry, fmt, reload};
 
 use self::lines::Lines;
 
-/// How long the end waits for what is not written yet, each of the two streams.
+/// Maximum time that the end of the program waits for unwritten lines, for each of the two streams.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
+/// Queue to standard error, once logging has started.
 static ERRORS: OnceLock<Lines> = OnceLock::new();
+/// Queue to standard output, once something was announced.
 static WORDS: OnceLock<Lines> = OnceLock::new();
 
-/// What to log: a level or a list such as `info,windlass_sfu=debug`. A level alone is that of Windlass's own parts:
-/// libraries stay at `info` at most, because they log what identifies people (addresses, session descriptions).
+/// Reads a log filter: a level, or a list such as `info,windlass_sfu=debug`. A level alone applies to Windlass's own
+/// parts. Libraries stay at `info` at most, because they log what identifies people (addresses, session descriptions).
 pub(crate) fn filter(text: &str) -> Result<EnvFilter> {
     let level = text.trim().parse::<LevelFilter>();
     let filter = match level {
@@ -40,17 +42,17 @@ pub(crate) fn filter(text: &str) -> Result<EnvFilter> {
     })
 }
 
-/// A filter without what libraries must not write: whole messages, access tokens included.
+/// Reads a log filter that keeps libraries from logging whole messages, which contain access tokens.
 fn quiet(text: &str) -> Result<EnvFilter> {
     Ok(filter(text)?.add_directive("tungstenite=info".parse()?))
 }
 
-/// The log that was started.
+/// Handle to the running log.
 #[derive(Debug, Clone)]
 pub(crate) struct Log(reload::Handle<EnvFilter, Registry>);
 
 impl Log {
-    /// Logs by another filter from now on.
+    /// Replaces the log filter.
     pub(crate) fn set_filter(&self, text: &str) -> Result<()> {
         Ok(self.0.reload(quiet(text)?)?)
     }
@@ -59,8 +61,7 @@ impl Log {
 /// Starts logging.
 pub(crate) fn init(text: &str, json: bool) -> Result<Log> {
     let (filter, handle) = reload::Layer::new(quiet(text)?);
-    let told =
-        |lost| tracing::warn!(lost, "lines of the log were lost: standard error was not read");
+    let told = |lost| tracing::warn!(lost, "log lines dropped: nobody reads standard error");
     let errors = Lines::start("log", stderr(), told).context("cannot start the log's thread")?;
     let errors = ERRORS.get_or_init(|| errors);
     let lines = fmt::layer().with_writer(move || errors.clone()).with_ansi(stderr().is_terminal());
@@ -74,7 +75,7 @@ pub(crate) fn init(text: &str, json: bool) -> Result<Log> {
     Ok(Log(handle))
 }
 
-/// Says a line on standard error.
+/// Writes a line to standard error.
 pub(crate) fn say(line: &str) {
     match ERRORS.get() {
         Some(errors) => errors.push(format!("{line}\n").as_bytes()),
@@ -82,8 +83,8 @@ pub(crate) fn say(line: &str) {
     }
 }
 
-/// Says a line on standard output. Whoever started the program may have closed the pipe, or never read it: that is no
-/// reason to end.
+/// Writes a line to standard output. Whoever started the program may have closed the pipe, or never read it: that must
+/// not end the program.
 pub(crate) fn announce(line: &str) -> Result<()> {
     if WORDS.get().is_none() {
         let words = Lines::start("words", stdout(), |_| ());
@@ -95,12 +96,12 @@ pub(crate) fn announce(line: &str) -> Result<()> {
     Ok(())
 }
 
-/// Lines of the log that nobody took.
+/// Number of log lines that were dropped because nobody read them.
 pub(crate) fn lost() -> u64 {
     ERRORS.get().map_or(0, Lines::lost)
 }
 
-/// Waits for what is not written yet, when it is dropped: at the end.
+/// Waits for unwritten lines when it is dropped, at the end of the program.
 #[derive(Debug)]
 pub(crate) struct LastWords;
 
@@ -112,7 +113,7 @@ impl Drop for LastWords {
     }
 }
 
-/// What the standard library would have said, on whose way the thread would wait.
+/// The panic message that the standard library would have printed. Its own printing could make the thread wait.
 fn panicked(panic: &PanicHookInfo<'_>, backtrace: &Backtrace) -> String {
     let thread = thread::current();
     let text = format!("thread '{}' {panic}", thread.name().unwrap_or("without a name"));

@@ -37,8 +37,8 @@ use clap::{CommandFactory, FromArgMatches};
 use crate::cli::{Cli, Command};
 use crate::cluster::enhance;
 
-/// Streams have threads of their own, which come and go: with glibc's allocator the server kept what the busiest moment
-/// took, and more. This one gives it back.
+/// Allocator of the program. Streams have threads of their own, which come and go. With glibc's allocator the server
+/// kept the memory of its busiest moment, and more; jemalloc gives it back.
 #[cfg(all(feature = "jemalloc", not(target_env = "msvc")))]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;

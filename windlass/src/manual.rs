@@ -1,5 +1,4 @@
-//! `windlass completions` and `windlass man`: what shells and `man` are told of the command line, from its own
-//! declaration.
+//! `windlass completions` and `windlass man`: made from the command line's own declaration.
 
 use std::fs;
 use std::io::{self, Write};

@@ -1,5 +1,4 @@
-//! Takes the place of the module `cluster` in a build without that feature: this server has no connections with other
-//! machines.
+//! Replaces the module `cluster` in a build without that feature: this server has no connections to other machines.
 //!
 //! Options of a cluster are parsed in every build, and refused in this one ([`Config::resolve`]).
 
@@ -22,7 +21,7 @@ use windlass_signaling::{Metric, Signaling};
 use crate::config::Config;
 
 pub(crate) mod enhance {
-    //! `windlass enhance`, which this build refuses.
+    //! Replaces `windlass enhance`, which this build refuses.
 
     use std::ffi::OsString;
 
@@ -43,12 +42,12 @@ pub(crate) mod enhance {
     }
 }
 
-/// There is no NATS to ask.
+/// Returns `None`, as there is no NATS to ask.
 pub(crate) fn nats_answers(_: &Config, _: Duration) -> Option<Result<()>> {
     None
 }
 
-/// A cluster's token, whose text is not kept.
+/// Token of a cluster. This build does not keep its text.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(from = "String")]
 pub(crate) struct ClusterToken;
@@ -67,7 +66,7 @@ impl From<String> for ClusterToken {
     }
 }
 
-/// Files of authority, certificate and key (PEM).
+/// Files of CA certificate, certificate and private key (PEM).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Files {
     pub ca: PathBuf,
@@ -87,7 +86,7 @@ pub(crate) fn has_workers(_: &Config) -> bool {
     false
 }
 
-/// No connections: each method does what `cluster::Connections` does for a server that is alone.
+/// Connections of a server that is alone; the methods are those of `cluster::Connections`.
 #[derive(Clone)]
 pub(crate) struct Connections;
 

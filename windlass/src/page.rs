@@ -14,22 +14,22 @@ use rust_embed::{EmbeddedFile, RustEmbed};
 #[folder = "../client-web/dist"]
 struct Dist;
 
-/// What the page may do: its own scripts, WASM, workers and sockets; pictures and media of its own
-/// making. Nothing from elsewhere.
+/// Content security policy of the page: scripts, WASM, workers and sockets of its own origin, and pictures and media
+/// that it makes. Nothing from elsewhere.
 const POLICY: &str = "default-src 'self'; script-src 'self' 'wasm-unsafe-eval'; \
     worker-src 'self' blob:; connect-src 'self' ws: wss:; img-src 'self' data: blob:; \
     media-src 'self' blob: mediastream:; style-src 'self' 'unsafe-inline'; object-src 'none'; \
     base-uri 'none'; form-action 'none'; frame-ancestors 'self'";
 
-/// The files of the browser SDK. Pages of other origins load them: the SDK itself by `<script>`, and
-/// what a bundler has left behind.
+/// Files of the browser SDK that pages of other origins load: the SDK itself by `<script>`, and its files that a
+/// bundler leaves out.
 const SDK: [&str; 4] = ["windlass-client.js", "worker.js", "windlass.wasm", "network-webgpu.js"];
 
-/// What `/` says when there is no page.
+/// Text of `/` if the page was not built.
 const NOT_BUILT: &str = "The server runs, but its page was not built. \
     Stop it and run `cargo xtask run`, which builds the page first.\n";
 
-/// Answers every path with a file of the page.
+/// Routes that answer every path with a file of the page.
 pub(crate) fn router() -> Router {
     Router::new().fallback(file)
 }
@@ -72,7 +72,7 @@ async fn file(method: Method, uri: Uri, headers: HeaderMap) -> Response {
     response
 }
 
-/// A file that browsers may keep but ask about: names do not change with the content.
+/// Answer with a file that browsers may keep but must revalidate: names do not change with the content.
 fn found(path: &str, data: Vec<u8>, hash: &[u8; 32], known: Option<&HeaderValue>) -> Response {
     let tag = hash[..8].iter().fold(String::from("\""), |tag, byte| format!("{tag}{byte:02x}"));
     let tag = format!("{tag}\"");
@@ -88,7 +88,7 @@ fn found(path: &str, data: Vec<u8>, hash: &[u8; 32], known: Option<&HeaderValue>
     (headers, Body::from(data)).into_response()
 }
 
-/// The type of a file by its ending. WASM streams and module scripts only run with theirs.
+/// Content type of a file by its extension. Browsers run WASM streams and module scripts only with the right type.
 fn mime_type(path: &str) -> &'static str {
     match path.rsplit_once('.').map_or("", |(_, ending)| ending) {
         "html" => "text/html; charset=utf-8",

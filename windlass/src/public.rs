@@ -1,4 +1,4 @@
-//! `windlass serve --public`: what such a server makes and finds before it serves, and what it says then.
+//! `windlass serve --public`: makes and finds what such a server needs before it serves, and announces it.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -12,7 +12,7 @@ use crate::config::{Config, Public};
 use crate::logging;
 use crate::tls::Source;
 
-/// The configuration, with the token key that a server with a public name makes for itself.
+/// Loads the configuration, and makes the token key of a server with a public name if there is none.
 pub(crate) fn load(args: &ServeArgs) -> Result<Config> {
     let config = args.load()?;
     let Some(file) = config.public.as_ref().and_then(|public| public.key.as_ref()) else {
@@ -23,7 +23,8 @@ pub(crate) fn load(args: &ServeArgs) -> Result<Config> {
     if made { args.load() } else { Ok(config) }
 }
 
-/// Finds where others reach a server with a public name, unless that is said; the STUN server that was needed for it.
+/// Finds the address of a server with a public name, unless it is configured. Returns the STUN server that was needed,
+/// if any.
 pub(crate) fn find_address(config: &mut Config) -> Result<Option<String>, AddressError> {
     let sfu = &mut config.sfu;
     if config.public.is_none() || !sfu.advertise.is_empty() || !sfu.udp.ip().is_unspecified() {
@@ -38,7 +39,8 @@ pub(crate) fn find_address(config: &mut Config) -> Result<Option<String>, Addres
     Ok(found.by)
 }
 
-/// Says where the page is, what is waited for, and how to enter a room. `by`: the STUN server that knew the address.
+/// Announces where the page is, what is missing, and how to enter a room. `by` is the STUN server that knew the
+/// address.
 pub(crate) fn announce(
     config: &Config,
     public: &Public,
@@ -64,7 +66,9 @@ pub(crate) fn announce(
     let Some(key) = public.keys.first() else { return Ok(()) };
     match token::first_link(key, &page) {
         Ok(link) => logging::announce(&format!("A room, for one person: {link}"))?,
-        Err(error) => tracing::warn!(%error, "there is no link to a room"),
+        Err(error) => {
+            tracing::warn!(%error, "cannot print an invitation link; make one with `windlass token`")
+        }
     }
     let key =
         public.key.as_ref().map_or("KEY".to_owned(), |file| format!("k1=@{}", file.display()));

@@ -1,7 +1,7 @@
-//! Hot reload: the configuration file is read again on SIGHUP and when it has changed.
+//! Hot reload: the configuration file is read again at SIGHUP and when it has changed.
 //!
-//! What may change while the server runs ([`crate::config::is_live`]) takes effect at once; what may not is named in
-//! the log and waits for a restart. A file that cannot be used changes nothing.
+//! Options that may change while the server runs ([`crate::config::is_live`]) take effect at once. The log names the
+//! others, which wait for a restart. A file that cannot be used changes nothing.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,29 +19,29 @@ use crate::logging::Log;
 use crate::tls::Source;
 use crate::watch::Watch;
 
-/// How often the file is looked at.
+/// Interval at which the file is checked for changes.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// What has been reloaded, for `/metrics`.
+/// Counters of reloads, for `/metrics`.
 #[derive(Debug, Default)]
 pub(crate) struct Reloads {
     done: AtomicU64,
     failed: AtomicU64,
-    /// Options whose change waits for a restart.
+    /// Number of changed options that wait for a restart.
     waiting: AtomicU64,
-    /// When the configuration in use was read, in seconds since 1970.
+    /// Time at which the configuration in use was read, in seconds since 1970.
     read_at: AtomicU64,
 }
 
 impl Reloads {
-    /// Nothing so far, but the start.
+    /// Creates counters, with the start as the time of reading.
     pub(crate) fn new() -> Reloads {
         let reloads = Reloads::default();
         reloads.read_at.store(unix_seconds(), Ordering::Relaxed);
         reloads
     }
 
-    /// The figures.
+    /// Metrics of reloads.
     pub(crate) fn metrics(&self) -> Vec<Metric> {
         vec![
             Metric::new("windlass_config_reloads_total", &self.done),
@@ -56,24 +56,24 @@ fn unix_seconds() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
-/// The parts that can be told.
+/// Parts of the server that a reload changes.
 pub(crate) struct Parts {
-    /// The SFU.
+    /// Handle to the SFU.
     pub sfu: SfuHandle,
-    /// Signalling.
+    /// Handle to signalling.
     pub signaling: Signaling,
     /// The enhancer, if there is one.
     pub enhancer: Option<Arc<Enhancer>>,
-    /// The log.
+    /// Handle to the log.
     pub log: Log,
-    /// The certificate in use.
+    /// TLS with the certificate in use; `None` for plain HTTP.
     pub tls: Option<Tls>,
 }
 
 /// Reads the configuration again while the server runs.
 pub(crate) struct Reloader {
     args: ServeArgs,
-    /// What was said when what cannot change was set, and what was said last of the rest.
+    /// Settings in use: those of the start for options that need a restart, and the last ones read for the others.
     said: Settings,
     config: Config,
     parts: Parts,
@@ -84,7 +84,7 @@ pub(crate) struct Reloader {
 }
 
 impl Reloader {
-    /// Begins to listen; `config` is in use.
+    /// Begins to listen for SIGHUP and changes. `config` is in use.
     pub(crate) fn new(
         args: &ServeArgs,
         config: &Config,
@@ -103,7 +103,7 @@ impl Reloader {
         })
     }
 
-    /// Runs for as long as the server does.
+    /// Runs until the server ends.
     pub(crate) async fn run(mut self) {
         let mut looks = tokio::time::interval(LOOK);
         loop {
@@ -120,12 +120,16 @@ impl Reloader {
                 continue;
             }
             if self.args.file().is_none() {
-                tracing::info!("there is no configuration file to read again");
+                tracing::info!(
+                    "SIGHUP: configuration not reloaded: the server was started without --config"
+                );
                 continue;
             }
             if let Err(error) = self.reload().await {
                 self.reloads.failed.fetch_add(1, Ordering::Relaxed);
-                tracing::error!("the configuration stays as it is: {error:#}");
+                tracing::error!(
+                    "configuration not reloaded, the former one stays in use: {error:#}"
+                );
             }
         }
     }
@@ -133,10 +137,12 @@ impl Reloader {
     fn certificate(&self) {
         let (Some(tls), Some(source)) = (&self.parts.tls, &self.config.tls) else { return };
         match source.reload(tls) {
-            Ok(()) => tracing::info!("certificate read again"),
+            Ok(()) => tracing::info!("TLS certificate reloaded"),
             Err(error) => {
                 self.reloads.failed.fetch_add(1, Ordering::Relaxed);
-                tracing::error!("the certificate stays as it is: {error:#}");
+                tracing::error!(
+                    "TLS certificate not reloaded, the former one stays in use: {error:#}"
+                );
             }
         }
     }
@@ -156,12 +162,15 @@ impl Reloader {
         self.reloads.read_at.store(unix_seconds(), Ordering::Relaxed);
         tracing::info!(changed = changed.join(", "), "configuration read again");
         if !waiting.is_empty() {
-            tracing::warn!(options = waiting.join(", "), "changes that need a restart");
+            tracing::warn!(
+                options = waiting.join(", "),
+                "configuration changes wait: they need a restart"
+            );
         }
         Ok(())
     }
 
-    /// What may fail comes first.
+    /// Applies a configuration. Steps that may fail come first.
     async fn apply(&self, config: &Config) -> Result<()> {
         let access = &config.signaling.access;
         ensure!(

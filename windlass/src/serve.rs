@@ -27,10 +27,10 @@ use crate::shutdown::{self, Signals};
 use crate::supervise;
 use crate::tls;
 
-/// How long clients have to leave when the server goes down.
+/// Time that clients have to leave when the server stops.
 const GRACE: Duration = Duration::from_secs(3);
 
-/// The configuration file that people expect to be read from the folder where the server is started.
+/// Name of the configuration file that people expect to be read from the folder where the server is started.
 const USUAL_FILE: &str = "windlass.yaml";
 
 /// Serves until SIGINT or SIGTERM.
@@ -59,7 +59,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<()> {
 }
 
 async fn serve(args: &ServeArgs, config: &Config, by: Option<&str>, log: Log) -> Result<()> {
-    // What nobody can be served by is told before anything else starts.
+    // Without certificate or port nobody can be served: these errors come before anything else starts.
     let tls = config.tls.as_ref().map(tls::Source::load).transpose()?;
     let listener = listen("--http", config.http).await?;
     let http = listener.local_addr()?;
@@ -84,7 +84,7 @@ async fn serve(args: &ServeArgs, config: &Config, by: Option<&str>, log: Log) ->
     signaling.session.lr_pixels = sfu.tap_pixels;
     signaling.session.max_sections = u32::try_from(sfu.limits.media_sections).unwrap_or(u32::MAX);
     let recorder = config.record_to.as_deref().map(ServerRecorder::open).transpose();
-    let recorder = recorder.context("--record-to: recordings have no place")?;
+    let recorder = recorder.context("--record-to: recordings cannot be stored; make the folder writable for the server's user, or name another")?;
     let recorded = recorder.as_ref().map(ServerRecorder::sink);
     let started = Sfu::start_shared(&sfu, &sinks, relay.as_ref(), recorded.as_ref());
     let sfu = started.map_err(start_error)?;
@@ -135,7 +135,7 @@ async fn serve(args: &ServeArgs, config: &Config, by: Option<&str>, log: Log) ->
     if let Some(recorder) = &recorder {
         recorder.stop().await;
     }
-    // It holds the enhancer, whose threads end when nobody does.
+    // The reloader holds the enhancer, whose threads end only when nobody holds it.
     reloader.abort();
     let _ = reloader.await;
     drop(bridge);
@@ -168,7 +168,7 @@ fn start_error(error: StartError) -> Error {
         StartError::Socket { addr, source } => socket_error("--udp", "UDP", addr, &source),
         StartError::Tcp { addr, source } => {
             let error = socket_error("--tcp", "TCP", addr, &source);
-            error.context("media by TCP; `--tcp off` does without")
+            error.context("cannot take media over TCP; `--tcp off` turns it off")
         }
         other @ StartError::Thread(_) => other.into(),
     }
@@ -211,7 +211,7 @@ fn services(
     }
 }
 
-/// Orders go to the recorder from now on, and its figures into the metrics.
+/// Connects the recorder with signalling's orders and with the metrics.
 fn add_recorder(services: &mut Services, recorder: ServerRecorder) {
     services.recorder = Some(Arc::new(recorder.clone()));
     let read = services.metrics.read.clone();
@@ -222,7 +222,7 @@ fn add_recorder(services: &mut Services, recorder: ServerRecorder) {
     });
 }
 
-/// Says on standard output where the page is, and what else a person needs to know.
+/// Announces on standard output where the page is, and what else an operator needs to know.
 fn announce(config: &Config, http: SocketAddr, sfu: &Sfu) -> Result<()> {
     let secure = config.tls.is_some();
     let url = url(http, secure);
@@ -272,7 +272,7 @@ fn url(http: SocketAddr, secure: bool) -> String {
     }
 }
 
-/// A socket's error with what to do next.
+/// Error of a socket, with advice on what to do next.
 fn socket_error(
     option: &str,
     protocol: &str,

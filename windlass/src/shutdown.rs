@@ -1,4 +1,4 @@
-//! When the server ends: SIGINT at once, SIGTERM after its rooms have ended.
+//! Ends the server: at once at SIGINT, and after its rooms have ended at SIGTERM.
 
 use std::io::Result;
 use std::sync::Arc;
@@ -13,19 +13,19 @@ use windlass_signaling::{Drain, Signaling};
 use crate::cluster::Connections;
 use crate::logging;
 
-/// How often it is looked whether rooms are left.
+/// Interval at which it is checked whether rooms are left.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// The signals that end the server, heard from now on.
+/// Signals that end the server, heard from its creation on.
 pub(crate) struct Signals {
     interrupt: Signal,
     terminate: Signal,
-    /// A second SIGTERM is not heeded.
+    /// Whether further SIGTERMs are ignored.
     patient: bool,
 }
 
 impl Signals {
-    /// Begins to listen.
+    /// Begins to listen for signals.
     pub(crate) fn listen() -> Result<Signals> {
         Ok(Signals {
             interrupt: signal(SignalKind::interrupt())?,
@@ -34,8 +34,8 @@ impl Signals {
         })
     }
 
-    /// Waits until the server is to stop. SIGTERM lets rooms end first, for `drain` at most; any signal after that
-    /// does not.
+    /// Waits until the server is to stop. SIGTERM lets rooms end first, for at most `drain`; any signal after that
+    /// stops at once.
     pub(crate) async fn rooms_ended(
         self,
         signaling: Signaling,
@@ -44,7 +44,7 @@ impl Signals {
         drain: Duration,
     ) {
         let begin = async {
-            // Whoever comes from now on is sent to another server, if there is one.
+            // Newcomers are sent to another server, if there is one.
             tokio::join!(cluster.drain(), signaling.drain());
             "takes no new rooms and ends with the last one"
         };
@@ -52,9 +52,9 @@ impl Signals {
         cluster.stop();
     }
 
-    /// Waits until a worker is to stop. SIGTERM lets its streams go to others first. Of one that another process of
-    /// ours started, only SIGINT ends that sooner: whoever stops all processes of a service says SIGTERM to both, and
-    /// that one passes it on.
+    /// Waits until a worker is to stop. SIGTERM lets its streams go to other workers first. With `supervised`, a second
+    /// SIGTERM is ignored and only SIGINT ends the wait: a service manager signals all processes, and our supervising
+    /// process passes SIGTERM on.
     pub(crate) async fn streams_left(
         mut self,
         streams: impl Fn() -> usize,
@@ -75,7 +75,7 @@ impl Signals {
         self.stopped(drain, begin, left).await;
     }
 
-    /// At SIGTERM does what `begin` is, says what it gives, and waits for `ended`.
+    /// At SIGTERM runs `begin`, writes the text that it returns, and waits for `ended`, for at most `drain`.
     async fn stopped(
         mut self,
         drain: Duration,
@@ -111,21 +111,21 @@ impl Signals {
     }
 }
 
-/// What gives this process SIGTERM when an operator orders it by the admin API. A second order is none: a second signal
-/// would end it at once.
+/// Function that sends this process SIGTERM when an operator orders it by the admin API. A second order does nothing,
+/// because a second signal would end the process at once.
 pub(crate) fn on_order(drain: Duration) -> Drain {
     let ordered = AtomicBool::new(false);
     Arc::new(move || {
         if !ordered.swap(true, Ordering::Relaxed)
             && let Err(error) = kill_process(getpid(), process::Signal::TERM)
         {
-            tracing::error!(%error, "the server cannot be ended by the admin API");
+            tracing::error!(%error, "/admin/drain failed: the server cannot signal itself; end it with SIGTERM");
         }
         drain
     })
 }
 
-/// What a signal asks for.
+/// What a signal asks of the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Asked {
     /// The process must end at once.

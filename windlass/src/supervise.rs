@@ -1,8 +1,7 @@
-//! What the process does when one of its media threads is no more: it ends, so that whoever supervises it starts it
-//! again.
+//! Ends the process when one of its media threads has died or hangs, so that its supervisor starts it again.
 //!
-//! Half of its rooms are gone then, and nobody can say what else of the thread's state is. Meanwhile `/healthz` says
-//! so, no room begins at that thread, and the node's lease is given up: rooms go to other servers at once.
+//! Part of its rooms are gone then, and the rest of the thread's state is unknown. Until the end, `/healthz` reports
+//! it, no room begins at that thread, and the node's lease is given up: rooms go to other servers at once.
 
 use std::sync::mpsc;
 use std::time::Duration;
@@ -14,19 +13,19 @@ use windlass_sfu::{SfuHandle, ThreadFault};
 use crate::cluster::Connections;
 use crate::logging::LastWords;
 
-/// The status with which it ends: a fault of the program itself (`EX_SOFTWARE` of sysexits.h).
+/// Exit status for a fault of the program itself (`EX_SOFTWARE` of sysexits.h).
 const STATUS: i32 = 70;
-/// How long giving up the lease may take,
+/// Maximum time for giving up the lease.
 const LEAVING: Duration = Duration::from_millis(500);
-/// and all of it: whatever hangs then, the process is aborted.
+/// Maximum time from the fault to the end of the process. If anything hangs, the process is aborted then.
 const ENDING: Duration = Duration::from_millis(800);
 
-/// Watches the SFU's threads from now on, by a thread of its own: nothing else of the process must be well for that.
+/// Watches the SFU's threads from a thread of its own, which needs nothing else of the process to work.
 pub(crate) fn start(sfu: SfuHandle, cluster: Connections) -> Result<()> {
     let runtime = Handle::current();
     let watch = move || {
         let on_hang = |fault: ThreadFault| {
-            tracing::error!("{fault}: its calls stand still, and /healthz says so");
+            tracing::error!("{fault}: its calls stand still, and /healthz reports it");
         };
         if let Some(fault) = sfu.watch(on_hang) {
             end(fault, &cluster, &runtime);

@@ -1,10 +1,10 @@
-//! Times in options, with their unit: `200ms`, `30s`, `1h`.
+//! Durations in options, with their unit: `200ms`, `30s`, `1h`.
 
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// A time with its unit.
+/// A duration with its unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Time(pub Duration);
 

@@ -1,4 +1,4 @@
-//! Where the certificate comes from: files, an ACME server, or for development the server itself.
+//! Sources of the certificate: files, an ACME server, or for development the server itself.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,14 +11,14 @@ use windlass_signaling::Tls;
 
 use crate::watch::Watch;
 
-/// Where the certificate comes from.
+/// Source of the certificate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Source {
     /// PEM files: the certificate with its chain, and its key.
     Files(PathBuf, PathBuf),
-    /// Given by an ACME server, and kept in a file.
+    /// A certificate from an ACME server, kept in a file.
     Acme(Acme),
-    /// Made here, for the machine's own names and these addresses.
+    /// A certificate that the server makes, for the machine's own names and these addresses.
     SelfSigned(Vec<IpAddr>),
 }
 
@@ -29,13 +29,13 @@ impl Source {
         Tls::new(&certificate, &key).with_context(|| self.name())
     }
 
-    /// Gives new connections what the files say now.
+    /// Reloads the certificate for new connections.
     pub(crate) fn reload(&self, tls: &Tls) -> Result<()> {
         let (certificate, key) = self.read()?;
         tls.replace(&certificate, &key).with_context(|| self.name())
     }
 
-    /// What to look at for changes.
+    /// Files to watch for changes.
     pub(crate) fn watches(&self) -> Vec<Watch> {
         match self {
             Source::Files(certificate, key) => vec![Watch::new(certificate), Watch::new(key)],
@@ -44,21 +44,20 @@ impl Source {
         }
     }
 
-    /// Sees to it that there is a certificate, where that is not somebody else's business: its file is read again as
-    /// others are.
+    /// Starts the renewal by ACME, if the certificate comes from there. Its file is reloaded like others.
     pub(crate) fn keep(&self, tls: &Tls) {
         let Source::Acme(acme) = self else { return };
         let tls = tls.clone();
         let answer = move |pair: Option<&Pair>| {
             let pair = pair.map(|pair| (pair.certificate.as_bytes(), pair.key.as_bytes()));
             if let Err(error) = tls.answer_challenge(pair) {
-                tracing::error!(%error, "the ACME server's challenge cannot be answered");
+                tracing::error!(%error, "ACME challenge cannot be answered; check that port 443 reaches this server");
             }
         };
         let kept = acme.clone().run(answer);
         tokio::spawn(async move {
             if let Err(error) = kept.await {
-                tracing::error!(%error, "the certificate will not be renewed");
+                tracing::error!(%error, "certificate renewal stopped: SIGHUP cannot be heard; restart the server before the certificate expires");
             }
         });
     }
@@ -100,7 +99,7 @@ fn pem(pair: Pair) -> (Vec<u8>, Vec<u8>) {
     (pair.certificate.into_bytes(), pair.key.into_bytes())
 }
 
-/// The names and addresses that browsers may reach this machine by, as far as it knows.
+/// Names and addresses by which browsers may reach this machine, as far as it knows.
 fn names(addresses: &[IpAddr]) -> BTreeSet<String> {
     let mut names: BTreeSet<String> = ["localhost", "127.0.0.1", "::1"].map(str::to_owned).into();
     if let Ok(host) = fs::read_to_string("/proc/sys/kernel/hostname") {

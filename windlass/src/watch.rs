@@ -1,10 +1,10 @@
-//! Files that others replace while the server runs.
+//! Watches files that others replace while the server runs.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// Sees that a file has changed, once nobody has written to it between two looks.
+/// Notices that a file has changed, once it is the same in two looks.
 #[derive(Debug)]
 pub(crate) struct Watch {
     path: PathBuf,
@@ -12,18 +12,18 @@ pub(crate) struct Watch {
     seen: Option<State>,
 }
 
-/// What tells one version of a file from another.
+/// State that tells versions of a file apart: time of modification, length and inode.
 type State = (SystemTime, u64, u64);
 
 impl Watch {
-    /// Takes the file as it is now for known.
+    /// Creates a watch that counts the present file as known.
     pub(crate) fn new(path: &Path) -> Watch {
         let known = state(path);
         Watch { path: path.to_owned(), known, seen: known }
     }
 
-    /// Whether the file is another one than when this was true last, and the same as at the last look. A file that is
-    /// not there is being replaced.
+    /// Whether the file differs from the last time that this was true, and has not changed since the last look. A
+    /// missing file counts as being replaced.
     pub(crate) fn settled(&mut self) -> bool {
         let now = state(&self.path);
         let quiet = now == std::mem::replace(&mut self.seen, now);

@@ -23,7 +23,7 @@ async fn what_may_change_does_what_may_not_is_named_and_a_bad_file_changes_nothi
     server.wait_for_metric(RELOADS, 1.0);
     let (_two, answer) = Client::join(&server, "two", "Bo").await;
     assert_eq!((&answer["type"], &answer["budget_ms"]), (&"welcome".into(), &200.into()));
-    server.wait_for_log("changes that need a restart");
+    server.wait_for_log("configuration changes wait: they need a restart");
     assert!(server.log().contains("budget"), "{}", server.log());
     server.wait_for_metric("windlass_config_options_waiting_for_restart", 1.0);
 

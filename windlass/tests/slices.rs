@@ -199,8 +199,9 @@ impl Each {
     fn processes(&self, device: &str) -> Vec<u64> {
         let log = self.log.lock().unwrap();
         let starts = log.iter().map(|line| &line["fields"]);
-        let starts = starts
-            .filter(|said| said["message"] == "an enhancer starts" && said["device"] == device);
+        let starts = starts.filter(|said| {
+            said["message"] == "enhancer process started" && said["device"] == device
+        });
         starts.filter_map(|said| said["pid"].as_u64()).collect()
     }
 

@@ -11,6 +11,7 @@ mod capped;
 mod checks;
 mod circles;
 mod clips;
+mod comments;
 mod fuzz;
 mod gpu;
 mod imports;

@@ -13,8 +13,8 @@ use crate::checks::{self, Check};
 use crate::clips::for_tests;
 use crate::process::{Cmd, step, which};
 use crate::{
-    advisories, apt, borders, capped, circles, fuzz, oldest, page, root, sentences, skipped,
-    target_dir,
+    advisories, apt, borders, capped, circles, comments, fuzz, oldest, page, root, sentences,
+    skipped, target_dir,
 };
 
 /// A part of the tests.
@@ -99,6 +99,7 @@ fn perform(parts: &[Part]) -> Result<()> {
         advisories::run(None)?;
         borders::check()?;
         circles::check()?;
+        comments::check()?;
         sentences::check()?;
         oldest::check()?;
     }

@@ -11,7 +11,7 @@ use crate::rooms::{self, ClaimWrite, NodeLease};
 /// A key-value bucket that all servers of a cluster read. The first one that needs it creates it.
 #[derive(Debug, Clone, Copy)]
 pub struct Bucket {
-    /// Its name in NATS.
+    /// Name of the bucket in NATS.
     pub name: &'static str,
     /// Age at which NATS deletes an entry.
     pub ttl: Duration,
@@ -30,31 +30,31 @@ pub enum Writers {
     Enhancers,
 }
 
-/// [`Bucket::ttl`] of leases. Readers end leases by their own timeouts; this keeps the bucket small.
+/// [`Bucket::ttl`] of leases. Readers end leases by their own timeouts; the limit keeps the bucket small.
 const LEASE_TTL: Duration = Duration::from_secs(10);
 const _: () = assert!(LEASE_TTL.as_secs() == 5 * lease::LEASE_TIMEOUT.as_secs());
 
-/// Leases of workers.
+/// Bucket with the leases of workers.
 const WORKERS: Bucket = Bucket {
     name: "windlass-workers",
     ttl: LEASE_TTL,
     writers: Writers::Enhancers,
     bytes: 6 << 20,
 };
-/// Leases of servers.
+/// Bucket with the leases of servers.
 const NODES: Bucket =
     Bucket { name: "windlass-nodes", ttl: LEASE_TTL, writers: Writers::Servers, bytes: 6 << 20 };
-/// Claims to rooms.
+/// Bucket with the claims to rooms.
 const ROOMS: Bucket = Bucket {
     name: "windlass-rooms",
     ttl: rooms::CLAIM_TTL,
     writers: Writers::Servers,
     bytes: 40 << 20,
 };
-/// Entries that are written to learn the time of NATS. Their content is not read, so they have no seal.
+/// Bucket of entries that are written to learn the time of NATS. Their content is not read, so they have no seal.
 pub(super) const CLOCK: Bucket =
     Bucket { name: "windlass-clock", ttl: LEASE_TTL, writers: Writers::Enhancers, bytes: 1 << 20 };
-/// Rules of moderators and operators; servers write them again every hour ([`crate::node`]).
+/// Bucket with the rules of moderators and operators. Servers write them again every hour ([`crate::node`]).
 pub(crate) const RULES: Bucket = Bucket {
     name: "windlass-rights",
     ttl: Duration::from_secs(6 * 3_600),

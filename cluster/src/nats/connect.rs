@@ -41,8 +41,8 @@ pub enum NatsError {
     Servers(#[from] async_nats::ConnectError),
 }
 
-/// Returns at once; the client connects in the background, and again after failures. `token` seals entries, and opens
-/// those of others.
+/// Makes a client, which connects in the background, and again after failures. `token` seals entries, and opens those
+/// of others.
 ///
 /// # Errors
 ///

@@ -37,7 +37,7 @@ use crate::rejections::Rejections;
 use crate::sealed::{BusClock, BusTime, SealError, SealKey, Seals, Stored};
 use crate::token::ClusterToken;
 
-/// Age at which the time of NATS is asked for again. Should its clock jump, seals are valid again before leases end.
+/// Age at which the time of NATS is asked for again. If NATS's clock jumps, seals are valid again before leases end.
 const CLOCK_SYNC_INTERVAL: Duration = Duration::from_secs(1);
 /// Time limit of a request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(1);
@@ -56,14 +56,14 @@ pub struct Client(Arc<Shared>);
 
 struct Shared {
     nats: async_nats::Client,
-    /// Key in the bucket [`CLOCK`].
+    /// This process's key in the bucket [`CLOCK`].
     name: String,
     servers: SealKey,
     enhancers: SealKey,
-    /// What seals and opens entries, by bucket.
+    /// Seals of each bucket's entries, by the bucket's name.
     seals: Mutex<HashMap<&'static str, Arc<Seals>>>,
     clock: Mutex<BusClock>,
-    /// Held while the time is asked for: one request at a time.
+    /// Lock that a request for the time holds: one request at a time.
     sync: AsyncMutex<()>,
     rejections: Mutex<Rejections>,
 }
@@ -82,7 +82,7 @@ impl Client {
         }))
     }
 
-    /// Whether a NATS server is connected.
+    /// Whether the client is connected to a NATS server.
     pub fn is_connected(&self) -> bool {
         self.0.nats.connection_state() == State::Connected
     }
@@ -183,7 +183,7 @@ impl Client {
         None
     }
 
-    /// Writes an entry in place of `revision` (0: of none, or of a released one). Returns the new revision; `None`:
+    /// Writes an entry in place of `revision` (0: there is none, or it was released). Returns the new revision; `None`:
     /// another writer was faster, or NATS did not answer. An entry without a valid seal is overwritten.
     pub async fn replace(
         &self,
@@ -309,34 +309,34 @@ fn stored(entry: &kv::Entry) -> Stored {
     Stored { at: BusTime(u64::try_from(ms).unwrap_or_default()), revision: entry.revision }
 }
 
-/// What happens in a bucket.
+/// An event in a bucket.
 #[derive(Debug)]
 pub enum BucketEvent<'a> {
     /// Reading begins: all entries follow.
     Reset,
     /// An entry was written.
     Written {
-        /// Its key.
+        /// Key of the entry.
         key: &'a str,
-        /// Its value, without the seal.
+        /// Value of the entry, without the seal.
         value: &'a [u8],
-        /// Later entries have greater ones.
+        /// Revision of the entry. Later entries have greater ones.
         revision: u64,
     },
     /// An entry was released by its writer.
     Released {
-        /// Its key.
+        /// Key of the entry.
         key: &'a str,
-        /// Later entries have greater ones.
+        /// Revision of the entry. Later entries have greater ones.
         revision: u64,
     },
-    /// An entry without a valid seal was written, or an entry was deleted. It says nothing; the writer of the former
-    /// entry may write that again.
+    /// An entry without a valid seal was written, or an entry was deleted. The event is not authentic; the writer of
+    /// the former entry may write it again.
     Rejected {
-        /// Its key.
+        /// Key of the entry.
         key: &'a str,
     },
-    /// The bucket is readable without interruption since then. Repeated while it is.
+    /// The bucket is readable without interruption. The event is repeated while it is.
     Readable {
         /// Time since which the bucket is readable without interruption.
         since: Instant,

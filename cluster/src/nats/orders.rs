@@ -1,7 +1,7 @@
-//! Orders to all servers of a cluster, and their answers, as plain messages of NATS: nothing of them is kept.
+//! Orders to all servers of a cluster, and their answers, as plain messages of NATS, which keeps none of them.
 //!
-//! Both are sealed by the servers' key ([`crate::sealed`]). An order's scope is its sender, whose orders have ever
-//! later times; that of an answer is the order's own reply subject. So neither can be forged, nor given again.
+//! Both are sealed by the servers' key ([`crate::sealed`]). The scope of an order is its sender, and each order of a
+//! sender has a later time. The scope of an answer is the order's reply subject. So neither can be forged or replayed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use tokio_stream::StreamExt;
 use super::{Client, RETRY_INTERVAL};
 use crate::sealed::{Scope, Seals, Stored};
 
-/// Orders of the sender `NAME` have the subject `windlass.orders.NAME`.
+/// Prefix of the subjects of orders: the sender `NAME` uses `windlass.orders.NAME`.
 const SUBJECT: &str = "windlass.orders";
 /// Scope of orders.
 const ORDERS: &str = "windlass-orders";
@@ -22,11 +22,11 @@ const ORDERS: &str = "windlass-orders";
 const ANSWERS: &str = "windlass-answers";
 /// Maximum size in bytes of an order or answer with its seal. NATS takes 1 MiB, unless it is configured otherwise.
 const MAX_BYTES: usize = 1_000_000;
-/// Orders that are carried out at a time; later ones wait.
+/// Maximum number of orders that are carried out at a time; later ones wait.
 const MAX_AT_ONCE: usize = 4;
 
 impl Client {
-    /// Gives `order` to all other servers, and returns the answers of `others` of them, or those that came within
+    /// Gives `order` to all other servers. Returns the answers of `others` of them, or those that came within
     /// `patience`.
     pub async fn order(&self, order: &[u8], others: usize, patience: Duration) -> Vec<Vec<u8>> {
         let until = Instant::now() + patience;
@@ -56,8 +56,8 @@ impl Client {
         answers
     }
 
-    /// Carries out the orders of other servers by `perform`, whose result is the answer, for as long as the future is
-    /// polled.
+    /// Carries out the orders of other servers by `perform`, for as long as the future is polled. The result of
+    /// `perform` is the answer.
     pub async fn perform_orders<F>(&self, perform: impl Fn(Vec<u8>) -> F + Send + Sync + 'static)
     where
         F: Future<Output = Vec<u8>> + Send + 'static,
@@ -89,7 +89,8 @@ impl Client {
         }
     }
 
-    /// Another server's order, and where its answer goes.
+    /// Opens another server's order. Returns the reply subject and the order; `None`: the order is not valid, or this
+    /// server sent it.
     async fn opened(
         &self,
         message: Message,
@@ -98,7 +99,7 @@ impl Client {
     ) -> Option<(Subject, Vec<u8>)> {
         let sender = message.subject.as_str().rsplit('.').next().unwrap_or_default();
         let reply = message.reply.filter(|_| sender != self.0.name)?;
-        // NATS does not say when it took a message: it is at hand at once.
+        // NATS does not say when it took a plain message: the current time stands for that.
         let at = self.seal_time().await?;
         *revision += 1;
         match seals.open(sender, &message.payload, Stored { at, revision: *revision }) {
@@ -114,7 +115,10 @@ impl Client {
         let Some(at) = self.seal_time().await else { return };
         let sealed = self.0.servers.seal(Scope { bucket: ANSWERS, key: &reply }, at, answer);
         if sealed.len() > MAX_BYTES {
-            tracing::warn!(bytes = sealed.len(), "the answer to an order is too large for NATS");
+            tracing::warn!(
+                bytes = sealed.len(),
+                "answer to another server's order not sent: it is longer than NATS takes by default (1 MiB); ask this server itself"
+            );
             return;
         }
         let _ = self.0.nats.publish(reply, sealed.into()).await;

@@ -36,7 +36,7 @@ use crate::ticket::{self, Mover};
 const RECONCILE_INTERVAL: Duration = Duration::from_secs(1);
 /// Time that a claim needs to reach all servers.
 const CLAIM_PROPAGATION: Duration = Duration::from_millis(50);
-/// Time that other servers have to carry out an order.
+/// Maximum time that other servers have to carry out an order.
 const ORDER_PATIENCE: Duration = Duration::from_secs(5);
 /// Maximum number of attempts to place a client; then its room is served here.
 const MAX_ATTEMPTS: usize = 20;
@@ -48,7 +48,7 @@ pub struct NodeConfig {
     pub url: String,
     /// Number of a room's participants from which on newcomers are sent to other servers.
     pub max_room_participants: usize,
-    /// How it shares rooms; `None`: its rooms are on this server alone.
+    /// Settings for sharing rooms; `None`: all rooms are on this server alone.
     pub sharing: Option<SharingConfig>,
 }
 
@@ -254,7 +254,9 @@ impl<H: Host> Node<H> {
             sleep(CLAIM_PROPAGATION).await;
         }
         // A room on two servers is reconciled later; a client without a room is not.
-        tracing::warn!("room placement unknown; serving the room locally");
+        tracing::warn!(
+            "room placement unknown after many attempts: the room is served here; check the connection to NATS"
+        );
         None
     }
 
@@ -285,7 +287,7 @@ impl<H: Host> Node<H> {
         former.ok()
     }
 
-    /// Gives an order to all other servers; their answers, and the number of servers that it was given to.
+    /// Gives an order to all other servers. Returns their answers, and the number of servers that got the order.
     pub async fn order(&self, order: &[u8]) -> (Vec<Vec<u8>>, usize) {
         let (nodes, _) = self.state.lock().rooms.counts(Instant::now());
         let others = nodes.saturating_sub(1);

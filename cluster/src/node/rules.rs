@@ -20,7 +20,7 @@ const REFRESH_AFTER: Duration = Duration::from_secs(3_600);
 /// Upper bound of a random time in seconds, by which servers differ in [`REFRESH_AFTER`], so that one of them writes
 /// first.
 const REFRESH_SPREAD_S: u64 = 1_800;
-/// Interval of checks for such rules.
+/// Interval of checks for rules that must be written again.
 const CHECK_INTERVAL: Duration = Duration::from_secs(60);
 /// Time after which all entries of a bucket have been read.
 const INITIAL_READ: Duration = Duration::from_secs(1);
@@ -87,7 +87,7 @@ impl Reader {
                     malformed.fetch_add(1, Ordering::Relaxed);
                 }
                 Err(why) => {
-                    tracing::warn!(%why, "ignoring a malformed rule of another server");
+                    tracing::warn!(%why, "malformed rule of another server ignored: check that all servers have the same version");
                     malformed.fetch_add(1, Ordering::Relaxed);
                 }
             },

@@ -29,12 +29,12 @@ const EVENT_QUEUE: usize = 1_024;
 /// Maximum number of participants of one room on other servers whose names are kept.
 const MAX_REMOTE_PARTICIPANTS: usize = 10_000;
 
-/// How a node shares rooms.
+/// Settings by which a node shares rooms.
 #[derive(Clone)]
 pub struct SharingConfig {
     /// Address to listen on for other servers.
     pub listen: SocketAddr,
-    /// URL for other servers; `None`: that of the listener.
+    /// URL of this server for other servers; `None`: that of the listener.
     pub address: Option<String>,
     /// The cluster's token.
     pub token: Option<ClusterToken>,
@@ -45,9 +45,9 @@ pub struct SharingConfig {
 /// Counters of the relay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SharingStats {
-    /// Counters of its links.
+    /// Counters of the relay's links.
     pub links: LinkStats,
-    /// Malformed messages; each closed its link.
+    /// Number of malformed messages. Each closed its link.
     pub malformed: u64,
 }
 
@@ -56,7 +56,7 @@ pub(super) struct Sharing {
     pub links: Links,
     /// URL for other servers.
     pub address: String,
-    /// Taken when the node starts.
+    /// Parts that the start of the node takes.
     pending: Mutex<Option<Pending>>,
     remote: Mutex<RemoteParticipants>,
     malformed: AtomicU64,
@@ -98,7 +98,7 @@ impl Sharing {
         let links = self.links.clone();
         tokio::spawn(async move {
             if let Err(error) = serve(links, listener, token, tls).await {
-                tracing::error!(%error, "relay listener failed; other servers cannot link to this one");
+                tracing::error!(%error, "relay listener failed: other servers cannot link to this one; restart this server");
             }
         });
         Some(events)
@@ -113,7 +113,7 @@ impl Sharing {
         load
     }
 
-    /// Sends a message of this server's SFU. Never blocks.
+    /// Sends a message of this server's SFU to another server. Never blocks.
     pub(super) fn send(
         &self,
         host: Option<&impl Host>,
@@ -133,7 +133,7 @@ impl Sharing {
             _ => None,
         };
         if who.is_none() && matches!(relayed, Relayed::Changed { .. }) {
-            // It has left, which is the next message.
+            // The participant has left: the next message says so.
             return;
         }
         let message = messages::encode(room, relayed, who, Instant::now());
@@ -152,7 +152,7 @@ impl Sharing {
             Ok(Some(message)) => message,
             Ok(None) => return,
             Err(why) => {
-                tracing::warn!(%node, %why, "malformed relay message from node; closing the link");
+                tracing::warn!(%node, %why, "malformed relay message: closing the link; check that both servers have the same version");
                 self.malformed.fetch_add(1, Ordering::Relaxed);
                 return self.links.close(node);
             }
@@ -213,7 +213,7 @@ impl Sharing {
         remote.retain(|_, participants| !participants.is_empty());
     }
 
-    /// Its counters.
+    /// The relay's counters.
     pub(super) fn stats(&self) -> SharingStats {
         let malformed = self.malformed.load(Ordering::Relaxed);
         SharingStats { links: self.links.stats(), malformed }

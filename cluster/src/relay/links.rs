@@ -35,9 +35,9 @@ use crate::token::{ClusterToken, HEADER};
 const NODE_HEADER: &str = "windlass-node";
 /// Capacity of a link's queue, in messages: half a second of ten cameras.
 const QUEUE: usize = 4_096;
-/// Part of [`QUEUE`] that what may be dropped leaves free, in messages.
+/// Part of [`QUEUE`] that messages which may be dropped leave free, in messages.
 const RESERVED: usize = 1_024;
-/// Time in the queue after which what may be dropped is.
+/// Time in the queue after which a message is dropped, if it may be.
 const MAX_AGE: Duration = Duration::from_millis(400);
 /// Interval of HTTP/2 keep-alive pings.
 const KEEPALIVE_INTERVAL: Duration = Duration::from_millis(500);
@@ -51,10 +51,10 @@ const MIN_PAUSE: Duration = Duration::from_millis(100);
 const MAX_PAUSE: Duration = Duration::from_secs(1);
 /// HTTP/2 flow control window of a link, in bytes: 800 ms at 40 Mbit/s.
 const WINDOW: u32 = 4 << 20;
-/// Largest message, in bytes: an anchor.
+/// Maximum size of a message, in bytes: an anchor.
 pub const MAX_MESSAGE_BYTES: usize = 4 << 20;
 
-/// What happens on links.
+/// An event of a link.
 #[derive(Debug)]
 pub enum LinkEvent {
     /// A link is up.
@@ -65,7 +65,7 @@ pub enum LinkEvent {
     Message(NodeId, Message),
 }
 
-/// How links are made.
+/// Settings of links.
 #[derive(Clone)]
 pub struct LinksConfig {
     /// Name of this server.
@@ -101,12 +101,12 @@ struct Counters {
 
 #[derive(Default)]
 struct Peer {
-    /// Its relay address, while a link is wanted.
+    /// Relay address of the server, while a link to it is wanted.
     address: Option<Arc<str>>,
-    /// A task dials it.
+    /// Whether a task dials the server.
     is_dialled: bool,
     link: Option<Link>,
-    /// Held by the connection that is served: one at a time.
+    /// Lock that the served connection holds: one at a time.
     serving: Arc<AsyncMutex<()>>,
 }
 
@@ -131,12 +131,12 @@ struct Shared {
     runtime: Handle,
 }
 
-/// All links of this server. See the module. Clones share one state.
+/// All links of this server. Clones share one state. The module's documentation has the method.
 #[derive(Clone)]
 pub struct Links(Arc<Shared>);
 
 impl Links {
-    /// Without links. Must be called within a tokio runtime.
+    /// A server's links, none at first. Must be called within a tokio runtime.
     ///
     /// # Errors
     ///
@@ -252,7 +252,7 @@ async fn dial(shared: Arc<Shared>, name: NodeId) {
         }
         // Logged once for each outage; dialling goes on.
         if let Some(why) = failed.as_ref().filter(|_| !std::mem::replace(&mut is_reported, true)) {
-            tracing::warn!(node = %name, %address, why, "cannot link to a server that shares rooms; retrying");
+            tracing::warn!(node = %name, %address, why, "cannot link to a server that shares rooms: trying again; check its `node-listen` address and the firewall");
         }
         let lasted = failed.is_none() && begun.elapsed() > MAX_PAUSE;
         is_reported &= !lasted;

@@ -19,11 +19,11 @@ use crate::proto::relay::message::What;
 use crate::proto::relay::{self as proto, Message};
 use crate::wire::{WireError, layer, micros, narrow, refusal, source, source_name};
 
-/// Largest extended sequence number. Those of a real stream begin with 16 bits.
+/// Largest extended sequence number that is read. Those of a real stream begin with 16 bits.
 const MAX_SEQ: u64 = 1 << 48;
-/// Largest payload of a packet, in bytes.
+/// Maximum payload of a packet, in bytes.
 const MAX_PAYLOAD: usize = 2_048;
-/// Longest name or identity of a participant, or name of a room, in bytes.
+/// Maximum length of the name or identity of a participant, or of a room's name, in bytes.
 const MAX_NAME: usize = 512;
 /// Upper bound of the age of an anchor, and of [`AnchorState::holds`].
 const MAX_SPAN: Duration = Duration::from_secs(10);
@@ -35,7 +35,7 @@ pub struct RelayedParticipant {
     pub name: String,
     /// The identity in the access token.
     pub identity: Option<String>,
-    /// Its id on the server from which it moved, as that server's ticket says.
+    /// The participant's id on the server from which it moved, as that server's ticket says.
     pub was: Option<String>,
     /// The attributes that the participant tells the others.
     pub attributes: Attributes,
@@ -54,7 +54,7 @@ pub struct RoomMessage {
     pub who: Option<RelayedParticipant>,
 }
 
-/// The message of `relayed`, sent `now`; `who`: the participant of [`Relayed::Joined`] or [`Relayed::Changed`].
+/// The message of `relayed`, sent `now`. `who` is the participant of [`Relayed::Joined`] or [`Relayed::Changed`].
 pub fn encode(
     room: &str,
     relayed: &Relayed,
@@ -118,7 +118,7 @@ pub fn encode(
     Message { room: room.to_owned(), what: Some(what) }
 }
 
-/// The content of a message that arrived `now`; `None`: a kind of message of a newer version.
+/// The content of a message that arrived `now`; `None`: a kind of message that only newer versions know.
 ///
 /// # Errors
 ///

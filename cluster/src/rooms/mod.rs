@@ -94,8 +94,8 @@ pub use self::record::{Claim, NodeLease, RecordError, room_key, room_of_key};
 pub const RENEW_INTERVAL: Duration = Duration::from_millis(300);
 /// Age of the last renewal from which on a server is lost.
 pub const LEASE_TIMEOUT: Duration = Duration::from_millis(1_500);
-/// Age of the last renewal from which on a server is suspect: a renewal is missing. Between two renewals and
-/// [`LEASE_TIMEOUT`].
+/// Age of the last renewal from which on a server is suspect: a renewal is missing. The value is between two renewals
+/// and [`LEASE_TIMEOUT`].
 const SUSPECT_AFTER: Duration = Duration::from_millis(700);
 /// Age up to which a claim without participants is kept: the client that asked for the room is about to join.
 const JOIN_GRACE: Duration = Duration::from_secs(10);
@@ -129,7 +129,7 @@ struct Node {
     renewed: Instant,
 }
 
-/// The last claim of a room.
+/// The last known claim to a room.
 #[derive(Debug, Clone)]
 struct KnownClaim {
     owner: Arc<str>,
@@ -137,7 +137,7 @@ struct KnownClaim {
     revision: u64,
     /// When this server learned of the claim.
     since: Instant,
-    /// A foreign writer has overwritten the claim in the bucket: the owner writes it again.
+    /// Whether a foreign writer has overwritten the claim in the bucket. Then the owner writes it again.
     is_overwritten: bool,
 }
 
@@ -151,7 +151,7 @@ impl KnownClaim {
     }
 }
 
-/// Leases, claims and links, as one server knows them. See the module.
+/// One server's knowledge of leases, claims and links; the module's documentation has the method.
 ///
 /// ```
 /// use std::collections::HashMap;
@@ -175,7 +175,7 @@ impl KnownClaim {
 #[derive(Debug)]
 pub struct Rooms {
     me: Arc<str>,
-    /// Clients reach this server by TLS, so they are redirected to `wss://` addresses only.
+    /// Whether clients reach this server by TLS. Then they are redirected to `wss://` addresses only.
     only_wss: bool,
     draining: bool,
     nodes: BTreeMap<Arc<str>, Node>,
@@ -187,7 +187,7 @@ pub struct Rooms {
     linked: HashSet<Arc<str>>,
     /// Servers whose link was lost, and when.
     unlinked: HashMap<Arc<str>, Instant>,
-    /// Since when leases and claims are readable without interruption; `None`: they are not.
+    /// Time since which leases and claims are readable without interruption; `None`: they are not readable.
     readable_since: Option<Instant>,
 }
 
@@ -214,22 +214,22 @@ impl Rooms {
         self
     }
 
-    /// This server takes no new rooms from now on.
+    /// Takes no new rooms from now on.
     pub fn drain(&mut self) {
         self.draining = true;
     }
 
-    /// Leases and claims are readable since then; `None`: they are not readable.
+    /// Sets the time since which leases and claims are readable; `None`: they are not readable.
     pub fn set_readable(&mut self, since: Option<Instant>) {
         self.readable_since = since;
     }
 
-    /// Leases and claims are readable: since `now`, if they were not before.
+    /// Notes that leases and claims are readable: since `now`, if they were not before.
     pub fn mark_readable(&mut self, now: Instant) {
         self.readable_since.get_or_insert(now);
     }
 
-    /// A server has written its lease. `Ok(false)`: too many servers are known.
+    /// Takes a lease that a server has written. Returns `Ok(false)` if too many servers are known.
     ///
     /// # Errors
     ///
@@ -251,12 +251,12 @@ impl Rooms {
         Ok(true)
     }
 
-    /// A server has released its lease.
+    /// Notes that a server has released its lease.
     pub fn on_lease_released(&mut self, name: &str) {
         self.nodes.remove(name);
     }
 
-    /// A claim was written. `Ok(false)`: too many claims are known.
+    /// Takes a claim that was written. Returns `Ok(false)` if too many claims are known.
     ///
     /// # Errors
     ///
@@ -276,7 +276,7 @@ impl Rooms {
         Ok(true)
     }
 
-    /// Takes a claim of that revision: another server's, or this server's own once NATS has accepted it.
+    /// Takes a claim with its revision: another server's, or this server's own once NATS has accepted it.
     pub fn apply_claim(&mut self, room: &str, claim: &Claim, revision: u64, now: Instant) {
         // A claim of this server arrives twice: as the answer to the write, and from the bucket.
         if self.claims.get(room).is_some_and(|known| known.revision >= revision) {
@@ -298,27 +298,27 @@ impl Rooms {
         self.claims.insert(room.to_owned(), known);
     }
 
-    /// A claim was released.
+    /// Notes that a claim was released.
     pub fn on_claim_released(&mut self, room: &str, revision: u64) {
         if self.claims.get(room).is_some_and(|known| known.revision < revision) {
             self.claims.remove(room);
         }
     }
 
-    /// A writer that is not of this cluster has overwritten a claim. It still holds on servers that have read it;
-    /// others get it when its owner writes it again.
+    /// Notes that a writer outside of this cluster has overwritten a claim. The claim still holds on servers that have
+    /// read it. Others get it when its owner writes it again.
     pub fn on_claim_overwritten(&mut self, room: &str) {
         if let Some(claim) = self.claims.get_mut(room) {
             claim.is_overwritten = true;
         }
     }
 
-    /// Forgets all claims: the bucket is about to be read from the beginning.
+    /// Forgets all claims. To be called when the bucket is about to be read from the beginning.
     pub fn forget_claims(&mut self) {
         self.claims.clear();
     }
 
-    /// The link to a server has come up or gone down.
+    /// Notes that the link to a server has come up or gone down.
     pub fn on_link(&mut self, name: &str, up: bool, now: Instant) {
         if up {
             self.linked.insert(name.into());
@@ -357,7 +357,7 @@ impl Rooms {
         (nodes, self.claims.len())
     }
 
-    /// When a server's lease ends. `None`: leases are not readable, so that none ends.
+    /// Time at which a server's lease ends; `None`: leases are not readable, so none ends.
     fn lease_end(&self, node: &Node) -> Option<Instant> {
         let since = self.readable_since?;
         Some(node.renewed.max(since) + LEASE_TIMEOUT)
@@ -377,7 +377,7 @@ impl Rooms {
         self.nodes.get(&self.me).is_some_and(|own| now < own.renewed + LEASE_TIMEOUT)
     }
 
-    /// When the link to a server of a room was lost, if that was since the claim.
+    /// Time at which the link to a server of a room was lost, if that was since the claim.
     fn unlinked_since(&self, name: &Arc<str>, claim: &KnownClaim) -> Option<Instant> {
         self.unlinked.get(name).copied().filter(|since| *since >= claim.since)
     }

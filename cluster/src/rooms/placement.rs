@@ -17,20 +17,21 @@ pub enum Placement {
     Local,
     /// The client goes to the server with this signalling address.
     Redirect(Arc<str>),
-    /// It joins on this server, once that has claimed the room in place of this revision (0: there is no claim).
+    /// The client joins on this server, once the server has claimed the room in place of the claim with this revision
+    /// (0: there is no claim).
     Claim(u64),
-    /// It goes to a further server, once this server, the owner, has added that one to the claim.
+    /// The client goes to a further server, once this server, the owner, has added that server to the claim.
     AddNode(Handoff),
-    /// Unknown: ask again at that time.
+    /// Where the client goes is not known yet: ask again at that time.
     RetryAt(Instant),
 }
 
-/// Participants of one room, as the server that is asked knows them.
+/// Number of participants of one room, as the server that is asked knows them.
 #[derive(Debug, Clone, Copy)]
 pub struct Load<'a> {
     /// Participants on this server.
     pub local: usize,
-    /// Number from which on this server sends newcomers to other servers.
+    /// Number of participants from which on this server sends newcomers to other servers.
     pub max: usize,
     /// Participants on other servers, by the server's name.
     pub remote: &'a HashMap<Arc<str>, usize>,
@@ -68,7 +69,7 @@ impl Rooms {
         Placement::Claim(claim.map_or(0, |claim| claim.revision))
     }
 
-    /// By the claim of other servers; `None`: all of them are lost.
+    /// Where a client goes by the claim of other servers; `None`: all of them are lost.
     fn place_by_claim(
         &self,
         claim: &KnownClaim,
@@ -86,9 +87,9 @@ impl Rooms {
         if !self.nodes.contains_key(&claim.owner) && now < claim_end {
             return Some(Placement::RetryAt(claim_end));
         }
-        // The owner is lost. Of the other servers of the room one will take the claim.
-        let heir = claim.with.iter().find_map(|name| self.live_node(name, now));
-        heir.map(|node| Placement::Redirect(node.url.clone()))
+        // The owner is lost. One of the other servers of the room will take the claim.
+        let other = claim.with.iter().find_map(|name| self.live_node(name, now));
+        other.map(|node| Placement::Redirect(node.url.clone()))
     }
 
     /// Where a client goes when this server of the room is full, or draining. The owner knows the load of all servers
@@ -119,7 +120,7 @@ impl Rooms {
         let candidates = self.candidates(now).into_iter();
         let mut further = candidates.filter(|(name, node)| takes(node) && !claim.names(name));
         match further.next().filter(|_| shares && claim.with.len() < MAX_WITH) {
-            // Beyond the wanted maximum rather than refused.
+            // No server has room: the client joins here, above the wanted maximum, rather than being refused.
             None => Placement::Local,
             Some((name, node)) => Placement::AddNode(Handoff {
                 write: ClaimWrite {

@@ -20,7 +20,7 @@ pub struct ClaimWrite {
     pub claim: Claim,
 }
 
-/// A claim to be written, and where participants are sent once it is.
+/// A claim to be written, and the server to which participants are sent once it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Handoff {
     /// The claim.
@@ -29,7 +29,7 @@ pub struct Handoff {
     pub url: Arc<str>,
 }
 
-/// What a server must do about its claims and participants. Rooms are bucket keys.
+/// Actions of a server about its claims and participants. Rooms are bucket keys.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ReconcileActions {
     /// Claims to release, by room and revision: the rooms have ended.
@@ -37,9 +37,9 @@ pub struct ReconcileActions {
     /// Claims to write: of rooms without a claim or with a lost server, of empty shared rooms, and of those to be
     /// refreshed.
     pub claim: Vec<ClaimWrite>,
-    /// Participants of these rooms must go to that signalling address: another server has the claim.
+    /// Rooms whose participants must go to a signalling address, since another server has the claim.
     pub must_move: Vec<(String, Arc<str>)>,
-    /// Participants of these rooms may go to that signalling address: this server is cut off from a part of the room.
+    /// Rooms whose participants may go to a signalling address, since this server is cut off from a part of the room.
     pub may_move: Vec<(String, Arc<str>)>,
 }
 
@@ -93,7 +93,7 @@ impl Rooms {
         }
     }
 
-    /// What to do about a room that has participants on this server.
+    /// Adds the actions for a room that has participants on this server.
     fn reconcile_room(&self, room: &str, now: Instant, actions: &mut ReconcileActions) {
         let write = |replaces, all: &[Arc<str>]| {
             let claim = self.claim_with_live(all, now);
@@ -125,7 +125,7 @@ impl Rooms {
         }
     }
 
-    /// A claim of this server with those of `all` that live.
+    /// A claim of this server that also names those servers of `all` that are linked or live.
     fn claim_with_live(&self, all: &[Arc<str>], now: Instant) -> Claim {
         let others = all.iter().filter(|&name| *name != self.me);
         let live = others.filter(|name| self.is_linked_or_alive(name, now));
@@ -152,8 +152,8 @@ impl Rooms {
         self.reads_own_lease(now) && claim.nodes().filter(is_cut_off).any(yields_to)
     }
 
-    /// The handoffs of a draining server: each room goes to one of its other servers, or to the servers that take
-    /// rooms, in turn, the one with the fewest participants first.
+    /// The handoffs of a draining server. Each room goes to one of its other servers. Otherwise rooms go in turn to the
+    /// servers that take rooms, the one with the fewest participants first.
     pub fn handoffs(&self, local: &HashSet<String>, now: Instant) -> Vec<Handoff> {
         if self.readable_since.is_none() {
             return Vec::new();

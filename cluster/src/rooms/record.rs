@@ -1,4 +1,4 @@
-//! What servers write into the cluster's buckets: leases of servers, claims to rooms, and the keys of claims.
+//! Records that servers write into the cluster's buckets: leases of servers, claims to rooms, and the keys of claims.
 
 use std::fmt::Write;
 
@@ -26,11 +26,11 @@ pub struct NodeLease {
     pub draining: bool,
 }
 
-/// The claim to one room: the servers that serve it.
+/// The claim to one room: it names the servers that serve the room.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Claim {
-    /// Name of the owner. It alone changes the claim, as long as it lives.
+    /// Name of the owner. The owner alone changes the claim, as long as it lives.
     pub node: String,
     /// Names of the other servers of the room, where it is shared.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

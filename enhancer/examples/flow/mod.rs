@@ -7,6 +7,7 @@ use std::io::{Result, Write};
 
 use windlass_vp9::{DecodeError, Decoder, FrameInfo, MotionVector};
 
+/// Side of a cell, in low samples.
 const CELL: usize = 8;
 /// Written frames that a cell may lie behind: as many anchors as the decoder kept.
 const MAX: usize = 4;
@@ -26,7 +27,7 @@ pub(crate) struct Flow {
 }
 
 impl Flow {
-    /// Of a stream with pictures of this size.
+    /// Creates the flow of a stream with pictures of the given size, in samples.
     pub(crate) fn new(width: usize, height: usize) -> Self {
         let cells = vec![Cell::default(); width.div_ceil(CELL) * height.div_ceil(CELL)];
         let slots = std::array::from_fn(|_| cells.clone());
@@ -45,8 +46,8 @@ impl Flow {
         Ok(())
     }
 
-    /// Writes the last frame's cells, row by row: how many written frames ago (0: there is none), then the vector;
-    /// three little-endian words. From then on the frame is one to come from.
+    /// Writes the last frame's cells, row by row: how many written frames ago (0: there is none), then the vector, as
+    /// three little-endian words. Later frames may then refer to this one.
     pub(crate) fn write(&mut self, to: &mut impl Write) -> Result<()> {
         self.written += 1;
         for &(source, vector) in &self.cells {

@@ -36,30 +36,30 @@ const TO_STAY: f64 = 0.8;
 const AFTERWARDS: f64 = 0.55;
 /// Ratio of two claims from which on one is clearly less than the other.
 const CLEARLY: f64 = 1.5;
-/// Time between two checks of the load.
+/// Time between two checks of the load. Each check refuses and admits streams.
 const EVERY: Duration = Duration::from_millis(500);
-/// Maximum duration of an overload; beyond, streams are refused.
+/// Maximum duration of an overload. If it lasts longer, streams are refused.
 const MAX_OVERLOAD: Duration = Duration::from_millis(1500);
-/// Time without admissions after that. It doubles each time that it was too short, up to [`MAX_DOUBLINGS`] times, and
-/// falls back after [`FORGIVEN`] without.
+/// Time without admissions after streams were refused for overload. It doubles each time that it was too short, up to
+/// [`MAX_DOUBLINGS`] times, and returns to this value after [`FORGIVEN`] without an overload.
 const CLOSED: Duration = Duration::from_secs(4);
 /// Maximum doublings of [`CLOSED`].
 const MAX_DOUBLINGS: u32 = 4;
-/// Time without an overload after which [`CLOSED`] is as at first.
+/// Time without an overload after which [`CLOSED`] is no longer doubled.
 const FORGIVEN: Duration = Duration::from_secs(60);
 /// Maximum admissions between two checks: this number, or one for each [`SHARE`] admitted streams.
 const AT_ONCE: usize = 16;
 /// Admitted streams for each of which one more may be admitted between two checks.
 const SHARE: usize = 8;
-/// Weight of a new measurement (EWMA).
+/// Weight of a new measurement of a stream's frame rate or slot time in the mean (EWMA).
 const WEIGHT: f64 = 0.3;
-/// Weight of one that is lower than the mean: a stream that pauses goes on as before.
+/// Weight of a measurement below the mean (EWMA). It is small because a stream that pauses goes on later as before.
 const WEIGHT_OF_LESS: f64 = 0.05;
 /// Assumed frames per second of a new stream.
 const FIRST_RATE: f64 = 30.0;
 /// Assumed slot time per frame of a new stream, in seconds.
 const FIRST_COST: f64 = 0.0006;
-/// Assumed bytes of a new stream: of the largest pictures by default.
+/// Assumed bytes of a new stream: those of the largest low pictures that are accepted by default.
 const UNKNOWN: u64 = memory::of(windlass_types::MAX_LR_PIXELS as u64, 0);
 
 /// Work of a stream's decoders since the last check.
@@ -71,14 +71,14 @@ pub struct Work {
     pub seconds: f64,
     /// Slot time of the stream's pictures at HR size, in seconds.
     pub more: f64,
-    /// Bytes of memory by the sizes of its pictures; 0 before the first picture.
+    /// Bytes of memory that the stream takes, by the sizes of its pictures; 0 before the first picture.
     pub memory: u64,
 }
 
 /// Limits of all streams together.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bounds {
-    /// Slots of the CPU.
+    /// Number of CPU slots.
     pub slots: usize,
     /// Bytes of memory.
     pub memory: u64,
@@ -88,24 +88,25 @@ pub struct Bounds {
 
 #[derive(Debug)]
 struct Stream {
-    /// Order of arrival.
+    /// Number of the stream in the order of arrival.
     number: u64,
     owner: Owner,
     admitted: bool,
-    /// Why it is not admitted, if so.
+    /// Reason for which the stream is refused. It has no meaning while the stream is admitted.
     why: Refusal,
-    /// Frames since the last check.
+    /// Frames since the last check of the load.
     came: u32,
-    /// Frames per second, once known.
+    /// Frames per second; `None` before the first check.
     rate: Option<f64>,
-    /// Slot time per frame in seconds, once known.
+    /// Slot time per frame, in seconds; `None` before the first check.
     cost: Option<f64>,
     more: f64,
     memory: u64,
 }
 
 impl Stream {
-    /// `usual`: slot time of a frame per byte of its stream's memory, and so per pixel.
+    /// Slot seconds that the stream takes per second. `usual` is the slot time of a frame per byte of its stream's
+    /// memory, for a stream that was not measured yet.
     fn demand(&self, usual: f64) -> f64 {
         let cost = self.cost.unwrap_or(usual * self.unit());
         self.rate.unwrap_or(FIRST_RATE) * cost + self.more
@@ -116,7 +117,7 @@ impl Stream {
     }
 }
 
-/// A stream's claim.
+/// What a stream takes of the machine, compared with the fair share of its room.
 #[derive(Debug, Clone, Copy)]
 struct Claim {
     id: StreamId,
@@ -124,9 +125,10 @@ struct Claim {
     admitted: bool,
     owner: Owner,
     share: f64,
-    /// Share of the resource that it takes most of.
+    /// Share of the scarcest resource that the stream takes: the largest of its shares of slots, memory and places.
     takes: f64,
-    /// Claims up to this one over the fair share: within the publisher while a room is ordered, then within the room.
+    /// Sum of the claims up to and with this one over the fair share: of its publisher while a room is ordered, then of
+    /// the room.
     over: f64,
 }
 
@@ -154,13 +156,13 @@ pub struct Admission {
     shares: Shares,
     numbers: u64,
     looked: Duration,
-    /// Streams that may still be admitted before the next check.
+    /// Number of streams that may still be admitted before the next check.
     places: usize,
-    /// Slot time of other work per second.
+    /// Slot seconds of other work per second.
     others: f64,
     over_since: Option<Duration>,
-    /// When streams last had to go, how often it was too soon to admit others, and until when nobody is whose claim is
-    /// not clearly less than the least of theirs.
+    /// When streams last had to go. After that, `too_soon` counts admissions that came too early. Until `closed_until`
+    /// only streams whose claim is clearly less than `min_gone` are admitted.
     went: Option<Duration>,
     too_soon: u32,
     closed_until: Duration,
@@ -168,7 +170,7 @@ pub struct Admission {
 }
 
 impl Admission {
-    /// An admission without streams yet.
+    /// Creates an admission without streams.
     pub fn new(bounds: Bounds) -> Self {
         Admission {
             bounds: Bounds { slots: bounds.slots.max(1), ..bounds },
@@ -241,7 +243,7 @@ impl Admission {
         self.keep_one();
     }
 
-    /// The first stream is admitted however much it takes: without one, nothing would be measured.
+    /// Admits the first stream however much it takes: without one, nothing would be measured.
     fn keep_one(&mut self) {
         if self.bounds.streams == 0 || self.streams.values().any(|s| s.admitted) {
             return;
@@ -255,7 +257,7 @@ impl Admission {
         }
     }
 
-    /// Streams that are refused now.
+    /// Number of streams that are refused now.
     pub fn refused(&self) -> usize {
         self.streams.values().filter(|s| !s.admitted).count()
     }
@@ -294,7 +296,7 @@ impl Admission {
         for (&id, stream) in &mut self.streams {
             let Work { frames, seconds, more, memory } = work(id);
             let rate = f64::from(std::mem::take(&mut stream.came)) / elapsed;
-            // Of one that came in the middle of the time, less is known.
+            // Less is known of a stream that came after the last check.
             stream.rate = Some(blend(stream.rate.unwrap_or(FIRST_RATE), rate));
             stream.more = blend(stream.more, sane(more) / elapsed);
             if memory > 0 {
@@ -323,7 +325,7 @@ impl Admission {
         self.keep_one();
     }
 
-    /// Refuses the greatest claims until the rest fits well; one stream always stays.
+    /// Refuses the largest claims until the load is at most [`AFTERWARDS`]. One stream always stays.
     fn send_away(&mut self, now: Duration, gone: &mut Vec<StreamId>) {
         self.over_since = None;
         let why =
@@ -395,7 +397,7 @@ impl Admission {
         }
     }
 
-    /// How many admitted streams would have to be refused for a stream to fit, the greatest claims first; 0 where not
+    /// Number of admitted streams that would have to be refused for a stream to fit, the largest claims first; 0 if not
     /// enough of them claim clearly more.
     fn victims(&self, stream: &Stream, claim: &Claim, admitted: &[Claim]) -> usize {
         let usual = self.usual();
@@ -450,7 +452,8 @@ impl Admission {
     }
 }
 
-/// Slot time of frames per byte of their streams' memory: for streams that were not measured yet.
+/// Slot time of a frame per byte of its stream's memory, over all measured streams: the assumption for streams that
+/// were not measured yet.
 fn usual(streams: &BTreeMap<StreamId, Stream>) -> f64 {
     let known = streams.values().filter_map(|s| Some((s.cost?, s.unit())));
     let (cost, units) = known.fold((0.0, 0.0), |(sum, all), (cost, unit)| (sum + cost, all + unit));
@@ -461,7 +464,7 @@ fn usual(streams: &BTreeMap<StreamId, Stream>) -> f64 {
     FIRST_COST * streams.len() as f64 / units.max(1.0)
 }
 
-/// All streams, the smallest claims first.
+/// Claims of all streams, the smallest first.
 fn claims(streams: &BTreeMap<StreamId, Stream>, shares: &mut Shares, bounds: Bounds) -> Vec<Claim> {
     let shares = shares.of(streams.values().map(|stream| stream.owner));
     let usual = usual(streams);
@@ -505,7 +508,7 @@ fn blend(known: f64, seen: f64) -> f64 {
     known + if seen < known { WEIGHT_OF_LESS } else { WEIGHT } * (seen - known)
 }
 
-/// Times that no clock measures count as zero.
+/// Replaces a slot time that is not a number, or below zero, by zero.
 fn sane(seconds: f64) -> f64 {
     if seconds.is_finite() { seconds.clamp(0.0, 3_600.0) } else { 0.0 }
 }

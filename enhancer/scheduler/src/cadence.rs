@@ -6,7 +6,7 @@ use windlass_types::StreamId;
 #[derive(Debug)]
 pub(crate) struct Cadence {
     tick: u64,
-    /// Ticks between two decisions: the smallest and the greatest of any stream.
+    /// Ticks between two decisions: the minimum and the maximum over all streams.
     shortest: u64,
     longest: u64,
 }
@@ -18,7 +18,7 @@ impl Default for Cadence {
 }
 
 impl Cadence {
-    /// The next tick begins.
+    /// Begins the next tick.
     pub(crate) fn advance(&mut self) {
         *self = Cadence { tick: self.tick.wrapping_add(1), ..Cadence::default() };
     }

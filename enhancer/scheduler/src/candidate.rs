@@ -23,17 +23,17 @@ pub struct Candidate {
     pub id: u64,
     /// The frame's stream.
     pub stream: StreamId,
-    /// How strongly other frames depend on it.
+    /// How strongly other frames depend on this one.
     pub tier: Tier,
     /// Encoded size in bytes: stands for its residual.
     pub bytes: u32,
     /// Size of the LR picture.
     pub size: Size,
-    /// When it reached the SFU.
+    /// Arrival of the frame at the SFU.
     pub arrival: Duration,
     /// Maximum anchors per thousand frames of its stream; the operator's fraction holds as well.
     pub per_mille: u16,
-    /// Width of its anchor's picture over its own.
+    /// Scale of the anchor's picture: HR width over LR width.
     pub scale: usize,
     /// Maximum scale of its stream's pictures.
     pub max_scale: usize,
@@ -51,7 +51,7 @@ pub enum Captured {
     Pictures,
 }
 
-/// A frame to make an anchor of.
+/// A frame that the scheduler chose to become an anchor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Chosen {
     /// The candidate's id.

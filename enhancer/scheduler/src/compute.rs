@@ -4,16 +4,16 @@ use std::time::Duration;
 
 use crate::config::SchedulerConfig;
 
-/// Overruns are paid back by no more than what this time earns: after a thread lost its core for minutes, streams do
-/// not wait as long.
+/// Maximum overrun that is paid back, as the time in which it is earned. A thread that lost its core for minutes must
+/// not stop streams for as long.
 const MAX_DEBT: Duration = Duration::from_secs(2);
 /// Ticks that come late earn at most this many intervals.
 const MAX_INTERVALS_EARNED: u32 = 4;
 
-/// The account of all devices, in seconds of inference.
+/// Account of the inference time of all devices, in seconds.
 #[derive(Debug, Default)]
 pub(crate) struct Compute {
-    /// What may still be spent; below zero after an overrun.
+    /// Inference time that may still be spent, in seconds; below zero after an overrun.
     credit_s: f64,
     /// Expected cost of chosen frames that have not finished.
     outstanding_s: f64,
@@ -50,7 +50,7 @@ impl Compute {
         cost_s <= self.credit_s && self.credit_s > 0.0
     }
 
-    /// A frame of this expected cost was chosen.
+    /// Books a chosen frame with its expected cost, in seconds.
     pub(crate) fn spend(&mut self, cost_s: f64) {
         self.credit_s -= cost_s;
         self.outstanding_s += cost_s;

@@ -8,9 +8,9 @@ use crate::promise::Terms;
 /// Limits of the selection.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SchedulerConfig {
-    /// T_intv: time between two ticks. Shorter is sooner, longer chooses better.
+    /// T_intv: time between two ticks. A shorter interval serves frames sooner; a longer one chooses better.
     pub interval: Duration,
-    /// How many inferences run side by side.
+    /// Number of inferences that run side by side.
     pub devices: u32,
     /// Share of the devices' time that inference may take, 0 to 1.
     pub compute_cap: f64,
@@ -20,8 +20,8 @@ pub struct SchedulerConfig {
     pub min_residual: f64,
     /// From a frame's arrival to its anchor encoded; a frame that cannot meet it is a lost cause.
     pub deadline: Duration,
-    /// How many frames after the interval an anchor is expected to last when no key frame is in
-    /// sight (a call has no periodic ones).
+    /// Frames after the interval for which an anchor is expected to last when no key frame is in sight. A call has no
+    /// periodic key frames.
     pub horizon: u32,
     /// Maximum candidates kept per stream and interval; beyond it the oldest goes.
     pub frames_per_stream: usize,

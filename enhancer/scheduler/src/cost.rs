@@ -33,7 +33,7 @@ struct Measured {
 /// Expected inference time by picture size.
 #[derive(Debug, Clone)]
 pub struct CostModel {
-    /// Most recently measured last.
+    /// Measured sizes, the most recently measured last.
     sizes: Vec<Measured>,
     seconds_per_pixel: f64,
     /// Assumed seconds per pixel before anything was measured in calls.

@@ -68,14 +68,14 @@ impl Frames {
         self.kept.is_some()
     }
 
-    /// A frame became an anchor: it clears the residual like a key frame does.
+    /// Notes that a frame became an anchor: it clears the residual as a key frame does.
     pub(crate) fn mark_chosen(&mut self, id: u64) {
         if let Some(frame) = self.waiting.iter_mut().find(|frame| frame.id == id) {
             frame.tier = Tier::Key;
         }
     }
 
-    /// All waiting frames are decided: only their residual is carried on.
+    /// Ends the interval: all waiting frames are decided, and only their residual is carried on.
     pub(crate) fn close(&mut self) {
         for frame in self.waiting.drain(..) {
             self.residual = accumulate(self.residual, &frame);

@@ -12,7 +12,7 @@
 use crate::candidate::{Candidate, Tier};
 use crate::frames::accumulate;
 
-/// Working memory of the estimate, reused from tick to tick.
+/// Estimates the gain of each frame. The working memory is reused from tick to tick.
 #[derive(Debug, Default, Clone)]
 pub struct GainEstimator {
     residual: Vec<u64>,
@@ -22,7 +22,7 @@ pub struct GainEstimator {
 }
 
 impl GainEstimator {
-    /// For all frames the same gain, that of the last one: the stream's rank among others, without a choice of its
+    /// Gives all frames the gain of the last one. So the stream keeps its rank among others, without a choice among its
     /// frames.
     pub fn alike(&mut self, frames: &[Candidate], carried: u64, horizon: u32) -> &[u64] {
         let residual = frames.iter().fold(carried, accumulate);

@@ -17,14 +17,14 @@ const KEEP: f64 = 0.97;
 const MIN_SPREAD: f64 = 0.05;
 /// Maximum ratio of a sample to the expectation; beyond, it is clamped: a thread that lost its core measures nonsense.
 const MAX_SURPRISE: f64 = 4.0;
-/// Factor on the expected time when a job was given up for it.
+/// Factor on the expected time of a network each time that a job is given up because of it.
 const DOUBT: f64 = 0.95;
 /// Minimum weight of a new sample of the loading time (EWMA).
 const LOAD_WEIGHT: f64 = 0.2;
 /// Maximum expected time of a job, in seconds.
 const MAX_SECONDS: f64 = 3_600.0;
 
-/// Expected job times.
+/// Model of the job times of an accelerator, for every network.
 #[derive(Debug, Clone)]
 pub struct JobTimes {
     lines: Vec<Line>,
@@ -42,7 +42,8 @@ struct Load {
 }
 
 impl Load {
-    /// The first samples count for more; the former expectation counts as one.
+    /// Adds a measured loading time, in seconds. The first samples have more weight; the former expectation has that of
+    /// one sample.
     fn observe(&mut self, seconds: f64) {
         let weight = (1.0 / (f64::from(self.samples) + 2.0)).max(LOAD_WEIGHT);
         self.seconds += weight * (seconds - self.seconds);
@@ -50,7 +51,7 @@ impl Load {
     }
 }
 
-/// Faded sums over samples of (pixels, seconds).
+/// Linear fit of seconds over pixels, by sums in which old samples fade.
 #[derive(Debug, Clone, Copy)]
 struct Line {
     weight: f64,
@@ -98,7 +99,7 @@ impl Line {
 }
 
 impl JobTimes {
-    /// A model before anything ran: `networks` take as long as calibrated, and loading them no time.
+    /// Creates a model before any job ran: `networks` take as long as calibrated, and loading takes no time.
     pub fn new(networks: &[NetworkCost]) -> Self {
         let line = |network: &NetworkCost| {
             let first_guess = network.per_pixel.as_secs_f64();
@@ -111,8 +112,8 @@ impl JobTimes {
         }
     }
 
-    /// What a batch of so many LR pixels takes by a network, on a device that has it loaded or not. Of a network that
-    /// there is not: an hour.
+    /// Expected time of a batch of `pixels` LR pixels in all. `resident` says whether the device has the network
+    /// loaded. A network that does not exist takes an hour.
     pub fn predict(&self, network: usize, pixels: u64, resident: bool) -> Duration {
         let Some(line) = self.lines.get(network) else {
             return Duration::from_secs_f64(MAX_SECONDS);
@@ -121,13 +122,13 @@ impl JobTimes {
         Duration::from_secs_f64((line.predict(pixels as f64) + load).clamp(0.0, MAX_SECONDS))
     }
 
-    /// What it is expected to take to load a network: as it took before, or as others took.
+    /// Expected time to load a network, in seconds: its own mean, or the mean of all networks if it was never loaded.
     fn load_s(&self, network: usize) -> f64 {
         self.loads.get(network).filter(|load| load.samples > 0).unwrap_or(&self.load).seconds
     }
 
-    /// A job was given up because of what it was expected to take. What is never tried is never measured: after a
-    /// while of slow jobs none would run any more, however quick they have become. So each counts as a little less.
+    /// Lowers the expected time of a network because a job was given up for it. A network that is never tried is never
+    /// measured: without this, none would run again after some slow jobs.
     pub fn doubt(&mut self, network: usize) {
         if let Some(line) = self.lines.get_mut(network) {
             line.doubt();

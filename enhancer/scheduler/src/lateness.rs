@@ -11,21 +11,21 @@ pub(crate) enum Lateness {
     /// Frames are in time, or late only because other work was in their way.
     #[default]
     OnTime,
-    /// No frame was in time since then, and some could not have been even with nothing else in their way.
+    /// No frame was in time since then. Some could not have been in time even with nothing else in their way.
     Late {
-        /// The first such frame.
+        /// Arrival of the first such frame.
         since: Duration,
     },
     /// No frame was in time since then, as in `Late`, and the stream was refused for it.
     Refused {
-        /// The first such frame.
+        /// Arrival of the first such frame.
         since: Duration,
     },
 }
 
 impl Lateness {
-    /// A frame could not be in time with nothing else in its way. Whether the stream is to be refused now, which only a
-    /// stream without captured pictures is.
+    /// Notes that a frame could not be in time even with nothing else in its way. Returns whether the stream is to be
+    /// refused now. A stream with captured pictures is not refused.
     pub(crate) fn miss(&mut self, now: Duration, has_captured: bool) -> bool {
         match *self {
             Lateness::OnTime => *self = Lateness::Late { since: now },
@@ -40,12 +40,12 @@ impl Lateness {
         false
     }
 
-    /// An anchor was in time. Whether a refusal ends by it.
+    /// Notes that an anchor was in time. Returns whether that ends a refusal.
     pub(crate) fn served(&mut self) -> bool {
         matches!(std::mem::take(self), Lateness::Refused { .. })
     }
 
-    /// The publisher gives pictures of its own. Whether a refusal ends by it.
+    /// Notes that the publisher gives pictures of its own. Returns whether that ends a refusal.
     pub(crate) fn captured(&mut self) -> bool {
         let Lateness::Refused { since } = *self else { return false };
         *self = Lateness::Late { since };

@@ -9,19 +9,19 @@ use std::time::Duration;
 
 /// Target share of chosen frames that are late.
 const LATE: f64 = 0.005;
-/// Step of the approximation, in seconds.
+/// Step of the stochastic approximation, in seconds.
 const STEP: f64 = 0.004;
 /// Maximum margin, as a share of the deadline.
 const MAX_SHARE: f64 = 0.4;
-/// Factor on the margin each time that it alone keeps the only frame from being tried.
+/// Factor on the margin each time that only the margin keeps a lone frame from being tried.
 const DOUBT: f64 = 0.97;
 
-/// The margin, in seconds.
+/// Time before the deadline at which a chosen frame is expected to be done, in seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(super) struct Margin(f64);
 
 impl Margin {
-    /// The margin for a deadline, in seconds.
+    /// Margin for a deadline, in seconds: at most [`MAX_SHARE`] of it.
     pub(crate) fn of(self, deadline: Duration) -> f64 {
         self.0.min(MAX_SHARE * deadline.as_secs_f64())
     }

@@ -8,18 +8,19 @@
 //! larger pictures 21.1 at 320×180 and 61.5 at 640×360. What is counted is more: a twin may have six references, each
 //! of seven bytes for a low pixel, where those runs had three at most.
 
-/// Bytes of a stream of any size: queues, tables, a thread's stack as far as it is used.
+/// Bytes of a stream of any size: queues, tables and the used part of a thread's stack. Fitted to the runs above.
 const FIXED: u64 = 3_513_000;
 /// Bytes per pixel of the low layer, without the history.
 const BY_PIXEL: u64 = 94;
 /// Bytes per pixel of the history's 48 pictures.
 const KEPT_BY_PIXEL: u64 = 72;
-/// Maximum bytes of these: the history keeps fewer of large pictures.
+/// Maximum bytes of the history's pictures: it keeps fewer of large ones.
 const MAX_KEPT: u64 = 16_500_000;
 /// Bytes per pixel of the publisher's own larger pictures, where they are decoded.
 const BY_LARGER: u64 = 40;
 
-/// Bytes that a stream takes whose low pictures and own larger ones have so many pixels (0: there are none).
+/// Bytes that a stream takes. `pixels` is the size of its low pictures, `larger` that of the publisher's own larger
+/// ones (0: there are none).
 pub const fn of(pixels: u64, larger: u64) -> u64 {
     let kept = pixels.saturating_mul(KEPT_BY_PIXEL);
     let kept = if kept < MAX_KEPT { kept } else { MAX_KEPT };

@@ -8,17 +8,17 @@
 
 use std::time::Duration;
 
-/// Weight of a finished job (EWMA).
+/// Weight of a finished job in a device's pace (EWMA).
 const WEIGHT: f64 = 0.1;
-/// Bounds of a pace.
+/// Minimum and maximum of a pace.
 const BELIEVED: (f64, f64) = (1e-3, 1e3);
 
-/// The paces of all devices; 1 is the mean, above is slower.
+/// Pace of each device: its job time over that of a mean device. Above 1 is slower.
 #[derive(Debug, Clone)]
 pub struct Paces(Vec<f64>);
 
 impl Paces {
-    /// Devices of pace 1.
+    /// Creates paces of 1 for all devices.
     pub fn new(devices: usize) -> Paces {
         Paces(vec![1.0; devices])
     }
@@ -28,7 +28,7 @@ impl Paces {
         scaled(expected, self.0.get(device).copied().unwrap_or(1.0))
     }
 
-    /// Its time on the fastest of the present devices.
+    /// Time of such a job on the fastest device for which `there` is true.
     pub fn at_best(&self, expected: Duration, there: impl Fn(usize) -> bool) -> Duration {
         let some = self.0.iter().enumerate().filter(|&(device, _)| there(device));
         let best = some.map(|(_, &pace)| pace).fold(f64::INFINITY, f64::min);

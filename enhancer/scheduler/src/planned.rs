@@ -25,7 +25,7 @@ impl Scheduler {
         self.promises.take_told()
     }
 
-    /// How many streams have the promise, and how many were refused it, by the last plan.
+    /// Number of streams that have the promise, and of those that were refused it, by the last plan.
     pub fn promised(&self) -> (usize, usize) {
         self.promises.standing()
     }

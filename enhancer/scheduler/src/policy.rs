@@ -21,15 +21,15 @@ use crate::gain::GainEstimator;
 pub enum Selection {
     /// Golden frames before others, then by the residual that an anchor would clear.
     ByGain,
-    /// All are alike: the first one, once the fraction allows another anchor.
+    /// Frames are alike: the first one becomes an anchor once the fraction allows it.
     InOrder,
     /// A plan made beforehand names the frames ([`promise`](crate::promise)).
     ByPlan,
 }
 
-/// How anchors are chosen: see the module.
+/// How the anchors of a stream are chosen, and what may be asked of them (see the module's head).
 pub trait Policy: fmt::Debug + Send + Sync {
-    /// Its name; policies of one name are alike.
+    /// Name of the policy. Policies of one name are alike.
     fn name(&self) -> &'static str;
 
     /// How long frames are held before they are compared with each other.
@@ -57,13 +57,12 @@ pub trait Policy: fmt::Debug + Send + Sync {
         Selection::ByGain
     }
 
-    /// Whether a stream whose anchors are worth nothing goes without them. Promised anchors are made in any case.
+    /// Whether a stream whose anchors are worth nothing goes without them. A promise makes anchors in any case.
     fn stops_when_worthless(&self) -> bool {
         false
     }
 
-    /// The gain of each of a stream's frames, in the order of the frames; `carried` is the residual before them, in
-    /// bytes.
+    /// Gains of a stream's frames, in the order of the frames. `carried` is the residual before them, in bytes.
     fn gains<'a>(
         &self,
         frames: &[Candidate],
@@ -80,7 +79,8 @@ pub trait Policy: fmt::Debug + Send + Sync {
     }
 }
 
-/// For calls: decided every interval of the operator's (66 ms), in time for the latency budget or not at all.
+/// Policy for calls: decides at each of the operator's intervals (66 ms), and drops what cannot meet the latency
+/// budget.
 #[derive(Debug)]
 struct LatencySensitive;
 
@@ -94,7 +94,7 @@ impl Policy for LatencySensitive {
     }
 }
 
-/// For streams that nobody answers: the best of 666 ms of frames, at most 7.5 % of them.
+/// Policy for streams that nobody answers: the best frames of each 666 ms, at most 7.5 % of them.
 #[derive(Debug)]
 struct CostEffective;
 
@@ -125,8 +125,8 @@ impl Policy for CostEffective {
     }
 }
 
-/// A quality promised to each stream: the plan ([`promise`](crate::promise)) says which frames become anchors, not
-/// their gains.
+/// Policy that promises a quality to each stream. The plan ([`promise`](crate::promise)) says which frames become
+/// anchors, not their gains.
 #[derive(Debug)]
 struct QualitySla;
 
@@ -148,7 +148,7 @@ impl Policy for QualitySla {
     }
 }
 
-/// The policy of a name.
+/// Returns the policy of a name.
 pub fn of(policy: AnchorPolicy) -> &'static dyn Policy {
     match policy {
         AnchorPolicy::LatencySensitive => &LatencySensitive,

@@ -4,7 +4,7 @@
 //! completion time is estimated anew each time that a device is free, because a network that the device has loaded
 //! makes its jobs shorter. [`Order::Fifo`] and [`Order::Shortest`], which estimates once, are the baselines.
 //!
-//! **No starvation.** Let J be the greatest estimate and λ > 0. A job that came later by Δ goes first only if its score
+//! **No starvation.** Let J be the largest estimate and λ > 0. A job that came later by Δ goes first only if its score
 //! is smaller: jct' − λ(T − Δ) < jct − λT, so Δ < (jct − jct') / λ ≤ J / λ. A job that comes more than J / λ later
 //! never overtakes. So a job waits for no more than what was there before it and what comes within J / λ. The paper
 //! states λ and no bound; a test holds this one.
@@ -12,7 +12,7 @@
 //! Jobs of one shape are expected to take the same time, so that the oldest of them is always the next: a choice looks
 //! at one job per shape, however many wait.
 //!
-//! Pure: times are since one origin of the caller. Bounded: a full queue refuses the job with the greatest score.
+//! Pure: times are since one origin of the caller. Bounded: a full queue refuses the job with the largest score.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -24,7 +24,7 @@ use crate::job_time::JobTimes;
 /// Default λ: a job that has waited as long as another takes goes first.
 pub const LAMBDA: f64 = 1.0;
 
-/// A job for an accelerator.
+/// What decides how long a job takes: its network and the size of its picture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shape {
     /// Which network is to run.
@@ -50,7 +50,7 @@ pub enum Order {
         /// λ: seconds of work that a second of waiting counts for.
         lambda: f64,
     },
-    /// The shortest by the estimate of now, on this device, less λ × waiting.
+    /// The shortest by an estimate made now, for this device, less λ × waiting.
     Calibrated {
         /// λ: seconds of work that a second of waiting counts for.
         lambda: f64,
@@ -106,12 +106,12 @@ impl<T> AcceleratorQueue<T> {
         AcceleratorQueue { order, max: max.max(1), lanes: Vec::new(), waiting: 0, numbers: 0 }
     }
 
-    /// How many wait.
+    /// Number of waiting jobs.
     pub fn len(&self) -> usize {
         self.waiting
     }
 
-    /// Whether none waits.
+    /// Whether no job waits.
     pub fn is_empty(&self) -> bool {
         self.waiting == 0
     }
@@ -220,7 +220,7 @@ impl<T> AcceleratorQueue<T> {
         self.lanes.drain(..).flatten().map(|w| (w.shape, w.job))
     }
 
-    /// The smallest score goes first; then the first arrival.
+    /// Score of a job and its order of arrival. The smallest goes first.
     fn score(
         &self,
         waiting: &Waiting<T>,
@@ -241,6 +241,7 @@ impl<T> AcceleratorQueue<T> {
     }
 }
 
+/// Short name for an equal comparison.
 const EQUAL: std::cmp::Ordering = std::cmp::Ordering::Equal;
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use crate::policy::{self, Policy, Selection};
 /// One stream's account of anchors.
 #[derive(Debug)]
 pub(crate) struct Quota {
-    /// Anchors that the fraction still allows: at most one is saved, at most one borrowed.
+    /// Anchors that the fraction still allows. At most one is saved, and at most one borrowed.
     allowed: f64,
     /// Anchors since the rate was last asked for: those that the fraction allowed, or that a plan made.
     earned: f64,
@@ -24,7 +24,7 @@ impl Default for Quota {
 }
 
 impl Quota {
-    /// A frame has come.
+    /// Takes note of a stream's frame.
     pub(crate) fn frame(
         &mut self,
         frame: &Candidate,
@@ -37,7 +37,7 @@ impl Quota {
         }
     }
 
-    /// Adds what the frames of an interval allow.
+    /// Adds the anchors that the frames of an interval allow.
     pub(crate) fn refill(
         &mut self,
         frames: &[Candidate],
@@ -54,17 +54,17 @@ impl Quota {
         self.allowed >= if tier == Tier::Key { 0.0 } else { 1.0 }
     }
 
-    /// An anchor is made, or would be if it were worth something.
+    /// Books an anchor that is made, or that would be made if it were worth something.
     pub(crate) fn spend(&mut self) {
         self.allowed -= 1.0;
     }
 
-    /// A planned anchor is made: plans earn by what they make.
+    /// Adds an anchor that a plan makes: under a plan, a stream earns as many anchors as it makes.
     pub(crate) fn earn_planned(&mut self) {
         self.earned += 1.0;
     }
 
-    /// Anchors per second since this was last asked.
+    /// Anchors per second since the last call. `elapsed` is the time since then.
     pub(crate) fn take_rate(&mut self, elapsed: Duration) -> f64 {
         std::mem::take(&mut self.earned) / elapsed.as_secs_f64()
     }
@@ -75,7 +75,7 @@ impl Quota {
     }
 }
 
-/// By how much a frame raises the number of anchors that its stream may have.
+/// Share of an anchor that a frame adds to its stream's account.
 fn share(frame: &Candidate, policy: &dyn Policy, config: &SchedulerConfig) -> f64 {
     policy::fraction(policy, config).min(f64::from(frame.per_mille) / 1000.0)
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::candidate::{Candidate, Tier};
 
-/// An unchanged picture gets an anchor all the same after this time: the last may have been lost.
+/// Time after which an unchanged picture gets an anchor all the same, because the last one may have been lost.
 const REFRESH: Duration = Duration::from_secs(5);
 /// Resolution of fairness: streams that are ahead of their fair share, or behind it, by this many anchors rank alike.
 const ANCHORS_PER_STEP: f64 = 2.0;
@@ -22,7 +22,7 @@ pub(crate) struct Ranked {
     /// Expected cost of its anchor.
     pub cost: Duration,
     pub last_chosen: Duration,
-    /// Residual accumulated up to and with this frame, in bytes.
+    /// Residual accumulated up to and with the frame, in bytes.
     pub residual: u64,
     pub position: usize,
     /// Whether a plan wants the candidate as an anchor.
@@ -30,7 +30,7 @@ pub(crate) struct Ranked {
 }
 
 impl Ranked {
-    /// The candidate's place among those of all streams; the smallest goes first.
+    /// Sort key of the candidate among those of all streams. The smallest goes first.
     pub(crate) fn rank(&self) -> impl Ord + use<> {
         let Ranked { ahead, tier, last_chosen, position, planned, .. } = *self;
         let Candidate { id, stream, .. } = self.candidate;
@@ -47,8 +47,8 @@ impl Ranked {
     }
 }
 
-/// Orders one stream's candidates, and says of each how far ahead of `fair_s` the stream would be, which `spent_s` was
-/// spent on.
+/// Sorts one stream's candidates and sets for each how far ahead of its fair share the stream would be. The stream has
+/// spent `spent_s` of `fair_s` inference seconds.
 pub(crate) fn order_stream(own: &mut [Ranked], mut spent_s: f64, fair_s: f64) {
     own.sort_unstable_by_key(Ranked::rank);
     for ranked in own {

@@ -36,7 +36,7 @@ pub struct Scheduler {
 }
 
 impl Scheduler {
-    /// A selector that has seen nothing.
+    /// Creates a selector without streams.
     pub fn new(config: SchedulerConfig) -> Self {
         Scheduler {
             networks: Networks::new(&config.networks),
@@ -71,8 +71,8 @@ impl Scheduler {
         self.config.devices = devices;
     }
 
-    /// Chooses a stream's anchors by another policy from the next tick on. Frames that the last one held are decided by
-    /// the new one. A stream that it does not know has the policy from its first frame on.
+    /// Sets the policy by which a stream's anchors are chosen from the next tick on. The new policy also decides frames
+    /// that the old one still held. For an unknown stream, it holds from its first frame on.
     pub fn set_policy(&mut self, stream: StreamId, policy: AnchorPolicy, now: Duration) {
         self.set_policy_by(stream, policy::of(policy), now);
     }
@@ -100,7 +100,8 @@ impl Scheduler {
         }
     }
 
-    /// An enhanced anchor of a stream, or a probe, was worth so many dB in the mean over the time that it is shown.
+    /// Takes the measured worth of a stream's enhanced anchor or probe: the mean gain in dB over the time that it is
+    /// shown.
     pub fn measured(&mut self, id: StreamId, db: f64, now: Duration) {
         if let Some(stream) = self.streams.get_mut(id) {
             stream.worth.measured(db, now);
@@ -119,12 +120,12 @@ impl Scheduler {
             .is_some_and(|stream| !stream.network.is_sustained() || stream.is_held_back())
     }
 
-    /// How many streams are held back so.
+    /// Number of streams that make no enhanced anchors but probes, because they were worth nothing lately.
     pub fn held_back(&self) -> usize {
         self.streams.iter().filter(|(_, stream)| stream.is_held_back()).count()
     }
 
-    /// What enhanced anchors are worth lately, in dB: the mean of the streams of which it was measured.
+    /// Mean worth of enhanced anchors lately, in dB, over the streams for which it was measured; `None` without any.
     pub fn worth_db(&self) -> Option<f64> {
         let known = self.streams.iter().filter_map(|(_, stream)| stream.worth.db());
         let (sum, count) = known.fold((0.0, 0u32), |(sum, count), db| (sum + db, count + 1));
@@ -141,15 +142,14 @@ impl Scheduler {
         self.streams.get(stream).is_some_and(|stream| stream.frames.holds(id))
     }
 
-    /// How many accelerators would give all streams the anchors that their fractions allow: NeuroScaler §5.2's signal
-    /// for autoscaling, `⌈ΣT_DNN ÷ T_intv⌉`, of the last second.
+    /// Number of accelerators that would give all streams the anchors that their fractions allow, in the last second.
+    /// It is NeuroScaler §5.2's signal for autoscaling, `⌈ΣT_DNN ÷ T_intv⌉`.
     pub fn devices_wanted(&self) -> u32 {
         devices_for(self.networks.demand_s(), self.config.compute_cap)
     }
 
-    /// What [`devices_wanted`](Self::devices_wanted) divides and rounds: seconds of accelerators in each second. These
-    /// may be added up over servers, where a sum of rounded numbers would count each server's remainder as a whole
-    /// accelerator.
+    /// Seconds of accelerators that all streams would take in each second: [`devices_wanted`](Self::devices_wanted)
+    /// before division and rounding. Sums over servers stay exact, because no remainder counts as a whole accelerator.
     pub fn demand(&self) -> f64 {
         self.networks.demand_s()
     }
@@ -162,8 +162,8 @@ impl Scheduler {
         self.counters.over_capacity += u64::from(had_kept);
     }
 
-    /// Says what a chosen frame really cost; `took` is `None` when it was dropped before running.
-    /// The difference goes back to, or comes out of, the compute that may be spent.
+    /// Books what a chosen frame really cost. `took` is `None` if it was dropped before running. The difference to the
+    /// expected cost goes back to the compute that may be spent, or comes out of it.
     pub fn finished(&mut self, chosen: &Chosen, took: Option<Duration>) {
         self.compute.settle(chosen.cost, took.unwrap_or_default());
         if let (Some(took), Some(costs)) = (took, self.networks.costs_mut(chosen.network)) {
@@ -171,14 +171,14 @@ impl Scheduler {
         }
     }
 
-    /// Says what a chosen frame really cost that became an anchor without its network: that says nothing of what the
-    /// network costs.
+    /// Books what a chosen frame really cost if it became an anchor without its network. It teaches nothing about the
+    /// network's cost.
     pub fn finished_without_network(&mut self, chosen: &Chosen, took: Duration) {
         self.compute.settle(chosen.cost, took);
         self.networks.captured_cost_mut().observe(chosen.size, took);
     }
 
-    /// Says that a frame of a stream became an anchor in time.
+    /// Notes that a frame of a stream became an anchor in time.
     pub fn served(&mut self, id: StreamId) {
         let Some(stream) = self.streams.get_mut(id) else { return };
         if stream.lateness.served() {
@@ -186,8 +186,8 @@ impl Scheduler {
         }
     }
 
-    /// Says whether a chosen frame was given up because it was late: those that follow are chosen with more time to
-    /// spare, so that few are.
+    /// Notes whether a chosen frame was given up because it was late. Later frames are then chosen with more time to
+    /// spare.
     pub fn was_late(&mut self, late: bool) {
         self.margin.learn(late, self.config.deadline);
     }
@@ -211,17 +211,17 @@ impl Scheduler {
         self.networks.scale(self.streams.get(stream)?.network.index())
     }
 
-    /// How many streams' anchors were made by each network at the last tick.
+    /// Number of streams that each network served at the last tick.
     pub fn assigned(&self) -> &[usize] {
         self.networks.in_use()
     }
 
-    /// What became of all candidates so far.
+    /// Counts of all candidates so far, by what became of them.
     pub fn counters(&self) -> SchedulerCounters {
         self.counters
     }
 
-    /// The measured cost of inference by picture size, of each network.
+    /// Measured inference cost by picture size, for each network.
     pub fn costs(&self) -> &[CostModel] {
         self.networks.costs()
     }
@@ -260,7 +260,7 @@ impl Scheduler {
             rate: stream.quota.take_rate(elapsed),
             network: stream.network.index(),
             max_scale: stream.max_scale,
-            // The rate of a stream that has just come is not known yet.
+            // The rate of a new stream is not known yet.
             may_grow: stream.network.may_grow(now)
                 && now.saturating_sub(stream.first_seen) >= ASSIGN_EVERY,
             captured: stream.captured != Captured::No,
@@ -291,8 +291,8 @@ impl Scheduler {
     }
 }
 
-/// How many accelerators do `demand_s` seconds of inference in each second, where they may be used for a share
-/// `compute_cap` of their time: NeuroScaler §5.2.
+/// Number of accelerators that do `demand_s` seconds of inference in each second, if each may work for a share
+/// `compute_cap` of its time: NeuroScaler §5.2.
 pub fn devices_for(demand_s: f64, compute_cap: f64) -> u32 {
     let capped = compute_cap.is_finite() && compute_cap > 0.0;
     let cap = if capped { compute_cap.min(1.0) } else { 1.0 };

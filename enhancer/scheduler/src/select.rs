@@ -9,7 +9,7 @@ use crate::policy;
 use crate::rank::Ranked;
 use crate::scheduler::Scheduler;
 
-/// What becomes of a candidate.
+/// Outcome of a candidate at a tick.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Fate {
     Chosen {
@@ -23,7 +23,7 @@ enum Fate {
     OverCapacity,
     LostCause,
     Worthless,
-    /// The candidate's stream has ended.
+    /// The candidate's stream is no longer known.
     Gone,
 }
 
@@ -31,9 +31,9 @@ enum Fate {
 #[derive(Debug)]
 struct Pass {
     now: Duration,
-    /// A candidate did not fit: those behind it must not spend what it is saving up for.
+    /// Whether a candidate did not fit. Later ones must not spend what it saves up for.
     spent: bool,
-    /// The margin was doubted in this pass.
+    /// Whether the margin was lowered in this pass.
     doubted: bool,
 }
 
@@ -113,9 +113,9 @@ impl Scheduler {
         if may_wait && stream.frames.keep(ranked) { Fate::Kept } else { Fate::OverCapacity }
     }
 
-    /// A frame cannot be in time although nothing else is in its way. Only a measurement can show that this is still
-    /// so: what keeps the frame from being tried counts a little less. `misses`: by its cost, and not by the margin
-    /// alone.
+    /// Lowers the expectation that keeps a frame from being tried although nothing else is in its way: only a
+    /// measurement can show that it still holds. `misses` says that the cost alone makes the frame late, without the
+    /// margin.
     fn doubt(&mut self, ranked: &Ranked, misses: bool, pass: &mut Pass) {
         let frame = &ranked.candidate;
         let Some(stream) = self.streams.get_mut(frame.stream) else { return };
@@ -134,7 +134,7 @@ impl Scheduler {
         }
     }
 
-    /// Books an anchor.
+    /// Books a chosen candidate as an anchor, or as a probe.
     fn choose(&mut self, ranked: &Ranked, now: Duration, probe: bool) {
         let frame = &ranked.candidate;
         let Some(stream) = self.streams.get_mut(frame.stream) else { return };

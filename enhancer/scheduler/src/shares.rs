@@ -9,14 +9,14 @@
 
 use windlass_types::Owner;
 
-/// Computes shares; its memory is used again.
+/// Computes the fair shares of streams, and keeps its working memory from call to call.
 #[derive(Debug, Default)]
 pub struct Shares {
     members: Vec<Member>,
     shares: Vec<f64>,
 }
 
-/// One stream's share of what is scarce, and what was spent on it.
+/// A stream's fair share of inference time, and what was spent on it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FairShare {
     /// Room and publisher of the stream.
@@ -37,12 +37,12 @@ impl FairShare {
 struct Member {
     owner: Owner,
     index: usize,
-    /// The publisher's part in each of its rooms.
+    /// Fraction of each room's share that the publisher gets.
     part: f64,
 }
 
 impl Shares {
-    /// The share of each stream, by their owners, in the order of these; all together are 1.
+    /// Share of each stream, in the order of their owners. All shares add up to 1.
     pub fn of(&mut self, owners: impl Iterator<Item = Owner>) -> &[f64] {
         self.members.clear();
         self.members.extend(owners.enumerate().map(|(index, owner)| Member {

@@ -47,7 +47,7 @@ pub struct SlotConfig {
     pub cap: usize,
     /// Which task gets the next slot.
     pub order: TaskOrder,
-    /// By how much a deadline may be missed before the task is given up.
+    /// Time by which a task may miss its deadline before it is given up.
     pub lost_cause_threshold: Duration,
     /// Time after which a task that must run goes before all others.
     pub max_wait: Duration,
@@ -72,13 +72,13 @@ impl Default for SlotConfig {
 /// A CPU task.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Task {
-    /// When it should be done.
+    /// Time by which the task should be done.
     pub deadline: Duration,
-    /// Expected run time in seconds; what is no time counts as zero.
+    /// Expected run time in seconds. A value that is not a valid time counts as zero.
     pub expected_s: f64,
-    /// Others depend on it: it is never refused.
+    /// Whether other tasks depend on it, so that it is never refused.
     pub must_run: bool,
-    /// Of two tasks that are otherwise alike, the smaller key goes first.
+    /// Order of tasks that are otherwise alike: the smaller key goes first.
     pub key: u64,
 }
 
@@ -91,7 +91,7 @@ impl Task {
     }
 }
 
-/// What becomes of a new task.
+/// Answer to a new task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Offer {
     /// The task has a slot: it runs, and gives the slot back.
@@ -114,14 +114,14 @@ struct Waiting<T> {
     number: u64,
 }
 
-/// What goes first, in this order.
+/// Classes of waiting tasks, in the order in which they are served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Class {
-    /// Has waited for as long as it may, or the order is that of arrival.
+    /// The task has waited for the maximum time, or the order is that of arrival.
     First,
-    /// Can be in time.
+    /// The task can be done in time.
     InTime,
-    /// A lost cause that must run.
+    /// The task cannot be done in time, but must run.
     Lost,
 }
 
@@ -129,9 +129,9 @@ enum Class {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Rank {
     class: Class,
-    /// The deadline of what can be in time, the arrival of others.
+    /// Deadline of a task that can be in time; arrival of the others.
     by: Duration,
-    /// The task's own.
+    /// [`Task::key`] of the task.
     key: u64,
     /// Order of arrival.
     number: u64,
@@ -147,18 +147,18 @@ pub struct SlotQueue<T> {
 }
 
 impl<T> SlotQueue<T> {
-    /// All slots are free.
+    /// Creates a queue whose slots are all free.
     pub fn new(config: SlotConfig) -> Self {
         let config = SlotConfig { cap: config.cap.max(1), ..config };
         SlotQueue { config, running: 0, waiting: Vec::new(), numbers: 0 }
     }
 
-    /// Tasks that have a slot.
+    /// Number of tasks that have a slot.
     pub fn running(&self) -> usize {
         self.running
     }
 
-    /// Tasks that wait for one.
+    /// Number of tasks that wait for a slot.
     pub fn waiting(&self) -> usize {
         self.waiting.len()
     }
@@ -219,7 +219,7 @@ impl<T> SlotQueue<T> {
         short.min_by_key(|(_, w)| (w.task.expected(), self.rank(w, now))).map(|(at, _)| at)
     }
 
-    /// Takes lost causes out.
+    /// Removes lost causes from the queue and appends them to `lost`.
     pub fn give_up(&mut self, now: Duration, lost: &mut Vec<T>) {
         let mut at = 0;
         while let Some(w) = self.waiting.get(at) {
@@ -247,7 +247,7 @@ impl<T> SlotQueue<T> {
         self.config.order == TaskOrder::Edf && now.saturating_add(task.expected()) > until
     }
 
-    /// The smallest rank goes first.
+    /// Rank of a waiting task at `now`. The smallest goes first.
     fn rank(&self, waiting: &Waiting<T>, now: Duration) -> Rank {
         let Waiting { task, came, number, .. } = waiting;
         let (class, by) = match self.config.order {

@@ -25,24 +25,24 @@ pub(crate) struct Stream {
     pub frames: Frames,
     /// Whether the stream's frames are decided at the tick that is under way.
     pub due: bool,
-    /// Anchors that the fraction allows.
+    /// Account of the anchors that the fraction allows.
     pub quota: Quota,
-    /// Size of its last picture; zero before the first one.
+    /// Size of the stream's last picture; zero before the first one.
     pub size: Size,
-    /// Maximum scale of its last picture.
+    /// Maximum scale of the stream's last picture.
     pub max_scale: usize,
     pub network: StreamNetwork,
     pub share: FairShare,
     pub lateness: Lateness,
     /// State of the stream's promise, for the policy `quality-sla`.
     pub promised: Promised,
-    /// What its enhanced anchors are worth.
+    /// Worth of the stream's enhanced anchors.
     pub worth: Worth,
-    /// What its publisher gives of its own pictures: for those no network runs.
+    /// What the publisher gives of its own pictures. No network runs for those.
     pub captured: Captured,
     pub first_seen: Duration,
     pub last_seen: Duration,
-    /// When it last got an anchor: among equals, the longest without goes first.
+    /// When the stream last got an anchor. Among equals, the one that has waited longest goes first.
     pub last_chosen: Duration,
 }
 
@@ -67,7 +67,7 @@ impl Stream {
         }
     }
 
-    /// Whether it makes no anchors but probes.
+    /// Whether the stream makes no anchors but probes.
     pub(crate) fn is_held_back(&self) -> bool {
         self.worth.holds_back()
             && self.captured != Captured::Pictures
@@ -83,7 +83,8 @@ impl Stream {
         }
     }
 
-    /// Frames that its plan passes over: all but the newest that begin before `until`, in seconds. Without a plan none.
+    /// Number of frames that the plan passes over: all but the newest ones whose batches begin before `until`, in
+    /// seconds. Without a plan, none.
     pub(crate) fn take_unplanned(&mut self, until: f64) -> usize {
         if self.policy.selection() != Selection::ByPlan {
             return 0;
@@ -92,7 +93,7 @@ impl Stream {
         self.frames.waiting().len().saturating_sub(wanted)
     }
 
-    /// Appends its frames but the first `skipped`, with their gains, costs and ranks, to those of others. Returns how
+    /// Appends the stream's frames but the first `skipped` to those of others, with gains, costs and ranks. Returns how
     /// many frames of an earlier tick are dropped for it.
     pub(crate) fn rank(
         &mut self,
@@ -136,7 +137,7 @@ impl Stream {
     }
 }
 
-/// What ranking a stream's frames takes beside the stream.
+/// Inputs that a stream needs to rank its frames.
 pub(crate) struct Ranking<'a> {
     pub now: Duration,
     pub config: &'a SchedulerConfig,

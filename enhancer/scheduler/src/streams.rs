@@ -8,15 +8,15 @@ use windlass_types::{Owner, StreamId};
 use crate::shares::Shares;
 use crate::stream::Stream;
 
-/// Half-life of what was spent on a stream.
+/// Half-life of the inference time that was spent on a stream, as fair shares count it.
 const SPENT_HALF_LIFE: Duration = Duration::from_millis(1500);
 
-/// The streams, by their numbers.
+/// All known streams by number, and their fair shares.
 #[derive(Debug, Default)]
 pub(crate) struct Streams {
     by_id: BTreeMap<StreamId, Stream>,
     shares: Shares,
-    /// Streams have come or gone since shares were computed, or have other owners.
+    /// Whether streams have come, gone or changed owners since the shares were computed.
     regroup: bool,
 }
 
@@ -31,7 +31,7 @@ impl Streams {
         self.by_id.get_mut(&id)
     }
 
-    /// A stream, which is new where it was not known.
+    /// A stream, created if it is not known.
     pub(crate) fn get_or_new(&mut self, id: StreamId, now: Duration) -> &mut Stream {
         let regroup = &mut self.regroup;
         self.by_id.entry(id).or_insert_with(|| {
@@ -50,7 +50,7 @@ impl Streams {
         self.by_id.iter_mut().map(|(&id, stream)| (id, stream))
     }
 
-    /// How many there are.
+    /// Number of known streams.
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.by_id.len()
@@ -63,14 +63,14 @@ impl Streams {
         gone
     }
 
-    /// Forgets all streams that do not stay.
+    /// Forgets all streams for which `stays` is false.
     pub(crate) fn retain(&mut self, mut stays: impl FnMut(&mut Stream) -> bool) {
         let before = self.by_id.len();
         self.by_id.retain(|_, stream| stays(stream));
         self.regroup |= self.by_id.len() < before;
     }
 
-    /// Sets whose a stream is.
+    /// Sets the room and publisher of a stream.
     pub(crate) fn set_owner(&mut self, id: StreamId, owner: Owner) {
         if let Some(stream) = self.by_id.get_mut(&id).filter(|s| s.share.owner != owner) {
             stream.share.owner = owner;

@@ -25,9 +25,9 @@ use std::time::Duration;
 
 pub use estimate::{Belief, Change, Old, Truth};
 
-/// Mean worth in dB below which a stream makes no more anchors: as many bits of video give more.
+/// Mean worth in dB below which a stream makes no more anchors: the same bits gain more in the video itself.
 pub const MIN_DB: f64 = 0.05;
-/// Worth of a probe in dB from which on it is sent, and the stream goes on.
+/// Worth of a probe in dB from which on it is sent, and the stream makes anchors again.
 pub const AGAIN_DB: f64 = 0.08;
 /// Time between two probes of a stream that is held back.
 pub const PROBE_EVERY: Duration = Duration::from_secs(10);
@@ -36,19 +36,19 @@ const FIRST: u32 = 4;
 /// Weight of a new measurement in the mean (EWMA).
 const NEW: f64 = 0.25;
 
-/// One stream's account.
+/// Record of what one stream's enhanced anchors are worth.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Worth {
     mean: Option<f64>,
-    /// Measurements since the stream began, or went on.
+    /// Measurements since the stream began, or last went on.
     measured: u32,
     held: bool,
-    /// When the last probe was made, or the stream was held back.
+    /// Time of the last probe, or of the moment at which the stream was held back.
     probed: Duration,
 }
 
 impl Worth {
-    /// An anchor, or a probe, was worth so many dB.
+    /// Adds the measured worth of an anchor or a probe, in dB.
     pub fn measured(&mut self, db: f64, now: Duration) {
         if !db.is_finite() {
             return;
@@ -79,12 +79,12 @@ impl Worth {
         now.saturating_sub(self.probed) >= PROBE_EVERY
     }
 
-    /// A probe is made.
+    /// Notes that a probe is made.
     pub fn probes(&mut self, now: Duration) {
         self.probed = now;
     }
 
-    /// What the stream's anchors are worth lately, in dB.
+    /// Mean worth of the stream's anchors lately, in dB; `None` before the first measurement.
     pub fn db(&self) -> Option<f64> {
         self.mean
     }

@@ -23,7 +23,7 @@ fn infer(c: &mut Criterion) {
     group.finish();
 }
 
-/// Networks of the family with random weights, on the best instruction set.
+/// Measures networks of the family with random weights, on the best instruction set.
 fn family(c: &mut Criterion) {
     let mut group = c.benchmark_group("family");
     group.sample_size(10);

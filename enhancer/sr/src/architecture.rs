@@ -26,16 +26,16 @@ pub const CHANNEL_STEP: usize = 8;
 /// How the convolutions follow each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// One after the other.
+    /// Convolutions one after the other.
     Chain,
-    /// Residual blocks of two between the first and the last, with a skip over all of them.
+    /// Residual blocks of two convolutions between the first and the last, with a skip over all of them.
     Blocks,
 }
 
-/// What a network looks at.
+/// Pictures that a network takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Inputs {
-    /// The LR luma.
+    /// The luma of the LR picture.
     Luma,
     /// The LR luma and the HR luma that the viewer's decoder would show without this anchor.
     LumaAndTwin,
@@ -52,7 +52,7 @@ pub struct Architecture {
     pub scale: usize,
     /// Channels between convolutions.
     pub channels: usize,
-    /// Number of convolutions.
+    /// Number of convolutions, the first and the last included.
     pub convs: usize,
 }
 
@@ -71,24 +71,24 @@ pub enum ArchitectureError {
 }
 
 impl Architecture {
-    /// A chain on luma.
+    /// Architecture of a chain of `convs` convolutions that takes luma only.
     pub fn chain(scale: usize, channels: usize, convs: usize) -> Self {
         Architecture { kind: Kind::Chain, inputs: Inputs::Luma, scale, channels, convs }
     }
 
-    /// A network of `blocks` residual blocks on luma.
+    /// Architecture of `blocks` residual blocks that takes luma only.
     pub fn blocks(scale: usize, channels: usize, blocks: usize) -> Self {
         let convs = 2 * blocks + 2;
         Architecture { kind: Kind::Blocks, inputs: Inputs::Luma, scale, channels, convs }
     }
 
-    /// This architecture with the twin's picture as a second input.
+    /// Adds the twin's picture as a second input to the architecture.
     #[must_use]
     pub fn with_twin(self) -> Self {
         Architecture { inputs: Inputs::LumaAndTwin, ..self }
     }
 
-    /// Refuses what no backend runs.
+    /// Checks that the engines run the architecture.
     ///
     /// # Errors
     ///
@@ -131,13 +131,13 @@ impl Architecture {
         (outputs, if n == 0 { self.input_channels() } else { self.channels })
     }
 
-    /// Low samples around one that its high samples depend on, in each direction: one for each
-    /// convolution, and three of the Lanczos filter where its result is gated.
+    /// Distance in low samples, in each direction, up to which low samples affect a high sample: one for each
+    /// convolution, and three for the Lanczos filter if its result is gated.
     pub fn reach(&self) -> usize {
         if self.has_twin() { self.convs.max(3) } else { self.convs }
     }
 
-    /// Multiplications with addition for each sample of the LR picture.
+    /// Multiply-adds for each sample of the LR picture.
     pub fn macs(&self) -> u64 {
         let shapes = (0..self.convs).map(|n| self.shape(n));
         shapes.map(|(outputs, inputs)| 9 * (outputs * inputs) as u64).sum()
@@ -162,7 +162,7 @@ impl Architecture {
     }
 }
 
-/// `chain 5x16 x2`: convolutions × channels; `blocks 8x32 x3 +twin`: blocks × channels.
+/// Writes `chain 5x16 x2` (convolutions × channels, scale) or `blocks 8x32 x3 +twin` (blocks × channels, scale).
 impl fmt::Display for Architecture {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (channels, scale) = (self.channels, self.scale);

@@ -1,7 +1,7 @@
 //! Which backend runs the networks: what the operator wants, and what the machine has.
 //!
 //! A GPU that is missing, or fails while calls go on (lost, silent), costs a line in the log: another GPU takes over,
-//! or the processor, and stays. One whose memory is full is left alone for a while.
+//! or the CPU, and stays. A GPU whose memory is full is left alone for a while.
 
 use std::fmt;
 use std::str::FromStr;
@@ -14,12 +14,12 @@ use crate::{
     SwapError,
 };
 
-/// What the operator wants.
+/// The operator's choice of what runs the networks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum EngineChoice {
     /// The GPUs where there are any that work, else the CPU.
     Auto,
-    /// The CPU: the default until a real GPU has run the kernels.
+    /// The CPU only: the default.
     #[default]
     Cpu,
     /// The GPUs; without one, a warning and the CPU.
@@ -50,7 +50,7 @@ impl EngineChoice {
                 return Box::new(GpuStills::new(gpu, cpu, Box::new(on_a_card)));
             }
             Err(why) if self == EngineChoice::Auto => {
-                tracing::debug!(%why, "the network runs on the processor");
+                tracing::debug!(%why, "no GPU to run the network: the CPU runs it");
             }
             Err(why) => {
                 tracing::warn!(%why, "no usable GPU; the network runs on the CPU");
@@ -60,7 +60,7 @@ impl EngineChoice {
     }
 }
 
-/// An engine on the GPU that has the fewest.
+/// Creates an engine on the GPU that has the fewest engines.
 fn on_a_card(model: &Arc<Model>) -> Result<CudaEngine, CudaError> {
     let mut engine = CudaEngine::new(model)?;
     engine.set_timeout(TIMEOUT);
@@ -100,17 +100,18 @@ const REST: Duration = Duration::from_secs(10);
 /// Makes an engine on another GPU.
 type Replace<G> = Box<dyn Fn(&Arc<Model>) -> Result<G, CudaError> + Send>;
 
-/// A network on a GPU while that works, then on another, and on the CPU where there is none.
+/// Engine that runs a network on a GPU while that works, then on another GPU, and on the CPU if there is none.
 struct GpuStills<G> {
     gpu: Option<G>,
     replace: Replace<G>,
     /// Time until which the GPU is left alone, because its memory was full.
     rests: Option<Instant>,
-    /// Whether the failure has been logged.
+    /// Whether the full memory has been logged.
     told: bool,
-    /// Whether the last picture was the CPU's.
+    /// Whether the CPU made the last picture.
     stood_in: bool,
-    /// Without pictures it has no memory but its weights'. Its weights are what the GPU should have.
+    /// Engine that takes over on the CPU. It holds no memory but its weights until then; its weights are those that the
+    /// GPU should have.
     cpu: CpuEngine,
 }
 
@@ -119,7 +120,7 @@ impl<G: Engine> GpuStills<G> {
         GpuStills { gpu: Some(gpu), replace, rests: None, told: false, stood_in: false, cpu }
     }
 
-    /// Takes another GPU for one that failed.
+    /// Replaces a failed GPU by another, if there is one.
     fn give_up(&mut self, why: &str) {
         self.gpu = (self.replace)(self.cpu.model()).ok();
         if self.gpu.is_some() {
@@ -129,7 +130,7 @@ impl<G: Engine> GpuStills<G> {
         }
     }
 
-    /// Leaves alone for a while one whose memory is full.
+    /// Leaves the GPU alone for [`REST`], because its memory is full.
     fn rest(&mut self, why: &str) {
         if !self.told {
             tracing::warn!(why, "GPU memory full; the CPU takes over until there is room");
@@ -141,7 +142,7 @@ impl<G: Engine> GpuStills<G> {
         self.gpu.is_some() && self.rests.is_none_or(|until| until <= Instant::now())
     }
 
-    /// The pictures by the GPU; `None` where the CPU has to.
+    /// Infers the pictures on the GPU; `None` if the CPU has to.
     fn by_gpu(
         &mut self,
         inputs: &[Input<'_>],

@@ -26,10 +26,10 @@ pub enum Violation {
     /// The engine refused a picture that it must take.
     #[error("refused a picture: {0}")]
     Refused(#[from] InferError),
-    /// The engine refused weights of its own architecture, or took others.
+    /// The engine refused weights of its own architecture, or accepted weights of another.
     #[error("swapping weights: {0}")]
     Swap(&'static str),
-    /// The residual is of another size.
+    /// The residual has another size than the HR picture.
     #[error("the residual of {low_width}x{low_height} is {width}x{height} with {samples} samples")]
     Size {
         /// Width of the LR picture.
@@ -46,7 +46,8 @@ pub enum Violation {
     /// A sample is not a number.
     #[error("a sample of the residual is not a number")]
     NotANumber,
-    /// A picture gave another result in what must not matter, which is named: a batch, a stride, former weights.
+    /// A picture gave another result although only something changed that must not matter. The text names it: a batch,
+    /// a stride, former weights.
     #[error("{0} gives another residual")]
     Changed(&'static str),
 }
@@ -152,7 +153,7 @@ impl Pictures {
 }
 
 /// Runs an engine that was made for [`Case::model`] through all sizes, one by one, as a batch, with a stride, again and
-/// with other weights. The result is the greatest error of any size: the root mean square of the difference to
+/// with other weights. The result is the maximum error of any size: the root mean square of the difference to
 /// [`fn@reference`], over that of the reference itself, as
 /// [`relative_error`] has it.
 ///
@@ -207,7 +208,7 @@ pub fn check(engine: &mut dyn Engine, case: &Case) -> Result<f64, Violation> {
     Ok(worst)
 }
 
-/// What an engine must overwrite.
+/// Creates a residual with values that an engine must overwrite.
 fn poisoned() -> Residual {
     Residual { width: 3, height: 2, data: vec![f32::NAN; 6] }
 }
@@ -224,8 +225,8 @@ fn infer(engine: &mut dyn Engine, input: Input<'_>) -> Result<Residual, Violatio
     Err(Violation::Size { low_width, low_height, width, height, samples })
 }
 
-/// The root mean square of the differences over that of what is expected, or over a grey level where that is more:
-/// backends may give residuals in steps, which are coarse beside nothing.
+/// Root mean square of the differences over that of the expected values, or over one grey level if that is more.
+/// Backends may give residuals in steps, which are coarse beside a residual near zero.
 ///
 /// # Errors
 ///
@@ -239,7 +240,7 @@ pub fn relative_error(got: &[f32], expected: &[f64]) -> Result<f64, Violation> {
     Ok((difference / all.max(expected.len() as f64)).sqrt())
 }
 
-/// The residual as the definition of [`Architecture`] reads, in f64.
+/// Computes the residual as the definition of [`Architecture`] reads, in f64.
 pub fn reference(model: &Model, input: &Input<'_>) -> Vec<f64> {
     let architecture = model.architecture();
     let scale = architecture.scale;
@@ -299,7 +300,7 @@ pub fn reference(model: &Model, input: &Input<'_>) -> Vec<f64> {
     out
 }
 
-/// A convolution with zero padding, plane by plane.
+/// Computes a convolution with zero padding, plane by plane.
 fn convolve(conv: &Conv, inputs: &[Vec<f64>], width: usize) -> Vec<Vec<f64>> {
     let height = inputs[0].len() / width;
     let outputs = conv.weights.chunks_exact(9 * inputs.len()).zip(&conv.bias);

@@ -34,7 +34,7 @@ pub struct CpuEngine {
     model: Arc<Model>,
     simd: Simd,
     network: Box<dyn Run>,
-    /// Whether the form is its own choice, which other weights may change.
+    /// Whether the engine chose the instruction set itself, so that it may choose anew for other weights.
     free: bool,
 }
 
@@ -50,12 +50,12 @@ impl CpuEngine {
         Simd::available().contains(&simd).then(|| CpuEngine::with(model, simd))
     }
 
-    /// The weights that it runs.
+    /// Weights that the engine runs.
     pub fn model(&self) -> &Arc<Model> {
         &self.model
     }
 
-    /// The caller has checked that the CPU has `simd`.
+    /// Creates an engine on `simd`. The caller has checked that the CPU has it.
     fn with(model: Arc<Model>, simd: Simd) -> Self {
         CpuEngine { network: simd.network(&model), model, simd, free: false }
     }
@@ -95,9 +95,9 @@ impl Engine for CpuEngine {
     }
 }
 
-/// The working memory of a network, with its kernels.
+/// Working memory of a network, with its kernels.
 pub(super) trait Run: Send + Debug {
-    /// Packs weights, unless that is done.
+    /// Packs the model's weights for the kernels, unless that is done.
     fn prepare(&self, model: &Model);
     /// Super-resolves a picture whose shape was checked, by a model of the network's architecture.
     fn infer(&mut self, model: &Model, input: &Input<'_>, out: &mut Residual);
@@ -107,7 +107,7 @@ pub(super) trait Run: Send + Debug {
 #[derive(Debug)]
 struct Ring<T> {
     rows: Vec<Vec<T>>,
-    /// What lies above and below the picture.
+    /// Row of zeros that lies above and below the picture.
     zero: Vec<T>,
 }
 
@@ -189,8 +189,8 @@ impl<N: Number> Network<N> {
         }
     }
 
-    /// Sizes all working memory; allocates only for the widest picture so far. What lies beside the picture is zero,
-    /// and stays so: kernels clear what they write there.
+    /// Sizes all working memory for pictures of the given width; allocates only for the widest picture so far. Samples
+    /// beside the picture are zero and stay so: kernels clear what they write there.
     fn reset(&mut self, packed: &Packed<N>, width: usize) {
         if self.width == width {
             return;
@@ -363,14 +363,14 @@ impl<N: Number> Run for Network<N> {
     }
 }
 
-/// A row of the last layer.
+/// Sums of one row of the last layer.
 struct Sums<'a> {
     sums: &'a [Pixel],
     len: usize,
 }
 
 impl<'a> Sums<'a> {
-    /// The values of a channel, from the first pixel of the picture on.
+    /// Values of a channel, from the first pixel of the picture on.
     fn channel(&self, channel: usize) -> impl Iterator<Item = f32> + 'a {
         let lane = channel % LANES;
         self.sums[channel / LANES * self.len + 1..].iter().map(move |pixel| pixel.0[lane])

@@ -7,13 +7,13 @@ use thiserror::Error;
 
 use crate::{Architecture, InferError, Input, Luma, MAX_SIDE, Model, Residual, cuda};
 
-/// Why weights were not taken.
+/// Why an engine refused weights.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum SwapError {
     /// Only weights of the same architecture can be swapped.
     #[error("the engine runs {engine}, the weights are of {model}")]
     Architecture {
-        /// What the engine was made for.
+        /// Architecture that the engine was made for.
         engine: Architecture,
         /// Architecture of the weights that were given.
         model: Architecture,
@@ -27,7 +27,7 @@ pub enum SwapError {
 }
 
 impl SwapError {
-    /// Refuses weights of another architecture.
+    /// Checks that weights have the engine's architecture.
     ///
     /// # Errors
     ///
@@ -38,30 +38,30 @@ impl SwapError {
     }
 }
 
-/// A backend that runs a network. One per worker thread; what it needs is allocated at its first picture of a size, and
-/// used again.
+/// A backend that runs a network. Each worker thread has one. Memory is allocated at the first picture of a size, and
+/// reused.
 pub trait Engine: Send {
-    /// What runs it, for logs and reports (`cpu-avx512`, …).
+    /// Name of the backend, for logs and reports (`cpu-avx512`, …).
     fn backend(&self) -> &'static str;
 
-    /// Whether it runs on the CPU, beside decoders and coders.
+    /// Whether the engine runs on the CPU, beside decoders and encoders.
     fn on_processor(&self) -> bool {
         true
     }
 
-    /// How many pictures are under way at the same pace, however many engines ask: the number of accelerators that
-    /// engines share. `None`: each engine works by itself.
+    /// Number of accelerators that the engines share; so many pictures are under way at the same pace, however many
+    /// engines ask. `None` if each engine works by itself.
     fn accelerators(&self) -> Option<usize> {
         None
     }
 
-    /// What inference took of an accelerator's time since this was last asked, without what others had of it. `None`:
-    /// what it took by the clock.
+    /// Accelerator time that inference took since the last call, without the share of other engines. `None` if the time
+    /// by the clock counts.
     fn take_time(&mut self) -> Option<Duration> {
         None
     }
 
-    /// The network that it was made for.
+    /// Architecture of the network that the engine was made for.
     fn architecture(&self) -> Architecture;
 
     /// Super-resolves pictures of one size, in order; each of `out` is resized to fit.
@@ -73,9 +73,8 @@ pub trait Engine: Send {
     fn infer_batch(&mut self, inputs: &[Input<'_>], out: &mut [Residual])
     -> Result<(), InferError>;
 
-    /// Super-resolves a picture and leaves it on the accelerator, for
-    /// [`SharedCoder`](cuda::coder::SharedCoder); nothing where it cannot stay there, and
-    /// [`infer_batch`](Self::infer_batch) is to be asked.
+    /// Super-resolves a picture and leaves it on the accelerator, for [`SharedCoder`](cuda::coder::SharedCoder).
+    /// Returns `None` if it cannot stay there; [`infer_batch`](Self::infer_batch) is then to be called.
     ///
     /// # Errors
     ///
@@ -85,29 +84,29 @@ pub trait Engine: Send {
         Ok(None)
     }
 
-    /// Takes other weights of the same architecture, in the time of a pointer's change or an upload.
+    /// Replaces the weights by others of the same architecture, as fast as changing a pointer or one upload.
     ///
     /// # Errors
     ///
     /// Fails if the weights are of another architecture, or the device fails or has no room for them.
     fn swap(&mut self, model: &Arc<Model>) -> Result<(), SwapError>;
 
-    /// HR side / LR side.
+    /// Scale of the network: HR side over LR side.
     fn scale(&self) -> usize {
         self.architecture().scale
     }
 
-    /// Low samples around one that its high samples depend on, in each direction.
+    /// Distance in low samples, in each direction, up to which low samples affect a high sample.
     fn reach(&self) -> usize {
         self.architecture().reach()
     }
 
-    /// What a low sample costs, in multiplications with addition.
+    /// Multiply-adds per low sample.
     fn macs(&self) -> u64 {
         self.architecture().macs()
     }
 
-    /// Super-resolves one picture by a network that looks at nothing else.
+    /// Super-resolves one picture by a network that takes luma only.
     ///
     /// # Errors
     ///
@@ -116,7 +115,7 @@ pub trait Engine: Send {
         self.infer_batch(&[Input { low, twin: None }], std::slice::from_mut(out))
     }
 
-    /// Super-resolves one picture by a network that looks at the twin's, too.
+    /// Super-resolves one picture by a network that also takes the twin's picture.
     ///
     /// # Errors
     ///
@@ -131,7 +130,7 @@ pub trait Engine: Send {
     }
 }
 
-/// Refuses what the contract of [`Engine::infer_batch`] does not allow.
+/// Checks pictures against the contract of [`Engine::infer_batch`].
 pub(crate) fn check(
     architecture: &Architecture,
     inputs: &[Input<'_>],

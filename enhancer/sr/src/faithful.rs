@@ -1,4 +1,4 @@
-//! Whether a network keeps its result in a narrower type of number than it was trained in.
+//! Decides whether a network keeps its result in a narrower type of number than it was trained in.
 //!
 //! The networks of this build do. Others may hold numbers that half precision has not, or sums that leave its range;
 //! such a network runs in single precision. It is tried on a small picture of edges, ramps and noise, once for each
@@ -7,14 +7,15 @@
 use crate::simd::Simd;
 use crate::{Input, Luma, Model, Residual};
 
-/// A result counts as the same if it differs by no more than this share of itself, root mean square: of what networks
-/// add to pictures, that is far below a tenth of a grey level.
+/// Maximum difference of a result that counts as the same, as a share of the result (root mean square). For the
+/// residuals of our networks it is far below a tenth of a grey level.
 const SHARE: f32 = 0.02;
-/// Width and height of the picture.
+/// Width and height of the picture on which a network is tried, in low samples.
 const SIZE: (usize, usize) = (24, 12);
 
 impl Simd {
-    /// The fastest form for a model: in single precision where it would lose by a narrower one.
+    /// The fastest instruction set and type of number for a model. It is in single precision if a narrower type would
+    /// change the result.
     pub(super) fn best_for(model: &Model) -> Simd {
         let (best, single) = (Simd::available().pop().unwrap_or(Simd::Scalar), Simd::single());
         let kept = best.number() == single.number()
@@ -32,7 +33,7 @@ impl Simd {
     }
 }
 
-/// Whether two forms give the same for a picture.
+/// Whether two forms give the same result for a picture.
 fn same(model: &Model, a: Simd, b: Simd) -> bool {
     let (width, height) = SIZE;
     let (architecture, mut state) = (model.architecture(), 7u32);

@@ -7,10 +7,10 @@ use windlass_vp9::simd::Isa;
 
 use crate::{CpuEngine, Engine, Input, Model, Residual};
 
-/// Width and height of the LR pictures.
+/// Width and height of the LR pictures, in samples.
 pub const LOW: (usize, usize) = (48, 32);
 
-/// Low and twin luma of picture `n`.
+/// Low luma and twin's luma of picture `n`.
 pub fn pictures(n: usize, scale: usize) -> (Vec<u8>, Vec<u8>) {
     let texture = |i: usize, width: usize| {
         let (x, y) = ((i % width) as f64, (i / width) as f64);
@@ -23,7 +23,7 @@ pub fn pictures(n: usize, scale: usize) -> (Vec<u8>, Vec<u8>) {
     (low, high)
 }
 
-/// HR luma by a network.
+/// HR luma that the engine's network makes of the input.
 pub fn made(engine: &mut CpuEngine, input: &Input<'_>) -> Vec<u8> {
     let scale = engine.scale();
     let mut residual = Residual::default();
@@ -41,7 +41,7 @@ pub fn made(engine: &mut CpuEngine, input: &Input<'_>) -> Vec<u8> {
     sums.map(|v| v.round().clamp(0.0, 255.0) as u8).collect()
 }
 
-/// The network of `model` with some weights of its last layer changed.
+/// Copy of `model` with some weights of its last layer changed.
 pub fn changed(model: &Model) -> Arc<Model> {
     let architecture = model.architecture();
     let mut convs = model.convs().to_vec();
@@ -54,7 +54,7 @@ pub fn changed(model: &Model) -> Arc<Model> {
     Arc::new(Model::from_convs(architecture, convs))
 }
 
-/// The network of `model` with every weight multiplied by `factor`.
+/// Copy of `model` with every weight multiplied by `factor`.
 pub fn scaled(model: &Model, factor: f32) -> Arc<Model> {
     let mut convs = model.convs().to_vec();
     convs.iter_mut().flat_map(|conv| &mut conv.weights).for_each(|weight| *weight *= factor);

@@ -1,14 +1,15 @@
-//! The gates of networks with a twin: how much of what the twin's picture has over Lanczos a sample takes.
+//! Gates of networks with a twin. A gate is the share that a sample takes of the difference between the twin's picture
+//! and Lanczos.
 //!
-//! Four samples a pixel have a gate, so that the library's exponential would take as long as the network. Plain code
-//! over slices, which compilers turn into vectors.
+//! Each low sample has four gates, so that the library's exponential would take as long as the network. The code is
+//! plain and works on slices, so that compilers vectorise it.
 
-/// Gate inputs beyond ±this give 0 or 1.
+/// Magnitude at which gate inputs are clamped: the gate is then 0 or 1.
 const MAX: f32 = 80.0;
-/// Added to a number of small magnitude, this leaves the nearest integer in the low bits.
+/// Number that, added to one of small magnitude, leaves the nearest integer in the low bits: 1.5 × 2²³.
 const ROUND: f32 = 12_582_912.0;
 
-/// Adds `σ(g)·(T − L)` to each sample; `base` is `L` in sixteenths.
+/// Adds `σ(g)·(T − L)` to each sample. `base` is `L` in sixteenths of a grey level.
 pub(super) fn add_gated(out: &mut [f32], gates: &[f32], twin: &[u8], base: &[i16]) {
     let pictures = twin.iter().zip(base);
     for ((out, gate), (twin, base)) in out.iter_mut().zip(gates).zip(pictures) {

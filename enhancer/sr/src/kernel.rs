@@ -26,7 +26,7 @@ use vector::{Cell, Form, Lanes, Plain, Taps, Values};
 use crate::number::{F32, LANES, Number, Pixel};
 use crate::packed::Layer;
 
-/// The maximum block size below.
+/// Maximum of the block sizes that forms use.
 const MAX_BLOCK: usize = 20;
 
 /// Pixels that a row of `width` must hold for any block size in use.
@@ -37,7 +37,7 @@ pub(super) fn row_len(width: usize) -> usize {
 /// Three neighbouring rows, top to bottom.
 pub(super) type Rows<'a, T> = [&'a [T]; 3];
 
-/// What becomes of the sums of a convolution.
+/// What is done with the sums of a convolution.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Finish<'a, C> {
     /// The sums stay as they are.
@@ -50,12 +50,12 @@ pub(super) enum Finish<'a, C> {
     AddBoth(&'a [C], &'a [C]),
 }
 
-/// A layer of a network of luma: rows in, what to do with the sums, the picture's width, a row out.
+/// Kernel of a first layer on luma: input rows, weights, what to do with the sums, width of the picture, output row.
 type HeadKernel<C> = fn(Rows<'_, f32>, &Layer<F32>, Finish<'_, C>, usize, &mut [C]);
 
-/// Any layer of pixels: the same.
+/// Kernel of any other layer: input rows, weights, what to do with the sums, width of the picture, output row.
 type BodyKernel<N, C> = fn(Rows<'_, C>, &Layer<N>, Finish<'_, C>, usize, &mut [C]);
-/// A last layer: rows in, the layer or its taps, the picture's width, sums out.
+/// Kernel of a last layer: input rows, the layer or its taps, width of the picture, sums.
 type LastKernel<C, L> = fn(Rows<'_, C>, &L, usize, &mut [Pixel]);
 
 /// The row kernels of one instruction set and type of number.
@@ -70,11 +70,11 @@ pub(super) struct Kernels<N: Number> {
     /// Last layer with few outputs: three rows of pixels to the sums of each column's taps
     /// (lane `outputs·column + output`).
     pub tail: LastKernel<N::Cell, [N::Taps]>,
-    /// Multiplies and adds in registers alone, so many times; how many multiplications that were.
+    /// Multiplies and adds in registers alone, for the given rounds; returns the number of multiplications.
     pub peak: fn(usize) -> u64,
 }
 
-/// Output pixel `x` (1-based: border first) reads input samples `x − 1 ..= x + 1`.
+/// First layer on luma. Output pixel `x` (1-based: the border is first) reads input samples `x − 1 ..= x + 1`.
 #[inline(always)]
 fn head<F: Form<BLOCK>, const BLOCK: usize>(
     rows: Rows<'_, f32>,
@@ -141,7 +141,7 @@ fn last<F: Form<BLOCK>, const BLOCK: usize>(
     }
 }
 
-/// The sums of a block of pixels for a group of outputs.
+/// Computes the sums of a block of pixels for a group of outputs.
 #[inline(always)]
 fn convolve<F: Form<BLOCK>, const BLOCK: usize>(
     rows: Rows<'_, Cell<F, BLOCK>>,
@@ -183,7 +183,7 @@ fn tail<F: Form<BLOCK>, const BLOCK: usize>(
     out[width + 1..].fill(F32::ZERO);
 }
 
-/// Finishes the sums of the pixels from `at` on of a row.
+/// Finishes and writes the sums of a row's pixels from `at` on.
 #[inline(always)]
 fn store<F: Form<BLOCK>, S: Copy, const BLOCK: usize>(
     sums: [S; BLOCK],
@@ -220,14 +220,14 @@ fn store<F: Form<BLOCK>, S: Copy, const BLOCK: usize>(
     }
 }
 
-/// Zero padding: whatever the blocks wrote beyond the picture is cleared.
+/// Clears what the blocks wrote beyond the picture: the zero padding.
 #[inline(always)]
 fn clear_border<F: Form<BLOCK>, const BLOCK: usize>(out: &mut [Cell<F, BLOCK>], width: usize) {
     out[0] = F::Number::ZERO;
     out[width + 1..].fill(F::Number::ZERO);
 }
 
-/// Multiplies and adds in registers alone.
+/// Multiplies and adds in registers alone; returns the number of multiplications.
 #[inline(always)]
 fn peak<F: Form<BLOCK>, const BLOCK: usize>(rounds: usize) -> u64 {
     let taps = std::hint::black_box(F::Number::NO_TAPS);
@@ -246,7 +246,7 @@ fn peak<F: Form<BLOCK>, const BLOCK: usize>(rounds: usize) -> u64 {
     (rounds * BLOCK * LANES * F::Number::WORD) as u64
 }
 
-/// The form that defines the result.
+/// Kernels in plain code, which define the result.
 pub(super) const PLAIN: Kernels<F32> = Kernels {
     head: head::<Plain<false>, 4>,
     body: body::<Plain<false>, 4>,
@@ -255,7 +255,7 @@ pub(super) const PLAIN: Kernels<F32> = Kernels {
     peak: peak::<Plain<false>, 4>,
 };
 
-/// aarch64 always has 128-bit vectors and fused multiply-add, so plain code compiles to them.
+/// Kernels for aarch64. The plain code compiles to 128-bit vectors and fused multiply-add, which every aarch64 CPU has.
 #[cfg(target_arch = "aarch64")]
 pub(super) const NEON: Kernels<F32> = Kernels {
     head: head::<Plain<true>, 4>,
@@ -313,7 +313,7 @@ macro_rules! x86_form {
                 super::peak::<$form, $block>(rounds)
             }
 
-            /// To be called only where the CPU was seen to have the features.
+            /// Kernels of this instruction set, to be called only if the CPU was seen to have its features.
             pub(in super::super) const KERNELS: super::Kernels<$number> = super::Kernels {
                 // SAFETY: `Simd` hands this table out only for a form that it detected every feature
                 // named above for on the running CPU.

@@ -21,24 +21,25 @@ use windlass_vp9::simd::Isa;
 use crate::model::Conv;
 use crate::{Engine, InferError, Input, Luma, Model, Residual};
 
-/// One of so many low samples in each direction is looked at, others in each picture.
+/// Interval of the low samples that are used, in each direction. Each picture uses others.
 const STEP: usize = 2;
-/// One of so many blocks is held back, the same in all pictures: what stands still for minutes is tried where nothing
-/// was learned from it.
+/// Interval of the blocks that are held back, the same ones in all pictures. Weights are tried on content that they
+/// were not learned from, even if it stands still for minutes.
 const HOLD_EVERY: usize = 4;
-/// Side of such a block, in low samples.
+/// Side of a block that is held back or learned from, in low samples.
 const BLOCK: usize = 16;
 /// Minimum share of the squared error on held-back samples that new weights must remove.
 const MIN_GAIN: f64 = 0.01;
-/// Strengths of the pull to the generic weights that are tried, as shares of each feature's own energy.
+/// Strengths of the ridge regression's pull to the generic weights that are tried, as shares of each feature's own
+/// energy.
 const RIDGES: [f64; 6] = [0.0003, 0.003, 0.03, 0.1, 0.3, 1.0];
-/// A gate of which the sigmoid is zero.
+/// Gate input with which the sigmoid is zero.
 const SHUT: f32 = -100.0;
 
-/// What was seen of a publisher so far.
+/// Learns a network's last layer from pictures of one publisher, in sums that keep no picture.
 pub struct LastLayer {
     generic: Arc<Model>,
-    /// The network with last layers that pass channels of features on, some of them each.
+    /// Networks whose last layer passes features on, each a few channels.
     selectors: Vec<Arc<Model>>,
     learned: Moments,
     held: Moments,
@@ -49,18 +50,18 @@ pub struct LastLayer {
     scratch: Scratch,
 }
 
-/// Weights that fit a publisher.
+/// A network whose last layer was learned from one publisher's pictures.
 #[derive(Debug, Clone)]
 pub struct Learned {
     /// The network with its new last layer.
     pub model: Arc<Model>,
-    /// What it would have gained on what was held back, in dB over the generic one.
+    /// Gain over the generic network on samples that were held back, in dB.
     pub held_back_db: f64,
 }
 
 impl Learned {
-    /// What it gains on another picture, in dB over the generic network: below zero, the content has changed, and the
-    /// generic weights are to be taken again. `engine` has the generic weights afterwards.
+    /// Gain over the generic network on another picture, in dB. Below zero the content has changed, and the generic
+    /// weights should be used again. `engine` has the generic weights afterwards.
     ///
     /// # Errors
     ///
@@ -108,7 +109,7 @@ impl Learned {
 struct Moments {
     size: usize,
     outputs: usize,
-    /// Upper triangle, row by row.
+    /// Sums of products of two features: the upper triangle, row by row.
     products: Vec<f64>,
     /// Sums of products of each feature with the error of each output, by feature.
     errors: Vec<f64>,
@@ -148,8 +149,8 @@ impl Moments {
         self.products[i.min(j) * self.size + i.max(j)]
     }
 
-    /// The change of weights (by feature, one for each output) that leaves the least squared error, with a pull to
-    /// none.
+    /// Solves for the change of weights that leaves the least squared error, with `ridge` as the pull to no change. The
+    /// result has one value for each output, by feature.
     fn solve(&self, ridge: f64) -> Option<Vec<f64>> {
         let (n, outputs) = (self.size, self.outputs);
         let mean = (0..n).map(|i| self.product(i, i)).sum::<f64>() / n as f64;
@@ -191,7 +192,7 @@ impl Moments {
         Some(change)
     }
 
-    /// The squared error that a change of weights would leave.
+    /// Squared error that a change of weights would leave.
     fn left_by(&self, change: &[f64]) -> f64 {
         let (n, outputs) = (self.size, self.outputs);
         let mut left = self.squares;
@@ -207,7 +208,7 @@ impl Moments {
 }
 
 impl LastLayer {
-    /// Sums over no samples yet.
+    /// Creates a learner without samples.
     pub fn new(generic: Arc<Model>) -> Self {
         let architecture = generic.architecture();
         let outputs = architecture.scale * architecture.scale;
@@ -229,8 +230,8 @@ impl LastLayer {
         }
     }
 
-    /// Looks at a picture of which `wanted` is the HR luma. `engine` must be of the generic network's architecture, and
-    /// has the generic weights afterwards.
+    /// Learns from a picture whose HR luma is `wanted`. `engine` must have the generic network's architecture, and has
+    /// the generic weights afterwards.
     ///
     /// # Errors
     ///
@@ -260,7 +261,7 @@ impl LastLayer {
         Ok(())
     }
 
-    /// Adds what is in the buffers to the sums.
+    /// Adds the samples in the buffers to the sums.
     fn take(&mut self, width: usize, height: usize, wanted: Luma<'_>) {
         let architecture = self.generic.architecture();
         let (scale, channels) = (architecture.scale, architecture.channels);
@@ -300,19 +301,19 @@ impl LastLayer {
         }
     }
 
-    /// Lets go of the working memory, some planes of HR size; what was seen stays.
+    /// Frees the working memory, some planes of HR size. The sums stay.
     pub fn release(&mut self) {
         (self.features, self.base) = (Vec::new(), Vec::new());
         (self.answer, self.scratch) = (Residual::default(), Scratch::default());
     }
 
-    /// Lets what was seen so far count for less: people and light change.
+    /// Multiplies the sums by `keep`, so that earlier pictures count less: people and light change.
     pub fn forget(&mut self, keep: f64) {
         self.learned.scale(keep);
         self.held.scale(keep);
     }
 
-    /// Weights that would have been better on what was held back; `None` where there are none.
+    /// Weights that are better on held-back samples by at least `MIN_GAIN`; `None` if there are none.
     pub fn learned(&self) -> Option<Learned> {
         let before = self.held.squares;
         let tried = RIDGES.iter().filter_map(|&ridge| {
@@ -335,7 +336,7 @@ impl LastLayer {
     }
 }
 
-/// What the engine makes of a picture by these weights, which it keeps.
+/// Infers a picture with the given weights, which the engine keeps.
 fn run(
     engine: &mut dyn Engine,
     model: &Arc<Model>,
@@ -346,7 +347,7 @@ fn run(
     engine.infer_batch(&[*input], std::slice::from_mut(out))
 }
 
-/// A last layer that gives some channels of its input, and opens no gate.
+/// Creates a last layer that outputs some channels of its input, and shuts all gates.
 fn selector(model: &Model, channels: std::ops::Range<usize>) -> Conv {
     let architecture = model.architecture();
     let (outputs, inputs) = architecture.shape(architecture.convs - 1);

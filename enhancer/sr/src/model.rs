@@ -18,7 +18,7 @@ use crate::number::F32;
 use crate::number::{Bf16, F16};
 use crate::packed::Packed;
 
-/// Maximum magnitude of a weight: beyond, the sums could overflow.
+/// Maximum magnitude of a weight. Larger weights could make sums overflow.
 const GREATEST: f32 = 1e6;
 
 /// The default network, compiled into the binary.
@@ -27,7 +27,7 @@ static EMBEDDED: &[u8] = include_bytes!("../../../models/xs-x2.safetensors");
 static FUSED: &[u8] = include_bytes!("../../../models/fused-xs-x2.safetensors");
 /// A larger network with a twin input.
 static FUSED_M: &[u8] = include_bytes!("../../../models/fused-m-x2.safetensors");
-/// A network of scale 4, of low pictures alone.
+/// A network of scale 4 that takes only the low picture.
 static BY_FOUR: &[u8] = include_bytes!("../../../models/xs-x4.safetensors");
 
 /// Why weights were refused.
@@ -41,11 +41,11 @@ pub enum ModelError {
     Shape {
         /// Name of the tensor.
         name: String,
-        /// Its type.
+        /// Type of the tensor.
         dtype: Dtype,
-        /// Its shape.
+        /// Shape of the tensor.
         shape: Vec<usize>,
-        /// The shape it must have.
+        /// Shape that the tensor must have.
         expected: Vec<usize>,
     },
     /// A weight is not a number, or far too great.
@@ -73,26 +73,26 @@ pub enum ModelError {
 /// One convolution: `weights [out, in, 3, 3]`, `bias [out]`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Conv {
-    /// Row-major.
+    /// Weights in row-major order.
     pub weights: Vec<f32>,
     /// One bias for each output channel.
     pub bias: Vec<f32>,
 }
 
-/// A network: what it is and its weights.
+/// A network: its architecture and its weights.
 #[derive(Debug, Clone)]
 pub struct Model {
     architecture: Architecture,
     convs: Vec<Conv>,
     packs: Packs,
-    /// For the GPU, once one wants it, in each form that its kernels read.
+    /// Weights packed for the GPU, in each form that its kernels read; packed when first asked for.
     fragments: [OnceLock<Box<[u8]>>; FORMS],
 }
 
-/// Forms of weights for the GPU.
+/// Number of forms in which the GPU's kernels read weights.
 const FORMS: usize = 3;
 
-/// Weights in the order in which the CPU's kernels read them, of each type of number that an engine asked for.
+/// Weights in the order in which the CPU's kernels read them, for each type of number that an engine asked for.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Packs {
     pub f32: OnceLock<Packed<F32>>,
@@ -104,7 +104,7 @@ pub(super) struct Packs {
     faithful: OnceLock<bool>,
 }
 
-/// The trained network of low pictures alone that this build carries.
+/// Loads the built-in network that takes only the low picture, at scale 2.
 ///
 /// # Errors
 ///
@@ -113,7 +113,7 @@ pub fn embedded_model() -> Result<Arc<Model>, ModelError> {
     Model::from_safetensors(EMBEDDED).map(Arc::new)
 }
 
-/// The trained network that starts from what viewers see: what the server runs.
+/// Loads the built-in network `fused-xs-x2`, which also takes the twin's picture: the server's default.
 ///
 /// # Errors
 ///
@@ -122,7 +122,7 @@ pub fn fused_model() -> Result<Arc<Model>, ModelError> {
     Model::from_safetensors(FUSED).map(Arc::new)
 }
 
-/// The larger one, three and a half times the cost: what the server runs where there is time.
+/// Loads the built-in network `fused-m-x2`, at three and a half times the cost: the server runs it if there is time.
 ///
 /// # Errors
 ///
@@ -131,7 +131,7 @@ pub fn fused_m_model() -> Result<Arc<Model>, ModelError> {
     Model::from_safetensors(FUSED_M).map(Arc::new)
 }
 
-/// The trained network of low pictures alone that enlarges by four.
+/// Loads the built-in network that takes only the low picture, at scale 4.
 ///
 /// # Errors
 ///
@@ -209,7 +209,7 @@ impl Model {
         Ok(Model::from_convs(architecture, convs))
     }
 
-    /// The caller has checked the architecture and all shapes.
+    /// Creates a model. The caller has checked the architecture and all shapes.
     pub(crate) fn from_convs(architecture: Architecture, convs: Vec<Conv>) -> Self {
         Model { architecture, convs, packs: Packs::default(), fragments: Default::default() }
     }
@@ -219,17 +219,17 @@ impl Model {
         self.architecture
     }
 
-    /// Its convolutions in order, of the shapes that [`Architecture::shape`] tells.
+    /// Convolutions in order, with the shapes that [`Architecture::shape`] gives.
     pub fn convs(&self) -> &[Conv] {
         &self.convs
     }
 
-    /// The weights in one of the forms that the GPU's kernels read, made by `pack` at first.
+    /// Weights in one of the forms that the GPU's kernels read, made by `pack` when first asked for.
     pub(super) fn fragments(&self, form: usize, pack: impl FnOnce(&Model) -> Box<[u8]>) -> &[u8] {
         self.fragments[form].get_or_init(|| pack(self))
     }
 
-    /// Whether the fastest form keeps its result, found by `find` at first.
+    /// Whether the fastest form keeps the model's result, decided by `find` when first asked for.
     pub(super) fn is_kept(&self, find: impl FnOnce(&Model) -> bool) -> bool {
         *self.packs.faithful.get_or_init(|| find(self))
     }
@@ -240,7 +240,7 @@ impl Model {
     }
 }
 
-/// What the metadata say under a key; the first of the known values where they say nothing.
+/// Value of a metadata key; the first of the known values if the key is missing.
 fn choice<T: Copy>(
     said: &HashMap<String, String>,
     key: &'static str,
@@ -251,7 +251,7 @@ fn choice<T: Copy>(
     found.map(|(_, t)| *t).ok_or_else(|| ModelError::Metadata { key, value: value.to_owned() })
 }
 
-/// A tensor's values, if its shape is the expected one.
+/// Reads a tensor's values, if its shape is the expected one.
 fn tensor(file: &SafeTensors<'_>, name: &str, expected: &[usize]) -> Result<Vec<f32>, ModelError> {
     let view = file.tensor(name)?;
     if view.dtype() != Dtype::F32 || view.shape() != expected {

@@ -16,31 +16,31 @@ use crate::{Model, ModelError, by_four_model, fused_m_model, fused_model};
 /// Maximum size of a network's file, in bytes; the largest architecture takes less than a quarter.
 const MAX_FILE: u64 = 64 << 20;
 
-/// Which networks the operator wants.
+/// The operator's choice of networks.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum NetworkChoice {
-    /// For each stream the best of those of this build that the machine can sustain, of pictures as large as they are
+    /// For each stream, the best built-in network that the machine can sustain, at the scale at which the stream is
     /// watched.
     #[default]
     Auto,
-    /// `fused-xs-x2` for all.
+    /// The network `fused-xs-x2` for all streams.
     Xs,
-    /// `fused-m-x2` for all.
+    /// The network `fused-m-x2` for all streams.
     M,
-    /// For each stream the best of the operator's own, of whatever scales.
+    /// For each stream, the best of the operator's own networks, of whatever scales.
     Files(Vec<PathBuf>),
 }
 
 /// A network with its name.
 pub type NamedModel = (Arc<str>, Arc<Model>);
 
-/// Why networks cannot be had.
+/// Why networks cannot be loaded.
 #[derive(Debug, Error)]
 pub enum NetworkError {
-    /// One of this build.
+    /// A built-in network cannot be read.
     #[error("a network of this build: {0}")]
     BuiltIn(#[from] ModelError),
-    /// A file that cannot be read.
+    /// A file cannot be read.
     #[error("cannot read the network {}: {source}", path.display())]
     Read {
         /// The network's file.
@@ -48,13 +48,13 @@ pub enum NetworkError {
         /// Why the file cannot be read.
         source: std::io::Error,
     },
-    /// A file beyond all networks.
+    /// A file is larger than any network.
     #[error("the network {} has more than {MAX_FILE} bytes", path.display())]
     TooLarge {
         /// The network's file.
         path: PathBuf,
     },
-    /// A file that is no network.
+    /// A file is no network that the engines run.
     #[error("cannot use the network {}: {source}", path.display())]
     Refused {
         /// The network's file.
@@ -93,7 +93,7 @@ impl NetworkChoice {
     }
 }
 
-/// A network of a file, named by it.
+/// Reads a network from a file, and names it by the file.
 fn read(path: &Path) -> Result<NamedModel, NetworkError> {
     let unread = |source| NetworkError::Read { path: path.to_owned(), source };
     let mut bytes = Vec::new();

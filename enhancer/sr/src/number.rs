@@ -6,7 +6,7 @@
 use crate::model::{Model, Packs};
 use crate::packed::Packed;
 
-/// Channels of a pixel.
+/// Channels in a group: each pixel holds as many.
 pub(super) const LANES: usize = 16;
 
 /// One pixel's channels in single precision.
@@ -23,7 +23,7 @@ pub(super) trait Number: Copy + Send + Sync + std::fmt::Debug + 'static {
     const WORD: usize;
     /// A pixel's channels, 16 of them.
     type Cell: Copy + Send + Sync + std::fmt::Debug + 'static;
-    /// A word of weights for each of 16 outputs, or the sums that a kernel starts from.
+    /// A word of weights for each of 16 outputs, or the initial sums of a kernel.
     type Taps: Copy + Send + Sync + std::fmt::Debug + 'static;
 
     /// A pixel of zeros.
@@ -35,17 +35,17 @@ pub(super) trait Number: Copy + Send + Sync + std::fmt::Debug + 'static {
     fn set(cell: &mut Self::Cell, channel: usize, value: f32);
     /// Sets the weight of a channel of the word for an output.
     fn set_tap(taps: &mut Self::Taps, output: usize, channel: usize, weight: f32);
-    /// Sets what the sum of an output starts from.
+    /// Sets the initial sum of an output.
     fn set_bias(taps: &mut Self::Taps, output: usize, bias: f32);
-    /// Where a model keeps its weights of this type, made when they are first asked for.
+    /// The place in which a model keeps its weights of this type; they are made when first asked for.
     fn packed(packs: &Packs, make: impl FnOnce() -> Packed<Self>) -> &Packed<Self>;
-    /// Packs a model's weights, unless that is done.
+    /// Packs a model's weights, or returns them if that is done.
     fn of(model: &Model) -> &Packed<Self> {
         Self::packed(model.packs(), || Packed::new(&model.architecture(), model.convs()))
     }
 }
 
-/// Single precision: what the others are measured by.
+/// Single precision, which the other types are compared with.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct F32;
 
@@ -79,7 +79,7 @@ impl Number for F32 {
 #[repr(C, align(32))]
 pub(super) struct NarrowPixel(pub [u32; LANES / 2]);
 
-/// For each output two weights of 16 bits, the first one in the low half, or the image of a sum.
+/// Two weights of 16 bits for each output, the first one in the low half; or the bits of a sum.
 #[cfg(target_arch = "x86_64")]
 #[derive(Debug, Clone, Copy)]
 #[repr(C, align(64))]
@@ -92,7 +92,7 @@ fn set_part(word: &mut u32, part: usize, bits: u16) {
     *word = *word & !(0xffff << shift) | u32::from(bits) << shift;
 }
 
-/// Half precision: 11 bits, up to 65 504. Sums are in half precision, too, those of even and of odd channels apart.
+/// Half precision: 11 significant bits, up to 65 504. Sums are in half precision too, apart for even and odd channels.
 #[cfg(target_arch = "x86_64")]
 #[derive(Debug, Clone, Copy)]
 pub(super) struct F16;
@@ -122,7 +122,7 @@ impl Number for F16 {
     }
 }
 
-/// bfloat16: 8 bits, with the range of single precision, in which the sums are.
+/// bfloat16: 8 significant bits, with the range of single precision. Sums are in single precision.
 #[cfg(target_arch = "x86_64")]
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Bf16;
@@ -152,7 +152,7 @@ impl Number for Bf16 {
     }
 }
 
-/// A number in half precision, rounded to the nearest, ties to even; beyond the greatest, that one.
+/// Bits of a number in half precision, rounded to the nearest, ties to even. Larger magnitudes become the maximum.
 pub(super) fn half_bits(value: f32) -> u16 {
     let value = value.clamp(-LARGEST_HALF, LARGEST_HALF);
     let (bits, sign) = (value.to_bits() & 0x7fff_ffff, (value.to_bits() >> 16 & 0x8000) as u16);
@@ -166,7 +166,7 @@ pub(super) fn half_bits(value: f32) -> u16 {
     sign | magnitude
 }
 
-/// A finite number as bfloat16, rounded to the nearest, ties to even.
+/// Bits of a finite number as bfloat16 ("brain floating point"), rounded to the nearest, ties to even.
 #[cfg(target_arch = "x86_64")]
 fn brain_bits(value: f32) -> u16 {
     let bits = value.to_bits();

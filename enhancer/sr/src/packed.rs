@@ -1,8 +1,8 @@
 //! A network's weights in the order in which the CPU's kernels read them.
 //!
-//! Channels lie in groups of [`LANES`], the last one padded with zeros, inputs in words of
-//! [`Number::WORD`] of them. Of each group of outputs there follow: groups of inputs, rows of taps, words of the group,
-//! columns of taps; a vector of outputs each.
+//! Channels lie in groups of [`LANES`], the last one padded with zeros, and inputs in words of [`Number::WORD`]
+//! channels. Each group of outputs is stored as groups of inputs, rows of taps, words of the group and columns of taps,
+//! with a vector of outputs each.
 
 use crate::architecture::Architecture;
 use crate::model::Conv;
@@ -11,21 +11,21 @@ use crate::number::{F32, LANES, Number};
 /// Maximum outputs whose three columns of taps fit into one vector.
 const PACKED_OUTPUTS: usize = 5;
 
-/// One convolution.
+/// Packed weights of one convolution.
 #[derive(Debug, Clone)]
 pub(super) struct Layer<N: Number> {
-    /// Groups of input channels.
+    /// Number of groups of input channels.
     pub inputs: usize,
-    /// Words of each group that hold a channel.
+    /// Number of words of each group that hold a channel.
     pub words: usize,
-    /// Groups of output channels.
+    /// Number of groups of output channels.
     pub outputs: usize,
     pub taps: Vec<N::Taps>,
-    /// What sums start from: one vector for each group of outputs.
+    /// Initial sums: one vector for each group of outputs.
     pub bias: Vec<N::Taps>,
 }
 
-/// The first convolution.
+/// Packed weights of the first convolution.
 #[derive(Debug, Clone)]
 pub(super) enum Head<N: Number> {
     /// A convolution of luma alone, which is in single precision whatever `N` is.
@@ -34,16 +34,17 @@ pub(super) enum Head<N: Number> {
     Layer(Layer<N>),
 }
 
-/// The last convolution.
+/// Packed weights of the last convolution.
 #[derive(Debug, Clone)]
 pub(super) enum Tail<N: Number> {
-    /// Few outputs: for each group of inputs 3 rows × words; lane `outputs × column + output` holds that column's tap.
+    /// A convolution with few outputs. Each group of inputs has 3 rows × words; lane `outputs × column + output` holds
+    /// that column's tap.
     Columns { taps: Vec<N::Taps>, bias: [f32; PACKED_OUTPUTS] },
     /// A convolution in `N` whose sums are the residual.
     Layer(Layer<N>),
 }
 
-/// All convolutions.
+/// Packed weights of all convolutions of a network.
 #[derive(Debug, Clone)]
 pub(super) struct Packed<N: Number> {
     pub head: Head<N>,
@@ -52,7 +53,7 @@ pub(super) struct Packed<N: Number> {
 }
 
 impl<N: Number> Packed<N> {
-    /// The shapes have been checked, and there are two convolutions or more.
+    /// Packs convolutions whose shapes have been checked; there are at least two.
     pub(crate) fn new(architecture: &Architecture, convs: &[Conv]) -> Self {
         let last = convs.len() - 1;
         let shaped = |n: usize| {

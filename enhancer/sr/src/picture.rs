@@ -8,13 +8,13 @@ use crate::Inputs;
 
 /// Maximum width or height of an LR picture.
 pub const MAX_SIDE: usize = 4_096;
-/// Maximum width or height of any plane: of an HR picture at the maximum scale.
+/// Maximum width or height of any plane: that of an HR picture at the maximum scale.
 const MAX_HIGH_SIDE: usize = 4 * MAX_SIDE;
 
 /// Why a picture was refused.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum InferError {
-    /// A side is zero or too great: beyond [`MAX_SIDE`] for an LR picture.
+    /// A side is zero or too large: beyond [`MAX_SIDE`] for an LR picture.
     #[error("a picture of {width}x{height} is empty or too large")]
     Size {
         /// Width given.
@@ -30,16 +30,18 @@ pub enum InferError {
         /// Samples that width, height and stride ask for.
         needed: usize,
     },
-    /// A twin's picture is missing, not wanted, or not of the HR size.
-    #[error("the network's inputs are {0:?}, which the given pictures are not")]
+    /// The twin's picture is missing, not wanted, or not of the HR size.
+    #[error(
+        "the pictures do not match the network's inputs ({0:?}): the twin's picture is missing, not wanted or of another size"
+    )]
     Twin(Inputs),
-    /// Pictures of a batch differ in size, or there is not one residual for each.
-    #[error("the pictures of a batch are not alike, or not as many as their residuals")]
+    /// The pictures of a batch differ in size, or do not have one residual each.
+    #[error("the pictures of a batch differ in size, or do not have one residual each")]
     Batch,
     /// The device failed, and nothing else could take its place.
     #[error("{0}")]
     Device(String),
-    /// The device has no room for this now; it may have later, or for less.
+    /// The device has no room for the pictures now. It may have room later, or for fewer.
     #[error("{0}")]
     DeviceFull(String),
 }
@@ -107,23 +109,23 @@ impl<'a> Luma<'a> {
     }
 }
 
-/// What a network looks at to enhance one picture.
+/// The pictures that a network takes to enhance one LR picture.
 #[derive(Debug, Clone, Copy)]
 pub struct Input<'a> {
     /// The LR picture.
     pub low: Luma<'a>,
-    /// What the viewer's decoder would show without the anchor, at HR size; for networks that look at it.
+    /// HR luma that the viewer's decoder would show without the anchor, for networks that take it.
     pub twin: Option<Luma<'a>>,
 }
 
-/// What to add to the Lanczos-upsampled luma, in grey levels.
+/// Difference to add to the Lanczos-upsampled luma, in grey levels.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Residual {
     /// Width of the HR picture.
     pub width: usize,
     /// Height of the HR picture.
     pub height: usize,
-    /// Row by row, without gaps.
+    /// Samples row by row, without gaps.
     pub data: Vec<f32>,
 }
 
@@ -134,8 +136,8 @@ impl Residual {
         self.data.resize(width * height, 0.0);
     }
 
-    /// The residual in the fixed point of the anchor codec; `None` if the samples do not fill the
-    /// picture. Beyond ±255 grey levels there is nothing to say.
+    /// The residual in the fixed point of the anchor codec, clamped to ±255 grey levels; `None` if the samples do not
+    /// fill the picture.
     pub fn to_detail(&self) -> Option<Detail> {
         let one = f32::from(ONE);
         let samples = self.data.iter().map(|r| (r.clamp(-255.0, 255.0) * one).round() as i16);

@@ -12,9 +12,9 @@ use crate::model::Model;
 /// An instruction set that the kernels are compiled for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Simd {
-    /// Plain code; defines the result.
+    /// Plain code, which defines the result.
     Scalar,
-    /// 128-bit vectors of aarch64.
+    /// 128-bit vectors on aarch64.
     #[cfg(target_arch = "aarch64")]
     Neon,
     /// 256-bit vectors and fused multiply-add.
@@ -64,7 +64,7 @@ impl Simd {
         forms
     }
 
-    /// The fastest form in single precision: what the other types of number, and other backends, are compared with.
+    /// The fastest form in single precision, which other types of number and other backends are compared with.
     pub fn single() -> Simd {
         let mut forms = Simd::available().into_iter().rev();
         forms.find(|simd| simd.number() == "f32").unwrap_or(Simd::Scalar)
@@ -87,7 +87,7 @@ impl Simd {
         }
     }
 
-    /// The type of number between the layers.
+    /// Name of the type of number that is used between the layers.
     pub fn number(self) -> &'static str {
         match self {
             #[cfg(target_arch = "x86_64")]
@@ -98,8 +98,8 @@ impl Simd {
         }
     }
 
-    /// Multiplies and adds in registers alone, so many times, and gives the number of multiplications: the time that it
-    /// takes is the least for as many. `None` if the CPU lacks the instruction set.
+    /// Multiplies and adds in registers alone for `rounds` rounds, to measure the minimum time of so many
+    /// multiplications. Returns their number; `None` if the CPU lacks the instruction set.
     pub fn multiply(self, rounds: usize) -> Option<u64> {
         if !Simd::available().contains(&self) {
             return None;
@@ -119,7 +119,7 @@ impl Simd {
         })
     }
 
-    /// Multiplies and adds 8-bit numbers `rounds` times, which no network runs in, and gives the number of
+    /// Multiplies and adds 8-bit numbers, in which no network runs, for `rounds` rounds. Returns the number of
     /// multiplications; `None` if the CPU lacks the instructions.
     pub fn multiply_bytes(rounds: usize) -> Option<u64> {
         #[cfg(target_arch = "x86_64")]
@@ -131,7 +131,7 @@ impl Simd {
         }
     }
 
-    /// Working memory for a model on an instruction set that the CPU was seen to have.
+    /// Creates working memory for a model, on an instruction set that the CPU was seen to have.
     pub(super) fn network(self, model: &Model) -> Box<dyn Run> {
         match self {
             Simd::Scalar => Box::new(Network::new(model, kernel::PLAIN)),

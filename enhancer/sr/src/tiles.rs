@@ -11,11 +11,11 @@ use windlass_vp9::Samples;
 
 use crate::{Engine, InferError, Input, Luma, Residual};
 
-/// Share of tiles from which on the whole picture is inferred: margins cost as much as is saved.
+/// Share of tiles from which on the whole picture is inferred: the margins would then cost what the other tiles save.
 const NEARLY_ALL: f64 = 0.8;
 
-/// The detail of the chosen tiles at full size, 0 elsewhere, and how many low samples went through the
-/// network for it.
+/// Infers the detail of the chosen tiles, at full size and 0 elsewhere. Also returns how many low samples went through
+/// the network.
 ///
 /// # Errors
 ///
@@ -29,7 +29,7 @@ pub fn infer_tiles(
     infer_some(engine, low, None, tiles, residual)
 }
 
-/// [`infer_tiles`] by a network that looks at the twin's HR picture, too.
+/// Infers the detail of the chosen tiles as [`infer_tiles`] does, by a network that also takes the twin's HR picture.
 ///
 /// # Errors
 ///
@@ -104,7 +104,7 @@ fn infer_some(
     Ok((detail, work))
 }
 
-/// A rectangle of a plane.
+/// Copies a rectangle out of a plane.
 fn part(
     plane: Samples<'_>,
     x: usize,
@@ -120,7 +120,7 @@ fn part(
     Luma::new(data, width, height, plane.stride)
 }
 
-/// Copies an area (low samples) of a residual to its place.
+/// Copies an area of a residual to its place. The area is in low samples.
 fn copy(
     residual: &Residual,
     (from_x, from_y): (usize, usize),
@@ -138,8 +138,8 @@ fn copy(
     }
 }
 
-/// Some tiles of a detail, row by row, each with its mean energy in square grey levels by sample. Where
-/// super-resolution adds much there is much to know; where two details differ much, one has what the other has not.
+/// Mean energy of some tiles of a detail in square grey levels per sample, tile by tile, row by row. A tile to which
+/// super-resolution adds much has much to learn. If two details differ much, one has what the other lacks.
 pub fn energy_by_tile<'a>(
     detail: &'a Detail,
     tiles: &'a TileMap,

@@ -5,14 +5,14 @@
 //! objective is a model that costs microseconds, so steps are taken until none helps, each halved until it
 //! does, and the way gone in one interval is bounded instead.
 
-/// How far and how finely.
+/// Parameters of the gradient ascent over knobs that are normalised to 0…1.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Ascent {
-    /// Δk: what a knob is moved by to see the gradient.
+    /// Δk: distance by which a knob is moved to measure the gradient.
     pub probe: f64,
     /// Maximum move of a knob in one interval.
     pub reach: f64,
-    /// Maximum steps.
+    /// Maximum number of steps in one interval.
     pub steps: u32,
 }
 
@@ -23,8 +23,8 @@ impl Default for Ascent {
 }
 
 impl Ascent {
-    /// Climbs from `from`, whose knobs must lie in 0…1, as far as one interval allows. Where the objective is not a
-    /// number nothing moves.
+    /// Climbs from `from`, whose knobs must lie in 0…1, by at most [`reach`](Self::reach) per knob. If the objective is
+    /// not a number, nothing moves.
     pub fn climb<const N: usize>(
         &self,
         from: [f64; N],
@@ -55,7 +55,7 @@ impl Ascent {
         at
     }
 
-    /// The slope of the objective along every knob, by finite differences within 0…1.
+    /// Slope of the objective along every knob, by finite differences within 0…1.
     pub fn gradient<const N: usize>(
         &self,
         at: &[f64; N],

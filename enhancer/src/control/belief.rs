@@ -1,8 +1,8 @@
-//! From what was measured to what is believed of the content.
+//! Learns a model of the content from measurements.
 //!
-//! Measurements are of the layer that is being sent; the model wants all three. What cannot be seen is taken from what
-//! was last seen of it, in proportion to what can be. Each interval moves a belief part of the way; another scene moves
-//! it all the way, so that a change of content is believed at once.
+//! Only the layer that is being sent is measured; the model needs all three. What cannot be measured keeps its last
+//! ratio to what can. Each interval moves the model part of the way to the new measurement. Another scene moves it all
+//! the way, so that a change of content counts at once.
 
 use windlass_types::Layer;
 
@@ -19,36 +19,36 @@ const NEW: u32 = 3;
 const SETTLING: u32 = 2;
 /// Intervals after which a layer's complexity is known well.
 const KNOWN: u32 = 4;
-/// Octaves in proportion to the next smaller one, where none was ever seen.
+/// Visible bits of an octave over those of the next smaller octave, before the octave was ever measured.
 const USUAL_RATIOS: [f64; 2] = [0.5, 0.55];
-/// Motion seen in a layer's samples over that of the full size.
+/// Motion measured in a layer's own samples over the motion at full size, for the layers q, h and f.
 const SEEN_MOTION: [f64; 3] = [0.75, 0.92, 1.0];
-/// Exponent by which the difference of two frames grows with their distance in time.
+/// Exponent of time by which the square difference of two frames grows with the time between them.
 const SPREAD: f64 = 1.38;
-/// Maximum difference of a layer from what the fit expects, in logarithms.
+/// Maximum difference of a layer's complexity from the fit of [`across`], in natural logarithms.
 const MAX_OFFSET: f64 = 0.6;
 
-/// What was learned so far.
+/// State that is learned from measurements: the model of the content, and what corrects it.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Belief {
     model: Option<Model>,
-    /// Octaves over the next smaller one, as last seen.
+    /// Visible bits of each larger octave over those of the next smaller one, as last measured.
     ratios: [f64; 2],
-    /// By layer, how its complexity differs from the one expected by [`across`].
+    /// Difference of each layer's complexity from the one that [`across`] expects, in natural logarithms.
     offsets: [f64; 3],
     last: Option<Layer>,
-    /// Intervals since the content was another.
+    /// Intervals since the content changed.
     age: u32,
-    /// Intervals since the layer was another.
+    /// Intervals since the layer changed.
     settled: u32,
-    /// Whether the layer before was known well when this one began.
+    /// Whether the former layer was known well when the present one began. Only then its forecast corrects `offsets`.
     foretold: bool,
     camera_fps: f64,
     scale: usize,
 }
 
 impl Belief {
-    /// Nothing is known but the camera's frame rate, and how much larger than the low layer viewers' pictures are.
+    /// Creates a belief that knows only the camera's frame rate, and the scale of viewers' pictures over the low layer.
     pub(super) fn new(camera_fps: f64, scale: usize) -> Belief {
         Belief {
             scale,
@@ -63,7 +63,7 @@ impl Belief {
         }
     }
 
-    /// Viewers' pictures have another size over the low layer's from now on; anchors of that gain something else.
+    /// Changes the scale of viewers' pictures over the low layer. The gain of enhanced anchors is then unknown.
     pub(super) fn rescale(&mut self, scale: usize) {
         self.scale = scale;
         if let Some(model) = &mut self.model {
@@ -81,7 +81,8 @@ impl Belief {
         self.age < NEW
     }
 
-    /// Takes what was measured in an interval. `None`, and nothing changes, where the numbers are missing or absurd.
+    /// Learns from the measurements of an interval. Returns `None` and changes nothing if numbers are missing or
+    /// absurd.
     pub(super) fn see(&mut self, measured: &Measurements) -> Option<&Model> {
         let low = measured.low.filter(LowMeasure::is_sane)?;
         let (layer, at) = (low.layer, low.layer as usize);
@@ -144,7 +145,8 @@ impl Belief {
         Some(self.model.insert(model))
     }
 
-    /// Visible bits of the three octaves, as far as they were seen; the others in proportion.
+    /// Visible bits of the three octaves below full size. Octaves that were not measured keep their ratio to the next
+    /// smaller one.
     fn bits(&mut self, measured: &Measurements) -> Option<[f64; 3]> {
         let low = measured.low.as_ref()?;
         let third = low.octaves[2].bits();

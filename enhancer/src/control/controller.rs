@@ -10,12 +10,12 @@ use super::knobs::{Knobs, divisor};
 use super::meter::Measurements;
 use super::model::Model;
 
-/// What an operator may change.
+/// Settings of a controller that an operator may change.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ControllerConfig {
-    /// λ for bits: what the whole uplink is worth, on VMAF's scale.
+    /// λ for bits: price of the whole uplink, in VMAF.
     pub bits_price: f64,
-    /// λ for compute: what an enhanced anchor on every frame is worth, on VMAF's scale.
+    /// λ for compute: price of an enhanced anchor on every frame, in VMAF.
     pub anchor_price: f64,
     /// Share of the estimated uplink that may be used.
     pub headroom: f64,
@@ -23,22 +23,22 @@ pub struct ControllerConfig {
     pub layers: Vec<Layer>,
     /// Frames per second of the camera.
     pub camera_fps: f64,
-    /// Size of viewers' pictures over that of the low layer, at most.
+    /// Maximum size of viewers' pictures over that of the low layer.
     pub scale: usize,
-    /// Whether it is a shared screen.
+    /// Whether the stream is a shared screen.
     pub screen: bool,
-    /// Maximum enhanced anchors by frame; 0 where there is no super-resolution.
+    /// Maximum enhanced anchors per frame; 0 without super-resolution.
     pub max_anchor_fraction: f64,
     /// Advantage, on VMAF's scale, below which another frame rate is not worth a change.
     pub margin: f64,
-    /// Advantage, on VMAF's scale, below which another layer is not worth a change, besides its key frame: about what
-    /// the model errs by.
+    /// Advantage, on VMAF's scale, below which another layer is not worth a change, besides its key frame: about the
+    /// error of the model.
     pub layer_margin: f64,
-    /// Fewest intervals between two changes of layer that nothing forces.
+    /// Minimum intervals between two changes of layer that nothing forces.
     pub rest: u32,
-    /// How long another layer is expected to stay the better one: what its key frame costs is shared out over it.
+    /// Time for which another layer is expected to stay the better one. The cost of its key frame is spread over it.
     pub horizon: Duration,
-    /// How knobs climb.
+    /// Parameters of the gradient ascent.
     pub ascent: Ascent,
 }
 
@@ -62,20 +62,21 @@ impl Default for ControllerConfig {
     }
 }
 
-/// Knobs as shares of what may be had, each 0 to 1 and more for more resources (OneAdapt §4.1.5).
+/// Point in the space of the three continuous knobs. Each is a share of its range, 0 to 1; more takes more resources
+/// (OneAdapt §4.1.5).
 type Normal = [f64; 3];
-/// Index of the share of the uplink, from [`MIN_USAGE`] up.
+/// Index in [`Normal`] of the share of the uplink that is used, from [`MIN_USAGE`] up.
 const USAGE: usize = 0;
-/// Index of the anchors by frame, as a share of the operator's maximum.
+/// Index in [`Normal`] of the anchors per frame, as a share of the operator's maximum.
 const ANCHORS: usize = 1;
-/// Index of the bytes of an anchor, as a share of [`MAX_ANCHOR_BYTES`].
+/// Index in [`Normal`] of the bytes of an anchor, as a share of [`MAX_ANCHOR_BYTES`].
 const ANCHOR_BYTES: usize = 2;
 
-/// The knobs that have few values.
+/// The discrete knobs: layer and frame rate.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Choice {
     layer: Layer,
-    /// A share of the camera's frames, of [`RATES`].
+    /// Share of the camera's frames that is sent, one of [`RATES`].
     rate: f64,
 }
 
@@ -86,13 +87,14 @@ const MIN_USAGE: f64 = 0.3;
 const RATES: [f64; 2] = [0.5, 1.0];
 /// Maximum bytes of an enhanced anchor per full-size sample.
 const MAX_ANCHOR_BYTES: f64 = 0.06;
-/// What bits beyond the uplink cost, in VMAF: for as many again as it carries.
+/// Price of bits beyond the uplink, in VMAF for as many bits again as the uplink carries.
 const OVER_PRICE: f64 = 300.0;
-/// VMAF that another layer must promise for one interval to be enough; less takes more of them.
+/// Advantage in VMAF with which another layer is taken after a single interval. A smaller one takes more intervals.
 const DECISIVE: f64 = 3.0;
-/// VMAF times seconds that the key frame of a full picture costs, by sample and kbit/s: 26 at 640×360 and 80 kbit/s.
+/// Cost of a full-size key frame in VMAF × seconds, per sample and per 1/(kbit/s): 26 at 640×360 and 80 kbit/s
+/// (`lab/notes/controller.md`).
 const KEY_FRAME: f64 = 26.0 * 80.0 / (640.0 * 360.0);
-/// Minimum relative change of a knob that is sent to the publisher.
+/// Minimum relative change of a knob with which knobs are sent to the publisher.
 const NEWS: f64 = 0.04;
 
 /// Adapts one publisher; see the [module](super).
@@ -102,7 +104,7 @@ pub struct Controller {
     belief: Belief,
     at: Normal,
     choice: Choice,
-    /// How far another layer has made its case: 1 switches.
+    /// Another layer, and how far its advantage has accumulated: from 1 on the controller switches to it.
     lean: (Layer, f64),
     since_switch: u32,
     said: Option<Knobs>,
@@ -110,7 +112,8 @@ pub struct Controller {
 }
 
 impl Controller {
-    /// One that has seen nothing. It begins with the half layer (or the nearest that there is), all frames.
+    /// Creates a controller that has measured nothing. It begins with the half layer (or the nearest that there is) and
+    /// all frames.
     pub fn new(mut config: ControllerConfig) -> Controller {
         let sane = |value: f64, otherwise: f64| if value.is_finite() { value } else { otherwise };
         config.camera_fps = sane(config.camera_fps, 30.0).clamp(1.0, 240.0);
@@ -135,15 +138,14 @@ impl Controller {
         }
     }
 
-    /// Viewers' pictures are to be `scale` times as large as the low layer's from now on. What is known of the content
-    /// stays.
+    /// Sets the scale of viewers' pictures over the low layer. What is known of the content stays.
     pub fn rescale(&mut self, scale: usize) {
         self.config.scale = scale;
         self.belief.rescale(scale);
     }
 
-    /// Knobs to begin with, before anything was measured: the layer that suits usual content, all frames.
-    /// `size` is that of full pictures.
+    /// Knobs to begin with, before anything was measured: the layer that suits usual content, and all frames. `size` is
+    /// that of full pictures.
     pub fn start(&mut self, uplink: Bitrate, size: Size) -> Knobs {
         let uplink = uplink.as_kbps().max(1.0);
         let model = Model::usual(size, self.config.camera_fps, self.config.screen);
@@ -164,9 +166,9 @@ impl Controller {
         knobs
     }
 
-    /// Takes what was measured until `now` (since an origin that the caller keeps to) and gives new knobs, or `None`
-    /// where those of before shall stay. An estimate of the uplink of zero, or a time that
-    /// is not after the last, changes nothing; without frames, or with absurd ones, only the bits follow the uplink.
+    /// Takes what was measured until `now` (since an origin that the caller keeps to). Returns new knobs, or `None` if
+    /// those of before shall stay. An estimate of the uplink of zero, or a time that is not after the last, changes
+    /// nothing. Without frames, or with absurd ones, only the bits follow the uplink.
     pub fn observe(&mut self, now: Duration, measured: &Measurements) -> Option<Knobs> {
         if measured.uplink == Bitrate::ZERO || self.seen.is_some_and(|seen| now <= seen) {
             return None;
@@ -187,17 +189,17 @@ impl Controller {
         None
     }
 
-    /// The layers that it may choose.
+    /// Layers that the controller may choose.
     pub fn layers(&self) -> &[Layer] {
         &self.config.layers
     }
 
-    /// What the controller believes of the content, for reports.
+    /// Model of the content, for reports; `None` before the first measurement.
     pub fn model(&self) -> Option<&Model> {
         self.belief.model()
     }
 
-    /// Climbs where the knobs are, and looks whether another choice's top is higher.
+    /// Climbs from the present knobs, and looks whether the best point of another choice is better.
     fn choose(&mut self, model: &Model, uplink: f64) {
         // A page is sent coarsely and then refined: its first seconds say nothing of what it needs.
         if self.config.screen && self.belief.is_new() {
@@ -238,13 +240,13 @@ impl Controller {
         self.at = self.config.ascent.climb(from, |at| self.objective(model, choice, at, uplink));
     }
 
-    /// Everything that could be chosen.
+    /// All combinations of layer and frame rate.
     fn choices(&self) -> impl Iterator<Item = Choice> + '_ {
         let layers = self.config.layers.iter();
         layers.flat_map(|&layer| RATES.map(|rate| Choice { layer, rate }))
     }
 
-    /// Where the climb of a choice begins: where the knobs are, as far as it has them.
+    /// Point at which the climb for a choice begins: the present one, with the whole uplink for another layer.
     fn from(&self, choice: Choice) -> Normal {
         let mut from = self.at;
         if choice.layer != self.choice.layer {
@@ -253,8 +255,8 @@ impl Controller {
         from
     }
 
-    /// What a key frame of a layer costs on average over the horizon: the picture is worse until rate control has paid
-    /// for it.
+    /// Cost of a key frame of a layer, in VMAF averaged over the horizon: the picture is worse until rate control has
+    /// made up for it.
     fn key_frame(&self, model: &Model, layer: Layer, uplink: f64) -> f64 {
         let size = divisor(layer) as f64;
         let bits = KEY_FRAME * model.area / (size * size).powf(0.7) / uplink;
@@ -263,8 +265,9 @@ impl Controller {
         part * bits / self.config.horizon.as_secs_f64().max(1.0)
     }
 
-    /// Whether another layer has made its case: the knob of layers moves by the gradient and takes the closest value
-    /// (OneAdapt §4.1.5), so a large advantage switches at once and a small one when it lasts.
+    /// Adds an interval's advantage of another layer; returns whether to switch. The knob of layers moves by the
+    /// gradient and takes the closest value (OneAdapt §4.1.5). So a large advantage switches at once, and a small one
+    /// if it lasts.
     fn leans(&mut self, to: Layer, advantage: f64) -> bool {
         let before = if self.lean.0 == to { self.lean.1 } else { 0.0 };
         let decisive = if self.belief.is_new() { DECISIVE / 2.0 } else { DECISIVE };
@@ -276,7 +279,7 @@ impl Controller {
         self.lean.1 >= 1.0 && rested
     }
 
-    /// Predicted quality less λ × resources (OneAdapt, equation 4.1), and a wall where the uplink ends.
+    /// Predicted quality less λ × resources (OneAdapt, equation 4.1), with a steep price beyond the uplink.
     fn objective(&self, model: &Model, choice: Choice, at: &Normal, uplink: f64) -> f64 {
         let smooth = self.knobs(choice, at, uplink, model.area);
         let expected = model.expect(&smooth);
@@ -295,7 +298,7 @@ impl Controller {
             - anchors
     }
 
-    /// The knobs of a point.
+    /// Knobs at a point, for a picture of `area` full-size samples.
     fn knobs(&self, choice: Choice, at: &Normal, uplink: f64, area: f64) -> Knobs {
         let usage = MIN_USAGE + (1.0 - MIN_USAGE) * at[USAGE];
         Knobs {

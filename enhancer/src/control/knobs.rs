@@ -1,24 +1,24 @@
-//! What the controller sets.
+//! The knobs that the controller sets.
 
 use windlass_types::{Bitrate, Layer};
 
-/// Everything that is adapted of one publisher; maps one to one onto the server's `knobs` message, and the last two
-/// onto the scheduler's anchor fraction and the anchors' coding.
+/// All settings of one publisher that are adapted. They map one to one onto the server's `knobs` message; the last two
+/// set the scheduler's anchor fraction and the bytes of anchors.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Knobs {
-    /// The low layer: the one layer that the publisher sends; the others are not active.
+    /// Layer that the publisher sends as the low layer. The other layers are not active.
     pub layer: Layer,
     /// Frames per second of the low layer.
     pub fps: f64,
-    /// Its bitrate.
+    /// Bitrate of the low layer.
     pub bitrate: Bitrate,
-    /// Maximum enhanced anchors by frame of the low layer, 0 to 1.
+    /// Maximum enhanced anchors per frame of the low layer, 0 to 1.
     pub anchor_fraction: f64,
     /// Maximum bytes of an enhanced anchor.
     pub anchor_bytes: u32,
 }
 
-/// The linear size of full pictures over those of a layer.
+/// Width of full pictures over the width of a layer's pictures.
 pub fn divisor(layer: Layer) -> usize {
     match layer {
         Layer::Q => 4,

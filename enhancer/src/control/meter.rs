@@ -1,8 +1,8 @@
-//! What a server sees of one publisher in an interval, from the tap's own decoder.
+//! Measures one publisher's video in an interval, from the tap's own decoder.
 //!
 //! InputGrad of OneAdapt (§4.1.3) needs how the decoded picture changes with the knobs. All of it comes free: sizes and
-//! quantisers of the frames that came anyway, how pictures differ from one to the next (what fewer frames a second
-//! would cost), and how much lies in each octave. Never the original, which a server does not have. Pure; every row in
+//! quantisers of the frames that came anyway, differences from one picture to the next (the loss with fewer frames a
+//! second), and the detail in each octave. The original is never used: a server does not have it. Pure. One row in
 //! [`ROWS`] counts, so that it costs little.
 
 use std::time::Duration;
@@ -13,30 +13,30 @@ use windlass_vp9::{FrameBuffer, FrameInfo, FrameKind, Plane, Samples, ac_step};
 
 use super::texture::Texture;
 
-/// One row in this many is compared with the frame before.
+/// Interval of the rows that are compared with the frame before.
 const ROWS: usize = 4;
 /// Share of intra blocks from which on a picture counts as another scene.
 const CUT: f64 = 0.5;
-/// Side of the blocks whose variance is taken, in samples.
+/// Side of the blocks whose variance is measured, in samples.
 const BLOCK: usize = 8;
 
-/// What was seen in an interval.
+/// Measurements of one publisher in an interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Measurements {
-    /// How long the interval was.
+    /// Duration of the interval.
     pub span: Duration,
-    /// What the publisher's uplink carries by the estimate of congestion control.
+    /// Estimate of congestion control for the publisher's uplink.
     pub uplink: Bitrate,
     /// Size of the publisher's full pictures.
     pub size: Size,
-    /// The low layer; `None` where no frame came.
+    /// Measurements of the low layer; `None` if no frame came.
     pub low: Option<LowMeasure>,
-    /// By how many dB an enhanced anchor raises its frame, where that is known (the drop that subscribers report when
-    /// a new anchor meets the old reconstruction: ARISE's slope).
+    /// Gain of an enhanced anchor on its own frame in dB, if known. It comes from the drop that subscribers report when
+    /// a new anchor meets the old reconstruction (ARISE's slope).
     pub enhanced_gain_db: Option<f64>,
 }
 
-/// The low layer in an interval.
+/// Measurements of the low layer in an interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LowMeasure {
     /// The layer that was measured.
@@ -45,15 +45,15 @@ pub struct LowMeasure {
     pub bitrate: Bitrate,
     /// Frames of the layer per second.
     pub fps: f64,
-    /// Bitrate of all but key frames.
+    /// Bitrate of all frames but key frames.
     pub inter_bitrate: Bitrate,
-    /// Mean quantiser step of those in grey levels.
+    /// Mean quantiser step of all frames but key frames, in grey levels.
     pub inter_step: f64,
-    /// Mean square difference of a picture from the one before, by sample.
+    /// Mean square difference of a picture from the one before, in square grey levels per sample.
     pub motion: f64,
-    /// Whether a frame that is not a key frame was coded anew for its most part: another scene.
+    /// Whether a frame that is no key frame consisted mostly of intra blocks: another scene.
     pub cut: bool,
-    /// What each octave below the full size has, of those that this layer has; the others are empty.
+    /// Texture of each octave below the full size that the layer has. Octaves that it lacks are empty.
     pub octaves: [Texture; 3],
 }
 
@@ -69,13 +69,13 @@ impl LowMeasure {
     }
 }
 
-/// Sums up an interval.
+/// Sums up the frames of an interval.
 #[derive(Debug, Default)]
 pub struct Meter {
     layer: Option<Layer>,
     frames: u32,
     bytes: usize,
-    /// Frames that are not key frames, with their bytes and steps.
+    /// Frames that are not key frames: their number, bytes and sum of quantiser steps.
     inter: (u32, usize, f64),
     motion: f64,
     cut: bool,
@@ -86,13 +86,13 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// A meter at the beginning of its first interval.
+    /// Creates a meter at the beginning of its first interval.
     pub fn new() -> Meter {
         Meter::default()
     }
 
-    /// Takes a frame of the low layer as the tap decoded it. With a layer that is another than that of the frame
-    /// before, the interval begins anew.
+    /// Adds a frame of the low layer as the tap decoded it. If its layer differs from that of the frame before, the
+    /// interval begins anew.
     pub fn low(&mut self, layer: Layer, info: &FrameInfo, picture: &FrameBuffer) {
         if self.layer != Some(layer) {
             *self = Meter { layer: Some(layer), ..Meter::default() };
@@ -125,7 +125,7 @@ impl Meter {
         }
     }
 
-    /// What the interval gave; a new one begins. `uplink` is the estimate at its end.
+    /// Returns the measurements of the interval, and begins the next. `uplink` is the estimate at the interval's end.
     pub fn take(&mut self, span: Duration, size: Size, uplink: Bitrate) -> Measurements {
         let seconds = span.as_secs_f64().max(1e-3);
         let kbps = |bytes: usize| bytes as f64 * 0.008 / seconds;
@@ -153,7 +153,7 @@ impl Meter {
     }
 }
 
-/// Adds what a picture has in each octave below its own size.
+/// Adds the texture of a picture in each octave below its own size.
 fn octaves(picture: &Plane, to: &mut [Texture]) {
     let mut larger = picture.clone();
     for texture in to {
@@ -166,7 +166,7 @@ fn octaves(picture: &Plane, to: &mut [Texture]) {
     }
 }
 
-/// A frame's quantiser step in grey levels.
+/// Quantiser step of a frame, in grey levels.
 fn step(info: &FrameInfo) -> f64 {
     f64::from(ac_step(info.quantiser)) / 8.0
 }
@@ -176,7 +176,7 @@ fn plane(luma: Samples<'_>) -> Plane {
     Plane::from_samples(luma.width, luma.height, rows).unwrap_or_default()
 }
 
-/// Adds the variances of what a picture has beyond its half.
+/// Adds the block variances of what a picture has beyond its half-size copy.
 fn octave(larger: &Plane, smaller: &Plane, to: &mut Texture) {
     let base = lanczos2x(smaller);
     let (width, height) = (base.width().min(larger.width()), base.height().min(larger.height()));

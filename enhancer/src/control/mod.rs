@@ -2,7 +2,7 @@
 //!
 //! Source: OneAdapt (§4.1): every interval the configuration moves along the gradient of *accuracy − λ ·
 //! resources* (equations 4.1 and 4.2), with the gradient taken from what is at hand instead of from trials (§4.1.3).
-//! Accuracy is picture quality here, and the knobs are the low layer, its frame and bit rate, and enhanced anchors'
+//! Accuracy is picture quality here, and the knobs are the low layer, its frame rate and bitrate, and enhanced anchors'
 //! fraction and bytes.
 //!
 //! Worth: over the plain half layer +1.4, +0.7 and +2.8 VMAF at 40, 80 and 150 kbit/s (three people in turn) and +14.2

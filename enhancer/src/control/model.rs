@@ -5,7 +5,7 @@
 //! quantiser step that the bits buy, how often frames come, and how much of the lost octaves anchors give back.
 //!
 //! 1. **InputGrad**, from what comes free. Bits × step is a constant of the content (MPEG-2 test model 5's complexity;
-//!    measured here: step ∝ bits⁻¹·⁰, frames¹ᐟ²), so every interval's own frames tell the step at any other bit rate;
+//!    measured here: step ∝ bits⁻¹·⁰, frames¹ᐟ²), so every interval's own frames tell the step at any other bitrate;
 //!    other layers' complexities follow by [`across`], corrected by what was seen when a layer was last used.
 //! 2. **The quality gradient**, by finite differences of [`Model::quality`]: loss by coding noise, by the octaves that
 //!    a smaller layer lacks, and by frames that are held.
@@ -16,66 +16,70 @@ use windlass_types::{Bitrate, Layer, Size};
 
 use super::knobs::{Knobs, divisor};
 
-/// Coarsest step that Chromium's encoders use (quantiser 56 of 63), in grey levels: fewer bits are not to be had.
+/// Coarsest quantiser step that Chromium's encoders use (quantiser 56 of 63), in grey levels. It bounds the bitrate
+/// from below.
 pub(super) const COARSEST: f64 = 125.9;
-/// Finest that they use for a shared screen (quantiser 8), and near enough for a camera: more bits are not taken.
+/// Finest quantiser step that Chromium's encoders use for a shared screen (quantiser 8), in grey levels; a camera's is
+/// close to it. It bounds the bitrate from above.
 pub(super) const FINEST: f64 = 4.9;
-/// Area that the coefficients were fitted at, in luma samples.
+/// Full-size area at which the coefficients were fitted, in luma samples.
 const FITTED_AREA: f64 = 640.0 * 360.0;
 
-/// What is believed of the content.
+/// Model of one stream's content: the numbers that [`Model::expect`] computes quality and bitrate from.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Model {
-    /// Visible bits by block of the three octaves below full size: [`Texture::bits`](super::Texture::bits).
+    /// Visible bits per block in each of the three octaves below full size: [`Texture::bits`](super::Texture::bits).
     pub bits: [f64; 3],
-    /// `ln(step · kbps / √fps)` by layer.
+    /// `ln(step · kbps / √fps)` of each layer.
     pub complexity: [f64; 3],
-    /// Mean square difference of two successive camera frames.
+    /// Mean square difference of two successive camera frames, in square grey levels.
     pub motion: f64,
     /// Frames per second that the camera gives.
     pub camera_fps: f64,
     /// Luma samples of a full-size picture.
     pub area: f64,
-    /// Size of viewers' pictures over that of the low layer, at most: nothing beyond that reaches them.
+    /// Maximum size of viewers' pictures over that of the low layer. Detail beyond it reaches no viewer.
     pub scale: usize,
-    /// By how many dB an enhanced anchor raises its frame, where that is known.
+    /// Gain of an enhanced anchor on its own frame, in dB; `None` if not known.
     pub enhanced_gain_db: Option<f64>,
 }
 
-/// Coefficients of the loss by coding noise, in VMAF: factor, exponent of the step (in full-size samples), exponent of
-/// texture.
+/// Loss by coding noise, in VMAF: factor, exponent of the quantiser step (in full-size samples), exponent of the
+/// texture. Fitted (`lab/notes/controller.md`).
 const NOISE: (f64, f64, f64) = (0.939, 0.702, -0.973);
-/// Texture (visible bits of the third octave) at which the factor holds.
+/// Texture at which the factor of [`NOISE`] holds, in visible bits per block of the third octave.
 const USUAL_TEXTURE: f64 = 3.0;
-/// Loss by the octave that the half layer lacks, in VMAF: constant, and by visible bit.
+/// Loss of the half layer by the octave that it lacks, in VMAF: constant, and factor per visible bit. Fitted
+/// (`lab/notes/controller.md`).
 const HALF: (f64, f64) = (-1.094, 7.32);
-/// Loss by the two octaves that the quarter layer lacks, in the same units.
+/// Loss of the quarter layer by the two octaves that it lacks, in VMAF: constant, and factor per visible bit. Fitted
+/// (`lab/notes/controller.md`).
 const QUARTER: (f64, f64) = (-3.45, 10.665);
-/// Loss where every other frame is held, in VMAF: factor, exponent of motion (square grey levels).
+/// Loss where every other frame is held, in VMAF: factor, and exponent of the motion in square grey levels. Fitted
+/// (`lab/notes/controller.md`).
 const HOLD: (f64, f64) = (1.185, 0.644);
-/// What anchors give decays by so much motion (square grey levels).
+/// Motion at which an anchor's gain decays to 1/e within one second, in square grey levels.
 const DECAY: f64 = 3.52;
-/// Step of the half layer of a usual face, in grey levels, at 640×360, 80 kbit/s and 30 frames a second.
+/// Quantiser step of the half layer of a usual face, in grey levels, at 640×360, 80 kbit/s and 30 frames a second.
 const USUAL_STEP: f64 = 27.0;
-/// A shared screen's part of that: it stands still most of the time.
+/// Share of a usual camera's complexity and motion that a shared screen has, because it stands still most of the time.
 const SCREEN: f64 = 0.2;
-/// VMAF by dB that an enhanced anchor brings, as SR gives on faces.
+/// VMAF that each dB of an enhanced anchor's gain adds, as super-resolution does on faces.
 const BY_DB: f64 = 2.0;
-/// Bytes by full-size sample at which an enhanced anchor has most of its gain.
+/// Bytes per full-size sample at which an enhanced anchor has 1 − 1/e of its gain.
 const ANCHOR_BYTES: f64 = 0.02;
 
-/// What knobs are expected to give.
+/// Quality and bitrate that a setting of the knobs is expected to give.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Expected {
     /// Expected quality of the picture, on VMAF's scale of 0 to 100.
     pub quality: f64,
-    /// What is really sent: less than allowed where the finest quantiser needs less, more where the
-    /// coarsest does.
+    /// Expected bitrate: lower than allowed if the finest quantiser needs less, higher if the coarsest needs more.
     pub bitrate: Bitrate,
 }
 
 impl Model {
-    /// A talking head, or a shared screen, of which nothing is known but the size of its pictures and its frame rate.
+    /// Model of a usual talking head, or of a usual shared screen, with the given picture size and frame rate.
     pub fn usual(size: Size, camera_fps: f64, screen: bool) -> Model {
         let area = f64::from(size.pixels()).max(1.0);
         let part = if screen { SCREEN } else { 1.0 };
@@ -92,13 +96,13 @@ impl Model {
         }
     }
 
-    /// The quality and the bitrates that `knobs` would give, by what was measured.
+    /// Quality and bitrate that `knobs` are expected to give.
     pub fn expect(&self, knobs: &Knobs) -> Expected {
         let (step, kbps) = self.step(knobs);
         Expected { quality: self.quality(knobs, step), bitrate: Bitrate::kbps(kbps) }
     }
 
-    /// The low layer's step, and the kbit/s that it really takes.
+    /// Quantiser step of the low layer in grey levels, and the kbit/s that the layer really takes.
     fn step(&self, knobs: &Knobs) -> (f64, f64) {
         let kbps = knobs.bitrate.as_kbps().max(1.0);
         let wanted =
@@ -125,24 +129,24 @@ impl Model {
         100.0 - noise - lost.min(beyond) - within * (1.0 - given) - self.held(knobs)
     }
 
-    /// Whether viewers' pictures over a layer are smaller than full ones.
+    /// Whether viewers' pictures made from `layer` are smaller than full-size ones.
     fn beyond(&self, layer: Layer) -> bool {
         self.scale < divisor(layer)
     }
 
-    /// The loss by frames that show the one before: the share of them, and how long it has been shown.
+    /// Loss by frames that still show the one before, in VMAF: by their share, and by how long they show it.
     fn held(&self, knobs: &Knobs) -> f64 {
         let sent = (knobs.fps / self.camera_fps).clamp(0.05, 1.0);
         HOLD.0 * self.motion.powf(HOLD.1) * 2.0 * (1.0 - sent) * (0.5 / sent).sqrt()
     }
 
-    /// How much is left of an anchor's detail, on average until the next.
+    /// Mean share of an anchor's detail that is left until the next anchor, at `per_second` anchors a second.
     fn fresh(&self, per_second: f64) -> f64 {
         let decay = (self.motion / DECAY / per_second.max(1e-3)).max(1e-6);
         (1.0 - (-decay).exp()) / decay
     }
 
-    /// The share of the lost octaves that enhanced anchors give back, from what subscribers say of them.
+    /// Share of the lost octaves that enhanced anchors give back, 0 to 1, by the gain that subscribers report.
     fn enhanced(&self, knobs: &Knobs) -> f64 {
         let gain = self.enhanced_gain_db.unwrap_or(0.0);
         if gain <= 0.0 || knobs.anchor_fraction <= 0.0 || knobs.layer == Layer::F {
@@ -155,7 +159,8 @@ impl Model {
     }
 }
 
-/// A layer's complexity as expected from another's step and complexity: fitted constant, and exponent of the step.
+/// Expected complexity of layer `to`, from the quantiser step and complexity of layer `from`. Constants and exponents
+/// are fitted (`lab/notes/controller.md`).
 pub(super) fn across(from: Layer, to: Layer, step: f64, complexity: f64) -> f64 {
     let (constant, exponent) = match (from, to) {
         (Layer::F, Layer::H) => (-0.16, 0.82),

@@ -1,17 +1,17 @@
-//! How much there is to see in an octave of a picture.
+//! Measures how much there is to see in an octave of a picture.
 //!
 //! Source: visual information fidelity (Sheikh and Bovik 2006), the largest part of VMAF: a block whose signal has the
 //! variance `s` tells `log2(1 + s/2)`, where 2 is the eye's own noise. Octaves are what the full size has beyond the
 //! half, the half beyond the quarter, and so on.
 
-/// Octaves of variance that are distinguished, from [`MIN`] up.
+/// Number of bins of the histogram. Each spans a factor of two in variance; the first begins at [`MIN`].
 const BINS: usize = 18;
-/// Smallest variance that is distinguished, in square grey levels.
+/// Lower bound of the first bin, in square grey levels. Smaller variances count in that bin.
 const MIN: f64 = 0.25;
-/// The eye's own noise in square grey levels (VIF's σ²).
+/// Noise of the eye itself, in square grey levels: VIF's σ².
 const EYE: f64 = 2.0;
 
-/// The variances of a band's blocks, as shares of all blocks by octave.
+/// Histogram of the variances of a band's blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Texture {
     shares: [f32; BINS],
@@ -19,7 +19,7 @@ pub struct Texture {
 }
 
 impl Texture {
-    /// Adds a block with this variance in square grey levels.
+    /// Adds a block with the given variance, in square grey levels.
     pub fn add(&mut self, variance: f64) {
         let octave = (variance.max(MIN) / MIN).log2();
         let bin = (octave as usize).min(BINS - 1);
@@ -27,12 +27,12 @@ impl Texture {
         self.blocks += 1;
     }
 
-    /// Whether it tells anything.
+    /// Whether no block has been added.
     pub fn is_empty(&self) -> bool {
         self.blocks == 0
     }
 
-    /// What can be seen of the band, in bits by block.
+    /// Visible information of the band, in bits per block.
     pub fn bits(&self) -> f64 {
         self.sum(|s| (1.0 + s / EYE).log2()) / f64::from(self.blocks.max(1))
     }

@@ -2,32 +2,32 @@
 
 use std::time::{Duration, Instant};
 
-/// Time that may be spent. It grows by a share of the time that passes, up to what a span gives. Training may start
-/// while any is left; an overrun is waited for.
+/// Time that may be spent. It grows by a share of the time that passes, up to the share of a span. Training may start
+/// while any is left; after an overrun it waits.
 #[derive(Debug)]
 pub(crate) struct TimeBudget {
     share: f64,
     /// Maximum time that can be saved up, in seconds.
     max: f64,
-    /// Time that may be spent now, in seconds; below zero after a sample that took more than there was.
+    /// Time that may be spent now, in seconds; below zero after a sample that took more than was left.
     left: f64,
     as_of: Instant,
 }
 
 impl TimeBudget {
-    /// `share` of the time, 0 to 1, over any `span` and one sample.
+    /// Creates a budget of `share` (0 to 1) of the time, in any `span` and one sample more.
     pub(crate) fn new(share: f64, span: Duration, now: Instant) -> Self {
         let max = share * span.as_secs_f64();
         TimeBudget { share, max, left: max, as_of: now }
     }
 
-    /// Accounts for a sample that ended at `now`.
+    /// Takes the time of a sample that ended at `now` off the budget.
     pub(crate) fn spend(&mut self, now: Instant, took: Duration) {
         self.grow(now);
         self.left -= took.as_secs_f64();
     }
 
-    /// When the next sample may begin.
+    /// Time at which the next sample may begin.
     pub(crate) fn ready_at(&mut self, now: Instant) -> Instant {
         self.grow(now);
         if self.left > 0.0 {

@@ -1,8 +1,8 @@
-//! What a stream's networks have become: the weights that its anchors are made by in place of the generic ones, and
-//! what is believed of these anchors.
+//! The state of a stream's networks: the learned weights that make its anchors in place of the generic ones, and the
+//! estimated worth of these anchors.
 //!
-//! Lives as long as the stream is tapped, over key frames, gaps and the end of the publisher's larger layer: that is
-//! when what was learned is needed.
+//! The state lives as long as the stream is tapped: over key frames, gaps and the end of the publisher's larger layer.
+//! The learned weights are needed most after that end.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,19 +14,19 @@ use windlass_sr::Model;
 
 /// Minimum time between two samples of a stream: closer pictures add little.
 const EVERY: Duration = Duration::from_secs(1);
-/// Maximum weights and beliefs kept per stream: of two networks at two sizes.
+/// Maximum sets of weights, and of beliefs, kept per stream: those of two networks at two sizes.
 const KEPT: usize = 4;
 
-/// Names one set of a stream's weights: by network and picture size.
+/// Key of one set of a stream's weights: network and picture size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Of {
-    /// The network's place in the pipeline's list.
+    /// Index of the network in the pipeline's list.
     pub network: usize,
-    /// Width and height of the low pictures: what fits one size was tried on no other.
+    /// Width and height of the low pictures. Weights for one size were not tried on others.
     pub size: (usize, usize),
 }
 
-/// Shared by a stream's decoder, the workers and the learner.
+/// A stream's learned weights, shared by its decoder, the workers and the learner.
 #[derive(Debug, Default)]
 pub(crate) struct Progress {
     state: Mutex<State>,
@@ -43,7 +43,7 @@ struct State {
 }
 
 impl Progress {
-    /// Whether a sample is wanted at `now`, which is then counted on.
+    /// Whether a sample is wanted at `now`. If so, the next one is wanted [`EVERY`] later.
     pub(crate) fn due(&self, now: Instant) -> bool {
         let mut state = self.state.lock();
         let due = state.next.is_none_or(|next| now >= next);
@@ -53,28 +53,28 @@ impl Progress {
         due
     }
 
-    /// No sample is wanted before `until`.
+    /// Wants no sample before `until`.
     pub(crate) fn rest(&self, until: Instant) {
         self.state.lock().next = Some(until);
     }
 
-    /// A sample begins at `now`.
+    /// Notes that a sample begins at `now`.
     pub(crate) fn train(&self, now: Instant) {
         self.state.lock().trained = Some(now);
     }
 
-    /// When the last sample began.
+    /// Time at which the last sample began.
     pub(crate) fn trained(&self) -> Option<Instant> {
         self.state.lock().trained
     }
 
-    /// The weights that are used; `None`: the generic ones.
+    /// Learned weights in use; `None` if the generic ones are.
     pub(crate) fn weights(&self, of: Of) -> Option<Arc<Model>> {
         let state = self.state.lock();
         state.weights.iter().find(|(key, _)| *key == of).map(|(_, model)| model.clone())
     }
 
-    /// Looks at what is believed of a network's anchors, or changes it. Beyond what is kept, the oldest go.
+    /// Reads or changes the belief about a network's anchors. Beyond [`KEPT`], the oldest belief goes.
     pub(crate) fn belief<T>(&self, of: Of, look: impl FnOnce(&mut Belief) -> T) -> T {
         let beliefs = &mut self.state.lock().beliefs;
         let at = beliefs.iter().position(|(key, _)| *key == of).unwrap_or_else(|| {
@@ -87,17 +87,17 @@ impl Progress {
         look(&mut beliefs[at].1)
     }
 
-    /// A picture of the publisher's own has shown by how many dB enhanced anchors had raised its frame.
+    /// Notes by how many dB enhanced anchors had raised a frame, as the publisher's own picture has shown.
     pub(crate) fn saw(&self, db: f64) {
         self.state.lock().raised = Some(db);
     }
 
-    /// The gain in dB that [`saw`](Self::saw) has noted last; none if it was taken already.
+    /// Takes the gain in dB that [`saw`](Self::saw) noted last; `None` if it was taken already.
     pub(crate) fn take_seen(&self) -> Option<f64> {
         self.state.lock().raised.take()
     }
 
-    /// Uses these weights from now on; `None`: the generic ones. Beyond what is kept, the oldest go.
+    /// Uses the given weights from now on; `None`: the generic ones. Beyond [`KEPT`], the oldest weights go.
     pub(crate) fn put(&self, of: Of, model: Option<Arc<Model>>) {
         let mut state = self.state.lock();
         state.weights.retain(|(key, _)| *key != of);

@@ -1,9 +1,9 @@
-//! One network of one stream, learning from picture to picture.
+//! Trains one network of one stream, picture by picture.
 //!
-//! Never worse: weights are used only after validations on new pictures, of which nothing was learned yet. Each must
-//! come out better by them than by the generic weights, for every input that the network may get. Every new picture
-//! validates the weights before it is learned from. Where one comes out worse, the generic weights are used again, and
-//! training begins anew.
+//! Learned weights are never worse than the generic ones on what was seen. They are used only after validations on new
+//! pictures, from which nothing was learned yet. In each, they must give a better result than the generic weights, for
+//! every input that the network may get. Every new picture validates the weights before it is learned from. If one
+//! gives a worse result, the generic weights are used again, and training begins anew.
 
 use std::sync::Arc;
 
@@ -19,11 +19,11 @@ const KEEP: f64 = 0.98;
 /// Result of a training step.
 #[derive(Debug, Clone)]
 pub(crate) enum Report {
-    /// The weights in use stay.
+    /// The weights in use stay in use.
     Same,
-    /// These weights are better: use them.
+    /// The given weights are better: they are to be used.
     Use(Arc<Model>),
-    /// The learned weights do not fit any more: use the generic ones.
+    /// The learned weights do not fit any more: the generic ones are to be used.
     GivenUp,
 }
 
@@ -31,7 +31,7 @@ pub(crate) enum Report {
 pub(crate) struct Trainer {
     generic: Arc<Model>,
     sums: LastLayer,
-    /// The last weights, to be validated on the next picture.
+    /// Weights that were fitted last, to be validated on the next picture.
     candidate: Option<Learned>,
     validations: u32,
     used: Option<Arc<Model>>,
@@ -39,7 +39,7 @@ pub(crate) struct Trainer {
 }
 
 impl Trainer {
-    /// A trainer without samples. `used`: weights that were learned before and are in use.
+    /// Creates a trainer without samples. `used` are weights that were learned before and are in use.
     pub(crate) fn new(generic: Arc<Model>, used: Option<Arc<Model>>) -> Self {
         let known = used.clone().map(|model| Learned { model, held_back_db: 0.0 });
         Trainer {
@@ -52,8 +52,9 @@ impl Trainer {
         }
     }
 
-    /// Takes a picture of which `wanted` is the HR luma; `views`: what the network may see of it, first what it would
-    /// see now, which is learned from. `engine` must be of the generic network's architecture.
+    /// Validates and trains with a picture whose HR luma is `wanted`. `views` are the inputs that the network may get
+    /// for it; the first is what it would get now, and is learned from. `engine` must have the generic network's
+    /// architecture.
     pub(crate) fn train(
         &mut self,
         engine: &mut dyn Engine,
@@ -79,7 +80,7 @@ impl Trainer {
         Ok(report)
     }
 
-    /// Validates the last weights on a picture that they were not fitted to.
+    /// Validates the last weights on a picture from which they did not learn.
     fn tried(
         &mut self,
         engine: &mut dyn Engine,
@@ -111,8 +112,8 @@ impl Trainer {
     }
 }
 
-/// Whether an engine runs learned weights in the same type of number as the generic ones: in another one they would
-/// cost the time of a network that was not measured.
+/// Whether an engine runs learned weights in the same type of number as the generic ones. In another type, the time
+/// would be that of a network that was not measured.
 fn runs_alike(
     engine: &mut dyn Engine,
     generic: &Arc<Model>,

@@ -1,4 +1,4 @@
-//! What a network is worth on a picture whose truth is known.
+//! Measures what a network is worth on a picture whose original is known.
 
 use std::sync::Arc;
 
@@ -9,9 +9,9 @@ use windlass_vp9::simd::Isa;
 
 use windlass_scheduler::worth::Truth;
 
-/// Compares what viewers see without enhanced anchors, and what the network makes of the picture by the weights in use,
-/// with the publisher's own picture. `engine` has the generic weights afterwards. `None` where there is nothing to look
-/// at, or sizes do not fit.
+/// Compares three pictures with the publisher's own: what viewers see without enhanced anchors, and what the network
+/// makes of it with the weights in use. `engine` has the generic weights afterwards. `None` if there is nothing to
+/// compare, or sizes do not fit.
 pub(crate) fn truth_of(
     engine: &mut dyn Engine,
     used: &Arc<Model>,

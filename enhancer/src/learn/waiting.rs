@@ -1,9 +1,9 @@
 //! Samples that wait for the trainer.
 //!
-//! The newest sample of each stream is kept. The stream that was trained longest ago comes first: where there is too
-//! little time, all learn more slowly.
+//! The newest sample of each stream is kept. The stream that was trained longest ago comes first. With too little time,
+//! all streams learn more slowly.
 
-/// Bounded samples by stream.
+/// Queue with one sample for each stream, and a bound on streams.
 #[derive(Debug)]
 pub(crate) struct Waiting<K, L> {
     samples: Vec<(K, L)>,
@@ -11,12 +11,12 @@ pub(crate) struct Waiting<K, L> {
 }
 
 impl<K: PartialEq, L> Waiting<K, L> {
-    /// An empty queue of at most `max` streams.
+    /// Creates an empty queue for at most `max` streams.
     pub(crate) fn new(max: usize) -> Self {
         Waiting { samples: Vec::new(), max }
     }
 
-    /// Adds a sample; false where it replaced another, or found no room.
+    /// Adds a sample. Returns false if it replaced another, or found no room.
     pub(crate) fn put(&mut self, of: K, sample: L) -> bool {
         if let Some((_, known)) = self.samples.iter_mut().find(|(key, _)| *key == of) {
             *known = sample;
@@ -29,7 +29,7 @@ impl<K: PartialEq, L> Waiting<K, L> {
         room
     }
 
-    /// The sample with the smallest `trained`.
+    /// Takes the sample with the smallest `trained`.
     pub(crate) fn take<T: Ord>(&mut self, trained: impl Fn(&L) -> T) -> Option<L> {
         let min = self.samples.iter().enumerate().min_by_key(|(_, (_, sample))| trained(sample));
         let (n, _) = min?;
@@ -41,7 +41,7 @@ impl<K: PartialEq, L> Waiting<K, L> {
         self.samples.retain(|(_, sample)| wanted(sample));
     }
 
-    /// Whether nothing waits.
+    /// Whether no sample waits.
     pub(crate) fn is_empty(&self) -> bool {
         self.samples.is_empty()
     }

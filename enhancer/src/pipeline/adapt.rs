@@ -1,4 +1,4 @@
-//! What a publisher is asked to send, adapted by what its stream shows: the shell of [`crate::control`].
+//! Adapts what a publisher is asked to send to what its stream shows: runs [`crate::control`] in the pipeline.
 //!
 //! Runs on the stream's decoding thread, once a second, when the publisher's browser has said what its uplink carries.
 
@@ -19,19 +19,20 @@ pub(super) struct Adaptation {
     controller: Controller,
     meter: Meter,
     last: Duration,
-    /// The knobs that were decided last.
+    /// Knobs that were decided last.
     said: Knobs,
-    /// The decision was not sent to the publisher yet.
+    /// Whether the first decision has not been sent to the publisher yet.
     first: bool,
     operator: Operator,
 }
 
-/// What the operator allows.
+/// The operator's limits on adaptation.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Operator {
-    /// Maximum enhanced anchors by frame.
+    /// Maximum enhanced anchors per frame.
     pub anchor_fraction: f64,
-    /// Size of HR pictures over that of the low layer, the least that there is where nothing else is said.
+    /// Size of HR pictures over that of the low layer. It is the smallest available scale unless something else was
+    /// said.
     pub scale: usize,
 }
 
@@ -43,7 +44,7 @@ impl Adaptation {
         Adaptation { layer, controller, meter, last: now, said, first: true, operator }
     }
 
-    /// What enhanced anchors may take.
+    /// Limits on enhanced anchors, by the last decision.
     pub(super) fn limits(&self) -> Limits {
         Limits {
             per_mille: (self.said.anchor_fraction * 1000.0).round().clamp(0.0, 1000.0) as u16,
@@ -51,20 +52,20 @@ impl Adaptation {
         }
     }
 
-    /// Viewers' pictures are to be `scale` times as large as the low layer's from now on.
+    /// Sets the scale of viewers' pictures over the low layer.
     pub(super) fn rescale(&mut self, scale: usize) {
         self.operator.scale = scale;
         self.controller.rescale(scale);
     }
 
-    /// Looks at a decoded frame of the low layer.
+    /// Measures a decoded frame of the low layer.
     pub(super) fn low(&mut self, frame: &DecodedFrame) {
         if frame.info.shown {
             self.meter.low(self.layer, &frame.info, &frame.picture);
         }
     }
 
-    /// New knobs for the publisher, if any. `gain_db`: by how much enhanced anchors raise their frames.
+    /// Decides new knobs for the publisher, if it is time. `gain_db` is the gain of enhanced anchors on their frames.
     pub(super) fn observe(
         &mut self,
         now: Duration,
@@ -95,8 +96,8 @@ impl Adaptation {
     }
 }
 
-/// A controller of a publisher. The layer that subscribers hold is the largest that it may choose: the smaller one
-/// costs fewer bits, and a larger one some of them could not receive.
+/// Creates a publisher's controller, with the knobs to begin with. The controller may choose no larger layer than the
+/// one that subscribers hold: a smaller one costs fewer bits, and some could not receive a larger one.
 fn begin(uplink: &PublisherUplink, operator: Operator) -> (Controller, Knobs) {
     let layers = match uplink.layer {
         Layer::H => vec![Layer::H, Layer::Q],

@@ -1,7 +1,7 @@
-//! What a stream's subscribers have of its anchors, and the state of their encoding.
+//! Anchors that a stream's subscribers have, and the state of their encoding.
 //!
-//! Shared by the stream's decoder, the scheduler and the workers; another epoch begins with another. A *key* anchor
-//! gives all tiles and depends on no other anchor: the first one, and one for all subscribers that asked for one
+//! Shared by the stream's decoder, the scheduler and the workers. Each epoch has a state of its own. A *key* anchor
+//! gives all tiles and depends on no other anchor. The first anchor is one, and one answers all subscribers that asked
 //! ([`KeyAnchorThrottle`]).
 
 use std::time::{Duration, Instant};
@@ -29,12 +29,12 @@ pub(super) struct Anchors {
     budget: Mutex<ByteBudget>,
 }
 
-/// What a controller lets anchors take, within what the operator allows.
+/// Limits that a controller sets on anchors, within what the operator allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Limits {
-    /// Maximum anchors of a thousand frames.
+    /// Maximum anchors per thousand frames.
     pub per_mille: u16,
-    /// Maximum bytes of each.
+    /// Maximum bytes of each anchor.
     pub bytes: usize,
 }
 
@@ -44,22 +44,22 @@ impl Default for Limits {
     }
 }
 
-/// What an anchor of the publisher's own pixels may take of subscribers' links: so many bytes, and what was saved while
-/// little was sent.
+/// Byte budget of captured anchors on subscribers' links: a fixed part for each anchor, and what was saved while little
+/// was sent.
 ///
-/// On faces stills of 2 to 8 kB are worth their bits, one in one to four seconds (`lab/notes/what-a-viewer-sees.md`).
-/// The first one, and that of a screen which shows another page after a while, may take more.
+/// On faces, stills of 2 to 8 kB are worth their bits, once in one to four seconds (`lab/notes/what-a-viewer-sees.md`).
+/// The first still may take more, and so may a screen that shows another page after a while.
 #[derive(Debug)]
 struct ByteBudget {
     bytes: f64,
     at: Option<Instant>,
 }
 
-/// Bytes that every captured anchor may have, whatever was saved.
+/// Bytes that every captured anchor may have, whatever was saved: the upper end of what pays on faces.
 const EACH: f64 = 8_000.0;
 /// Bytes that a stream saves per second for captured anchors.
 const SAVED_PER_S: f64 = 8_000.0;
-/// Maximum bytes saved.
+/// Maximum bytes saved: those of six seconds.
 const MAX_SAVED: f64 = 48_000.0;
 
 impl Default for ByteBudget {
@@ -77,26 +77,27 @@ impl ByteBudget {
         self.bytes.max(EACH) as usize
     }
 
-    /// An anchor has taken so many.
+    /// Takes the bytes of an anchor off the budget.
     fn take(&mut self, bytes: usize) {
         self.bytes = (self.bytes - bytes as f64).max(0.0);
     }
 }
 
-/// What the publisher is asked for.
+/// State of the requests for regions to the publisher.
 #[derive(Debug, Default)]
 struct Asked {
     ledger: RegionLedger,
-    /// By tile: what super-resolution last added to plain upsampling, in square grey levels by sample.
+    /// For each tile, the energy that super-resolution last added to plain upsampling, in square grey levels per
+    /// sample.
     uncertainty: Vec<f64>,
-    /// By tile: what it counts for by what people look at.
+    /// For each tile, its weight by what people look at.
     subjects: Vec<f64>,
     last: Option<Duration>,
-    /// When it was last looked at what is lost.
+    /// Time of the last check for captured detail that is lost.
     looked: Option<Duration>,
 }
 
-/// Interval of checks for captured detail that is lost.
+/// Time between two checks for captured detail that is lost.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
 #[derive(Debug, Default)]
@@ -115,7 +116,7 @@ pub(super) enum EncodeError {
     Late,
 }
 
-/// What encodes an image of detail.
+/// Encodes an image of detail.
 pub(super) trait Stills {
     fn encode(&mut self, image: Detail, coding: Encoding) -> Result<Vec<u8>, EncodeError>;
 }
@@ -146,17 +147,17 @@ pub(super) fn encode_still(
     .map_err(|_| EncodeError::Failed)
 }
 
-/// What an anchor is to be.
+/// A decision on the anchor of a frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Choice {
-    /// The tiles to make.
+    /// Tiles that the anchor is to have.
     pub tiles: TileMap,
     /// Whether it is a key anchor.
     pub key: bool,
 }
 
 impl Anchors {
-    /// Sets what anchors may take from now on.
+    /// Sets the limits on the stream's anchors from now on.
     pub(super) fn limit(&self, limits: Limits) {
         *self.limits.lock() = limits;
     }
@@ -171,17 +172,18 @@ impl Anchors {
         self.budget.lock().max(now).min(self.limits().bytes)
     }
 
-    /// An anchor of so many bytes has left.
+    /// Notes that an anchor of `bytes` bytes has left.
     pub(super) fn took(&self, bytes: usize) {
         self.budget.lock().take(bytes);
     }
 
-    /// A subscriber has no anchors.
+    /// Notes that a subscriber has no anchors, so that a key anchor is due.
     pub(super) fn want_key_anchor(&self) {
         self.sent.lock().key.request();
     }
 
-    /// What is to be made of a frame at `now`, which is then accounted for; `None` where nothing is worth it.
+    /// Decides which tiles of a frame become an anchor at `now`, and counts them as sent. `None` if no tile is worth
+    /// it.
     pub(super) fn choose(
         &self,
         energy: &TileEnergy,
@@ -197,8 +199,8 @@ impl Anchors {
         Some(Choice { tiles, key })
     }
 
-    /// Subscribers have the publisher's own detail of some tiles (the bits of their map; `None`: all) of a frame with
-    /// these totals.
+    /// Notes that subscribers have the publisher's own detail of some tiles of a frame. `energy` has the frame's
+    /// totals, `tiles` the bits of the tile map (`None`: all tiles).
     pub(super) fn given(&self, energy: &TileEnergy, tiles: Option<&[u8]>, now: Duration) {
         let (width, height) = energy.size();
         let map = match tiles {
@@ -212,8 +214,8 @@ impl Anchors {
         self.asked.lock().ledger.captured(&map, now);
     }
 
-    /// What to ask the publisher for; seldom. `lost`: by tile of the low picture of this size, the share of its own
-    /// detail that no longer fits, which costs a search.
+    /// Chooses the regions to ask the publisher for, if it is time. `lost` gives, for each tile of the low picture, the
+    /// share of captured detail that no longer fits; it costs a search.
     pub(super) fn regions(
         &self,
         size: (usize, usize),
@@ -242,7 +244,7 @@ impl Anchors {
         Some(Request { tiles, bytes })
     }
 
-    /// Takes note of what super-resolution adds in some of a picture's tiles, in mean square grey levels.
+    /// Notes the energy that super-resolution adds to some of a picture's tiles, in mean square grey levels.
     pub(super) fn note_uncertainty(
         &self,
         tiles: &TileMap,
@@ -255,12 +257,12 @@ impl Anchors {
         }
     }
 
-    /// Takes note of what each tile counts for, by what people look at.
+    /// Notes the weight of each tile, by what people look at.
     pub(super) fn note_subjects(&self, weights: Vec<f64>) {
         self.asked.lock().subjects = weights;
     }
 
-    /// Undoes [`Anchors::choose`]: the anchor was not made.
+    /// Undoes [`Anchors::choose`], because the anchor was not made.
     pub(super) fn forget(&self, choice: &Choice) {
         let mut sent = self.sent.lock();
         sent.ledger.forget(&choice.tiles);
@@ -270,14 +272,15 @@ impl Anchors {
     }
 }
 
-/// What an anchor is encoded of.
+/// Detail, and perhaps colour, that an anchor is encoded from.
 pub(super) struct Content {
     pub detail: Detail,
-    /// Its [colour](windlass_hybrid::anchor::colour), where there is one.
+    /// Detail of the [colour](windlass_hybrid::anchor::colour); `None` for luma only.
     pub colour: Option<Detail>,
 }
 
-/// The payload of some tiles, and whether it is tiled. Content without colour is encoded by `stills`.
+/// Encodes some tiles to a payload; also returns whether the payload is tiled. Content without colour is encoded by
+/// `stills`.
 pub(super) fn encode(
     coding: Encoding,
     content: Content,
@@ -293,7 +296,7 @@ pub(super) fn encode(
     Ok(payload::pack(tiles, coded))
 }
 
-/// An anchor as subscribers have it once it has arrived, but for their own timeline and epoch.
+/// The anchor as subscribers have it after its arrival, except for their own timeline and epoch.
 pub(super) fn arrived(anchor: &Anchor) -> ReassembledAnchor {
     let size = Size::new(anchor.width, anchor.height);
     let header = AnchorHeader {

@@ -1,8 +1,8 @@
 //! Chosen frames that await their publisher's own picture, which is on its way.
 //!
-//! A browser encodes the layer at HR size after the low one, and here it takes longer to decode. It may come late
-//! ([`CAPTURED_WITHIN`]): carried by flow it is worth several times what super-resolution gives in time, which would
-//! keep the CPU from it besides. Pictures that have ceased to come are not waited for.
+//! A browser encodes the layer at HR size after the low one, and here it takes longer to decode. The picture may come
+//! late ([`CAPTURED_WITHIN`]): carried by flow, it is worth several times what super-resolution gives in time.
+//! Super-resolution would also keep the CPU from decoding it. If pictures have ceased to come, no frame waits.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ use super::job::Job;
 /// Maximum jobs that wait for their picture; others go without it.
 const MAX_WAITING: usize = 256;
 
-/// How long a frame waits for its picture; the rest of the time is for encoding and transport.
+/// Maximum time for which a frame waits for its picture. The rest of [`CAPTURED_WITHIN`] is for encoding and transport.
 const LONGEST: Duration = CAPTURED_WITHIN.saturating_sub(Duration::from_millis(300));
 
 /// The chosen frames that wait for the publisher's own picture, in the order in which they were chosen.
@@ -25,13 +25,13 @@ pub(super) struct Awaited {
 }
 
 impl Awaited {
-    /// Takes a job whose picture may be on its way.
+    /// Adds a job whose picture may be on its way.
     pub(super) fn push(&mut self, job: Job) {
         self.jobs.push(job);
     }
 
-    /// The jobs that wait no longer at `now`, in their order, and those of a stream in decoding order; the next look is
-    /// an `interval` later.
+    /// Takes the jobs that need not wait longer at `now`, in their order; those of one stream come in decoding order.
+    /// The next look is an `interval` later.
     pub(super) fn release(&mut self, now: Instant, interval: Duration) -> Vec<Job> {
         let mut behind: HashSet<StreamId> = HashSet::new();
         let max = self.jobs.len().saturating_sub(MAX_WAITING);
@@ -53,7 +53,7 @@ impl Awaited {
         released.collect()
     }
 
-    /// Takes all jobs that wait.
+    /// Takes all waiting jobs.
     pub(super) fn take(&mut self) -> Vec<Job> {
         std::mem::take(&mut self.jobs)
     }

@@ -1,7 +1,9 @@
-//! The publisher's own pictures at HR size: decoded on a thread of their own, kept until their low frame is chosen.
+//! Decodes the publisher's own pictures at HR size on a thread of their own. They are kept until their low frame is
+//! chosen.
 //!
-//! A chosen frame whose picture is here becomes a captured anchor, which needs no super-resolution. A stream that has
-//! none of them, or lost one, goes on with enhanced anchors. A frame waits for a picture that is on its way (`coming`).
+//! A chosen frame whose picture is here becomes a captured anchor, which needs no super-resolution. A stream without
+//! such pictures, or after a lost one, goes on with enhanced anchors. A frame waits for a picture that is on its way
+//! (`coming`).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -22,7 +24,7 @@ use super::slot_time::SlotTime;
 use super::slots::{Slot, Slots, Stage};
 use crate::stats::{Stats, count};
 
-/// What a capture's queue holds.
+/// Entry of the queue to a capture decoder.
 #[derive(Debug)]
 pub(super) enum CapturePacket {
     Frame(CapturedFrame),
@@ -48,7 +50,7 @@ pub(super) struct CaptureDecoder {
 
 struct State {
     decode: DecodeFn,
-    /// Nothing can be decoded before the next key frame.
+    /// Whether nothing can be decoded before the next key frame.
     waiting: bool,
     asked: Option<Instant>,
     /// Pixels of the last picture.

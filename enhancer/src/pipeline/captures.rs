@@ -1,4 +1,4 @@
-//! The publisher's own pictures of a stream, kept until their low frames are chosen.
+//! Keeps the publisher's own pictures of a stream until their low frames are chosen.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -16,21 +16,21 @@ const KEPT_LONG: usize = 32;
 /// Time without a picture after which captured pictures count as stopped.
 const RECENT: Duration = Duration::from_millis(500);
 
-/// What a stream's publisher gives of its own pixels.
+/// The publisher's own pixels of one stream: its pictures, and whether it can be asked for regions.
 #[derive(Debug, Default)]
 pub(super) struct Captures {
-    /// The publisher's pictures, each with the RTP timestamp of the low frame that shows the same.
+    /// The publisher's pictures, each with the RTP timestamp of the low frame of the same moment.
     pictures: Mutex<VecDeque<(u32, Arc<FrameBuffer>)>>,
-    /// Whether it can be asked for regions.
+    /// Whether the publisher can be asked for regions.
     pub regions: AtomicBool,
-    /// Whether its frames are held before they are chosen.
+    /// Whether the stream's frames are held before they are chosen.
     pub held: AtomicBool,
-    /// When the last one came, while they are being decoded.
+    /// Arrival of the last picture; `None` while none is being decoded.
     last: Mutex<Option<Instant>>,
 }
 
 impl Captures {
-    /// Keeps a picture, in place of the oldest where there are enough.
+    /// Keeps a picture, in place of the oldest if there is no room.
     pub(super) fn put(&self, low_timestamp: u32, picture: Arc<FrameBuffer>, now: Instant) {
         let max = if self.held.load(Ordering::Relaxed) { KEPT_LONG } else { KEPT };
         let mut pictures = self.pictures.lock();
@@ -41,13 +41,13 @@ impl Captures {
         *self.last.lock() = Some(now);
     }
 
-    /// The picture of a low frame, if it is here.
+    /// Picture of a low frame, if it has come.
     pub(super) fn get(&self, low_timestamp: u32) -> Option<Arc<FrameBuffer>> {
         let pictures = self.pictures.lock();
         pictures.iter().find(|(at, _)| *at == low_timestamp).map(|(_, picture)| picture.clone())
     }
 
-    /// Whether the picture of a low frame may still come: they do so in order.
+    /// Whether the picture of a low frame may still come. Pictures come in order.
     pub(super) fn comes(&self, low_timestamp: u32, now: Instant) -> bool {
         let pictures = self.pictures.lock();
         let later = |newest: u32| low_timestamp.wrapping_sub(newest).cast_signed() > 0;
@@ -55,7 +55,7 @@ impl Captures {
         self.last.lock().is_some_and(recent) && pictures.back().is_some_and(|(at, _)| later(*at))
     }
 
-    /// Says that none comes for now.
+    /// Notes that no pictures come for now.
     pub(super) fn ebb(&self) {
         *self.last.lock() = None;
     }

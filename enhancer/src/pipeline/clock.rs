@@ -1,20 +1,20 @@
-//! What the pipeline's threads read the time from.
+//! The clock of the pipeline's threads.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Tells the time: the machine's, or one that a test moves on by hand. Clones tell the same.
+/// A clock: the machine's, or one that a test moves by hand. Clones show the same time.
 ///
-/// Where a thread waits, it waits in the machine's time, and looks at the clock again before it concludes anything.
+/// A waiting thread waits in the machine's time, and looks at the clock again before it decides anything.
 #[derive(Clone)]
 pub(super) struct Clock {
     now: Arc<dyn Fn() -> Instant + Send + Sync>,
-    /// The pipeline's beginning, from which the scheduler and ledgers count time.
+    /// Start of the pipeline, from which the scheduler and ledgers count time.
     origin: Instant,
 }
 
 impl Clock {
-    /// A clock by `now`, whose origin is the present.
+    /// Creates a clock that reads `now`, with the present as its origin.
     pub(super) fn new(now: impl Fn() -> Instant + Send + Sync + 'static) -> Clock {
         let origin = now();
         Clock { now: Arc::new(now), origin }
@@ -24,7 +24,7 @@ impl Clock {
         (self.now)()
     }
 
-    /// The pipeline's beginning.
+    /// Start of the pipeline.
     pub(super) fn origin(&self) -> Instant {
         self.origin
     }
@@ -34,22 +34,22 @@ impl Clock {
         self.since(self.origin)
     }
 
-    /// From the origin to `then`; none if it was before.
+    /// Time from the origin to `then`; zero if `then` was before.
     pub(super) fn span_to(&self, then: Instant) -> Duration {
         then.saturating_duration_since(self.origin)
     }
 
-    /// When so much has passed since the origin, if that is a time.
+    /// Instant at `span` after the origin; `None` if no such instant exists.
     pub(super) fn after(&self, span: Duration) -> Option<Instant> {
         self.origin.checked_add(span)
     }
 
-    /// Time that has passed since `then`; none if it is yet to come.
+    /// Time that has passed since `then`; zero if `then` is in the future.
     pub(super) fn since(&self, then: Instant) -> Duration {
         self.now().saturating_duration_since(then)
     }
 
-    /// Time that is left until `then`; none if it has passed.
+    /// Time that is left until `then`; zero if `then` has passed.
     pub(super) fn until(&self, then: Instant) -> Duration {
         then.saturating_duration_since(self.now())
     }

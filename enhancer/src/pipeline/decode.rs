@@ -40,18 +40,18 @@ pub(super) const ASK_EVERY: Duration = Duration::from_millis(500);
 /// Interval of the search for faces and text, where the publisher can be asked for regions.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// Assumed pixels of a stream's pictures before the first is decoded: 320 × 180.
+/// Assumed pixels of a stream's pictures before the first one is decoded: 320 × 180.
 pub(super) const FIRST_PIXELS: u64 = 57_600;
 
-/// Frames whose residual is remembered: their captured detail may still be under way.
+/// Frames whose residual is remembered, because their captured detail may still be under way.
 const REMEMBERED: usize = 64;
 
-/// Decodes one chunk. Behind a function, so that tests can do without VP9.
+/// Decodes one chunk. It is a boxed function, so that tests can do without VP9.
 pub(super) type DecodeFn = Box<dyn FnMut(&[u8]) -> Result<Vec<DecodedFrame>, DecodeError> + Send>;
-/// Makes a decoder without any state, which refuses pictures beyond a limit before it takes any memory for them.
+/// Makes a decoder without state. The decoder refuses pictures beyond a limit before it allocates memory for them.
 pub(super) type DecoderFactory = Arc<dyn Fn(SizeLimit) -> DecodeFn + Send + Sync>;
 
-/// The limit of the low layer's pictures, and of the publisher's own larger ones.
+/// Size limits of the low layer's pictures, and of the publisher's own larger ones.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sizes {
     pub low: SizeLimit,
@@ -59,21 +59,21 @@ pub(super) struct Sizes {
 }
 
 impl Sizes {
-    /// Low pictures of at most so many pixels; larger ones are twice as wide and high at most.
+    /// Limits low pictures to `low_pixels` pixels. The larger ones may be twice as wide and high.
     pub(super) fn new(low_pixels: u32) -> Sizes {
         let of = |area| SizeLimit { area, ..SizeLimit::default() };
         Sizes { low: of(low_pixels.into()), larger: of(4 * u64::from(low_pixels)) }
     }
 }
 
-/// What a stream's queue holds.
+/// Entry of the queue to a stream's decoder.
 #[derive(Debug)]
 pub(super) enum Packet {
     Frame(TapFrame),
     Gap,
-    /// Subscribers have been given a still of its publisher's.
+    /// Subscribers have been given a still of the publisher.
     Given(Anchor),
-    /// What the publisher can send.
+    /// The publisher's uplink: what it can send.
     Uplink(PublisherUplink),
 }
 
@@ -89,32 +89,32 @@ pub(super) struct Decoded {
     pub tier: Tier,
     pub bytes: u32,
     pub picture: Arc<FrameBuffer>,
-    /// The stream's residual up to and with this frame.
+    /// Residual of the stream's tiles up to and with the frame.
     pub energy: TileEnergy,
-    /// What the stream's subscribers have.
+    /// State of the anchors that the stream's subscribers have.
     pub anchors: Arc<Anchors>,
-    /// The copy of the subscribers' decoder: the pictures that they see.
+    /// Copy of the subscribers' decoder, which has the pictures that they see.
     pub twin: Arc<Twin>,
     /// The publisher's own pictures of the stream.
     pub captures: Arc<Captures>,
-    /// By how much the stream's pictures may be enlarged.
+    /// Maximum scale of the stream's pictures.
     pub max_scale: usize,
-    /// How its stream's anchors are chosen.
+    /// Policy by which the stream's anchors are chosen.
     pub policy: AnchorPolicy,
-    /// What the scheduler wants the next pictures of the stream to be enlarged by.
+    /// Scale that the scheduler wants for the stream's next pictures.
     pub wanted_scale: Arc<AtomicUsize>,
-    /// What its networks have learned.
+    /// What the stream's networks have learned.
     pub progress: Arc<Progress>,
 }
 
-/// One stream's decoder and where its results go.
+/// The decoder of one stream, and the ends of its queues.
 pub(super) struct StreamDecoder {
     pub stream: StreamId,
     pub packets: Receiver<Packet>,
     pub stop: Arc<AtomicBool>,
-    /// Losses that are still to come in the queue.
+    /// Number of gaps that are still to come in the queue.
     pub gaps: Arc<AtomicUsize>,
-    /// A subscriber has none of the anchors so far.
+    /// Whether a subscriber has no anchors yet, so that a key anchor is due.
     pub key_wanted: Arc<AtomicBool>,
     pub captures: Arc<Captures>,
     pub progress: Arc<Progress>,
@@ -122,7 +122,7 @@ pub(super) struct StreamDecoder {
     pub output: Sender<EnhancerOutput>,
     pub timing: Timing,
     pub operator: Operator,
-    /// Whether there are networks of more than the operator's scale.
+    /// Whether there are networks of a larger scale than the smallest.
     pub several_scales: bool,
     pub clock: Clock,
     pub stats: Arc<Stats>,
@@ -132,34 +132,34 @@ pub(super) struct StreamDecoder {
     pub sizes: Sizes,
 }
 
-/// What the decoder knows about the frames before.
+/// State of the decoder after the last frame.
 struct State {
     decode: DecodeFn,
     epoch: Option<Epoch>,
-    /// Nothing can be decoded before the next key frame.
+    /// Whether nothing can be decoded before the next key frame.
     waiting: bool,
     asked: Option<Instant>,
     /// Pixels of the last picture.
     pixels: u64,
     energy: TileEnergy,
-    /// The residual by tile up to each of the last frames, by the frame's RTP timestamp.
+    /// Residual by tile up to each of the last frames, with the frame's RTP timestamp.
     energies: VecDeque<(u32, TileEnergy)>,
     anchors: Arc<Anchors>,
     twin: Arc<Twin>,
-    /// Set by the scheduler.
+    /// Scale for the next pictures, set by the scheduler.
     wanted_scale: Arc<AtomicUsize>,
-    /// Nothing has been handed on since the scale changed in the middle of a span.
+    /// Whether nothing was handed on since the scale changed in the middle of an epoch.
     fresh: bool,
-    /// The scale last sent to the SFU, and its span.
+    /// Scale last sent to the SFU, with its epoch.
     told: Option<(Epoch, usize)>,
-    /// What the publisher is asked to send, once it has said what it can.
+    /// Controller of what the publisher sends; `None` until the publisher has reported its uplink.
     adaptation: Option<Adaptation>,
-    /// What people look at, and when it was looked for.
+    /// Detector of faces and text, and the time of its last search.
     subjects: Option<(Subjects, Instant)>,
 }
 
 impl State {
-    /// The pictures that follow have no anchors yet; they are enlarged by `scale`.
+    /// Begins without anchors at a scale, for the pictures that follow.
     fn begin_anew(&mut self, scale: usize) {
         self.anchors = Arc::default();
         if scale != self.twin.scale()
@@ -285,8 +285,8 @@ impl StreamDecoder {
         }
     }
 
-    /// Enlarges a frame, and those after it, as the scheduler wants it, and tells the SFU. The low layer goes on: no
-    /// key frame is needed.
+    /// Changes the scale of a frame and those after it as the scheduler wants, and tells the SFU. The low layer goes
+    /// on: no key frame is needed.
     fn rescale(&self, state: &mut State, frame: &TapFrame) {
         if !self.several_scales {
             return;
@@ -311,7 +311,7 @@ impl StreamDecoder {
         }
     }
 
-    /// Takes note of what the publisher can send, and tells it what to.
+    /// Notes the publisher's uplink, and tells the publisher what to send.
     fn adapt(&self, state: &mut State, uplink: &PublisherUplink) {
         let now = self.clock.elapsed();
         let gain = state.twin.gain_db();
@@ -326,8 +326,8 @@ impl StreamDecoder {
         }
     }
 
-    /// Takes note of what subscribers have been given of a frame. One that is not remembered counts as the oldest that
-    /// is: its detail may have been lost since.
+    /// Notes captured detail that subscribers were given of a frame. A frame that is not remembered counts as the
+    /// oldest one that is: its detail may have been lost since.
     fn given(&self, state: &mut State, anchor: &Anchor) {
         let at = anchor.rtp_timestamp;
         let (outcome, raised) = state.twin.give(&arrived(anchor));
@@ -353,7 +353,7 @@ impl StreamDecoder {
         state.anchors.given(energy, tiles, now);
     }
 
-    /// Gives the shown picture of a chunk to the scheduler, if it can still become an anchor.
+    /// Hands the shown picture of a chunk to the scheduler, if it can still become an anchor.
     fn hand_on(&self, frame: &TapFrame, decoded: &[DecodedFrame], state: &mut State) {
         let now = self.clock.now();
         let age = now.saturating_duration_since(frame.arrival);
@@ -390,7 +390,7 @@ impl StreamDecoder {
         }
     }
 
-    /// Looks for what people look at, where that decides anything: the frame has gone on before, the next one waits.
+    /// Searches for faces and text, if they matter. The frame has already been handed on; the next one waits.
     fn look(&self, decoded: &[DecodedFrame], state: &mut State) {
         if !self.captures.regions.load(Ordering::Relaxed) {
             state.subjects = None;
@@ -423,15 +423,14 @@ impl StreamDecoder {
     }
 }
 
-/// When what came then should be decoded: the other half is for choosing, inference and encoding. Were it all for
-/// decoding, a busy processor would decode in time what is too late to become an anchor.
+/// Time by which a frame that came at `arrival` should be decoded: half of its time. The other half is for choosing,
+/// inference and encoding. Otherwise a busy CPU would decode in time what is too late to become an anchor.
 pub(super) fn decode_by(timing: Timing, arrival: Instant) -> Instant {
     arrival + (timing.deadline() / 2).min(Duration::from_secs(3_600))
 }
 
-/// Whether a frame is of no use any more: it is late, and nothing after it can be decoded before a key frame, for the
-/// queue has overflowed. Without this, a busy processor would decode what it is too late for before it asks for that
-/// key frame.
+/// Whether a frame is of no use any more: it is late, and the queue has overflowed, so that nothing after it can be
+/// decoded before a key frame. Without this, a busy CPU would decode useless frames before it asks for that key frame.
 pub(super) fn leads_nowhere(gaps: &AtomicUsize, deadline: Instant, now: Instant) -> bool {
     gaps.load(Ordering::Relaxed) > 0 && now > deadline
 }
@@ -441,8 +440,8 @@ pub(super) fn pixels_of(info: &FrameInfo) -> u64 {
     u64::from(info.width) * u64::from(info.height)
 }
 
-/// How strongly later frames depend on a frame. Golden: it refreshes a slot besides that of the
-/// last frame, to be referred to for long.
+/// How strongly later frames depend on a frame. A golden frame refreshes a slot besides that of the last frame, to be
+/// referred to for long.
 pub fn tier_of(info: &FrameInfo) -> Tier {
     let last = 1u8.checked_shl(u32::from(info.reference_slots[Reference::Last.index()]));
     match info.kind {

@@ -1,8 +1,8 @@
 //! Anchors whose picture stays on the GPU from inference until it is encoded.
 //!
-//! Up go the low picture and what subscribers see without (8 bits a sample), down a few numbers for each tile and the
-//! code: no super-resolved picture crosses the bus. One of eight comes down beside its encoded form, to measure what
-//! encoding loses.
+//! The low picture and what subscribers see (8 bits a sample) go up to the GPU. A few numbers for each tile and the
+//! code come down, so that no super-resolved picture crosses the bus. One of eight comes down beside its encoded form,
+//! to measure what encoding loses.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,7 +17,7 @@ use windlass_vp9::{Plane, Samples};
 
 use super::anchors::EncodeError;
 
-/// How long pictures come back to the CPU after the GPU could not keep or encode one.
+/// Time for which pictures come back to the CPU after the GPU could not keep or encode one.
 const REST: Duration = Duration::from_secs(10);
 
 /// A super-resolved picture that stays on its GPU until its anchor is encoded.
@@ -29,8 +29,8 @@ pub(super) struct GpuPicture {
 }
 
 impl GpuPicture {
-    /// Super-resolves a picture and measures what it adds to what subscribers see; nothing where it has to come back,
-    /// an error where the GPU is the reason.
+    /// Super-resolves a picture on the GPU and measures what it adds to what subscribers see. `Ok(None)` if the picture
+    /// has to come back to the CPU; an error if that is the GPU's fault.
     pub(super) fn infer(
         coder: &SharedCoder,
         engine: &mut dyn Engine,
@@ -59,7 +59,7 @@ impl GpuPicture {
         Ok(Some(GpuPicture { resident, tiles, columns, scale: engine.scale() }))
     }
 
-    /// What some tiles amount to, by one of the measures.
+    /// Energy of some tiles, by one of the measures of [`TileDetail`].
     pub(super) fn by_tile(
         &self,
         tiles: &TileMap,
@@ -74,8 +74,8 @@ impl GpuPicture {
         self.resident.size()
     }
 
-    /// The code of what some tiles add at a quality, or within so many bytes, and the detail that it is of where that
-    /// is wanted, zero outside of them. `None`: not on this GPU.
+    /// Encodes what some tiles add, with the given quality or maximum bytes. Also returns the encoded detail, zero
+    /// outside the tiles, if it is wanted. `None` if this GPU cannot encode it.
     pub(super) fn code(
         &self,
         coder: &SharedCoder,
@@ -106,7 +106,7 @@ impl GpuPicture {
 #[error("the GPU cannot keep pictures now")]
 pub(super) struct Unfit;
 
-/// Whether pictures stay on the GPU: not for a while after it could not encode one.
+/// Whether pictures stay on the GPU. They do not for [`REST`] after it could not encode one.
 #[derive(Debug, Default)]
 pub(super) struct Stay {
     rests: Option<Instant>,

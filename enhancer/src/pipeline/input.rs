@@ -1,4 +1,4 @@
-//! Where the SFU hands in what it tapped: routes frames to their stream's decoder.
+//! Entry of what the SFU tapped: routes frames to their stream's decoder.
 //!
 //! [`EnhancerInput::push`] never waits. A stream's queue is bounded; when it is full, the frame is
 //! dropped and everything up to the next key frame with it, because it could not be decoded.
@@ -30,40 +30,40 @@ use crate::stats::{Stats, count};
 use windlass_scheduler::admission::{Admission, Bounds};
 use windlass_scheduler::memory;
 
-/// A decoding thread, seen from outside; `P` is what its queue holds.
+/// Handle of a decoding thread. `P` is the type of its queue's entries.
 struct Feed<P> {
     packets: Sender<P>,
     stop: Arc<AtomicBool>,
-    /// A frame was lost on the way in: the gap must be queued before anything else.
+    /// Whether a frame was lost on the way in. The gap must then be queued before anything else.
     broken: bool,
-    /// Gaps in the queue.
+    /// Number of gaps in the queue.
     gaps: Arc<AtomicUsize>,
     thread: JoinHandle<()>,
 }
 
-/// A stream's decoding threads.
+/// Decoding threads of a stream.
 struct Stream {
     low: Feed<Packet>,
-    /// Read by the decoder at its next frame.
+    /// Whether a key anchor is wanted; the decoder reads it at its next frame.
     key_wanted: Arc<AtomicBool>,
     captures: Arc<Captures>,
-    /// The decoder of pictures at HR size, while there are any.
+    /// Decoder of pictures at HR size, if there are any.
     high: Option<Feed<CapturePacket>>,
     slot_time: Arc<SlotTime>,
 }
 
-/// The streams, and what new ones need. Gone after the shutdown.
+/// All streams, and what new ones need. It is dropped at shutdown.
 struct Registry {
     streams: HashMap<StreamId, Stream>,
     /// Streams without a decoder yet whose publisher can be asked for regions.
     with_regions: HashSet<StreamId>,
-    /// Which streams are enhanced.
+    /// Decides which streams are enhanced.
     admission: Admission,
-    /// Streams whose pictures are too large.
+    /// Streams that are refused because their pictures are too large.
     too_large: HashSet<StreamId>,
     /// Refusals that were sent to the SFU.
     refused: HashMap<StreamId, Refusal>,
-    /// Encoding time of all anchors at the last check.
+    /// Encoding time of all anchors up to the last check.
     coded: Duration,
     /// Threads that were stopped and may still decode their last frame.
     retired: Vec<JoinHandle<()>>,
@@ -71,32 +71,33 @@ struct Registry {
     output: Sender<EnhancerOutput>,
 }
 
-/// Reports on their way to the scheduler: of each stream's viewers the last.
+/// Reports of picture decay on their way to the scheduler: the last one of each viewer of a stream.
 pub(super) type Decays = Mutex<HashMap<(StreamId, u64), Decay>>;
 
-/// Maximum reports that wait at once; they wait for one interval.
+/// Maximum number of waiting reports. They wait for at most one interval.
 const MAX_DECAYS: usize = 4096;
 
-/// Maximum streams without a decoder whose requests are kept: a request that its stream's stop has overtaken stays.
+/// Maximum streams without a decoder whose requests are kept. A request that came after its stream's stop would stay
+/// for ever.
 const MAX_WITH_REGIONS: usize = 4096;
 
-/// Load and refusals.
+/// Load and refusals of the admission.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Standing {
-    /// Streams that are refused.
+    /// Number of refused streams.
     pub refused: usize,
-    /// Load of all others on the CPU's slots, as a share.
+    /// Load of the admitted streams on the CPU's slots, as a share.
     pub load: f64,
-    /// Bytes that they take, as they are counted.
+    /// Bytes of memory of the admitted streams, as they are counted.
     pub memory: u64,
 }
 
-/// What the input shares with the pipeline.
+/// State that the input shares with the pipeline.
 pub(super) struct Intake {
     config: Arc<EnhancerConfig>,
     live: Live,
     timing: Timing,
-    /// The least scale of HR pictures, and the greatest.
+    /// Smallest and largest scale of HR pictures.
     scales: (usize, usize),
     /// Number of inferences that run side by side.
     devices: usize,
@@ -106,12 +107,12 @@ pub(super) struct Intake {
     decoders: DecoderFactory,
     sizes: Sizes,
     pub enabled: Arc<AtomicBool>,
-    /// Viewers' last decay reports, of known streams.
+    /// Last decay report of each viewer of a known stream.
     pub decays: Arc<Decays>,
     registry: Mutex<Option<Registry>>,
 }
 
-/// The enhancer's entry, cheap to clone.
+/// Entry of the enhancer, cheap to clone.
 #[derive(Clone)]
 pub struct EnhancerInput {
     intake: Arc<Intake>,
@@ -127,15 +128,15 @@ impl EnhancerInput {
         self.intake.push(input);
     }
 
-    /// Takes a request to a stream's enhancement, or a report. Never waits; what does not fit is dropped. One that
-    /// comes before the stream's first frame is kept where the stream cannot begin without it. None should come before
-    /// a [`TapInput::Stop`] that was sent before it, which ends what is known of the stream.
+    /// Takes a request to a stream's enhancement, or a report. Never waits; what does not fit is dropped. A request
+    /// before the stream's first frame is kept if the stream cannot begin without it. Requests must not overtake a
+    /// [`TapInput::Stop`] that was sent before them: the stop ends all that is known of the stream.
     pub fn request(&self, stream: StreamId, request: EnhancerRequest) {
         self.intake.request(stream, request);
     }
 }
 
-/// What the input is built of.
+/// Parts that the input is made from.
 pub(super) struct IntakeParts {
     pub config: Arc<EnhancerConfig>,
     pub live: Live,
@@ -185,19 +186,19 @@ impl Intake {
         }
     }
 
-    /// Frames that wait for decoders of low layers, and decoded ones that wait for the selection.
+    /// Number of frames that wait for decoders of low layers, and of decoded ones that wait for the selection.
     pub(super) fn queued(&self) -> (usize, usize) {
         self.registry.lock().as_ref().map_or((0, 0), |r| {
             (r.streams.values().map(|s| s.low.packets.len()).sum(), r.frames.len())
         })
     }
 
-    /// Seconds that inference may take in one second.
+    /// Seconds of inference that one second allows.
     pub(super) fn compute_capacity(&self) -> f64 {
         self.devices as f64 * self.live.get().compute_cap
     }
 
-    /// Streams that have a decoder now.
+    /// Number of streams that have a decoder now.
     pub(super) fn streams(&self) -> usize {
         self.registry.lock().as_ref().map_or(0, |r| r.streams.len())
     }
@@ -212,7 +213,7 @@ impl Intake {
         })
     }
 
-    /// Stops all decoders; their memory goes when their last frame is through.
+    /// Stops all decoders. Their memory is freed when their last frame is through.
     pub(super) fn clear(&self) {
         if let Some(registry) = &mut *self.registry.lock() {
             let ids: Vec<StreamId> = registry.streams.keys().copied().collect();
@@ -222,7 +223,7 @@ impl Intake {
         }
     }
 
-    /// Stops all decoders, waits for them, and takes nothing any more.
+    /// Stops all decoders, waits for them, and takes no more input.
     pub(super) fn close(&self) {
         self.clear();
         let registry = self.registry.lock().take();
@@ -315,7 +316,7 @@ impl Intake {
         }
     }
 
-    /// Takes a request or a report. However many come, no frame has to give way.
+    /// Takes a request or a report. Requests never push out frames.
     fn request(&self, id: StreamId, request: EnhancerRequest) {
         let counters = &self.stats.counters;
         let mut guard = self.registry.lock();
@@ -359,7 +360,7 @@ impl Intake {
         }
     }
 
-    /// Why a frame is not to be decoded, if so.
+    /// Reason for which a frame is not to be decoded; `None` if it is.
     fn refuses(&self, registry: &mut Registry, now: Duration, frame: &TapFrame) -> Option<Refusal> {
         let id = frame.stream;
         let size = if frame.key { key_frame_size(&frame.data) } else { None };
@@ -384,7 +385,7 @@ impl Intake {
         registry.admission.frame(now, (id, owner), memory)
     }
 
-    /// Stops the decoders of streams that are refused now, where a check is due.
+    /// Stops the decoders of streams that are refused from now on, if a check is due.
     fn look(&self, registry: &mut Registry, now: Duration) {
         if !registry.admission.is_due(now) {
             return;
@@ -401,8 +402,7 @@ impl Intake {
         }
     }
 
-    /// Sends the SFU whether a stream is refused, where that has changed. Where its queue is full, a later frame sends
-    /// it.
+    /// Tells the SFU whether a stream is refused, if that has changed. If the queue is full, a later frame tells it.
     fn tell(&self, registry: &mut Registry, stream: StreamId, reason: Option<Refusal>) {
         if registry.refused.get(&stream).copied() == reason {
             return;
@@ -416,7 +416,7 @@ impl Intake {
         }
     }
 
-    /// Starts a decoding thread; false when too many are still ending or the system has no more.
+    /// Starts a decoding thread. Returns false if too many are still ending or the system gives no more.
     fn open_stream(&self, registry: &mut Registry, id: StreamId) -> bool {
         let max = self.live.get().max_streams.max(registry.streams.len() + 1);
         if registry.streams.len() + self.reap(registry) >= max {
@@ -462,7 +462,8 @@ impl Intake {
         false
     }
 
-    /// Starts the decoder of a stream's pictures at HR size, if it has none; false when there are too many threads.
+    /// Starts the decoder of a stream's pictures at HR size, if it has none. Returns false if there are too many
+    /// threads.
     fn open_capture(&self, registry: &mut Registry, id: StreamId) -> bool {
         let Some(stream) = registry.streams.get(&id) else { return true };
         if stream.high.is_some() {
@@ -500,7 +501,7 @@ impl Intake {
         opened
     }
 
-    /// Lets go of threads that have ended; how many are still ending.
+    /// Joins threads that have ended; returns how many are still ending.
     fn reap(&self, registry: &mut Registry) -> usize {
         let (done, running): (Vec<_>, Vec<_>) =
             registry.retired.drain(..).partition(JoinHandle::is_finished);
@@ -522,7 +523,7 @@ impl Intake {
 }
 
 impl Registry {
-    /// Stops a stream's decoders, and forgets all that is known of it.
+    /// Stops a stream's decoders, and forgets the stream.
     fn forget(&mut self, id: StreamId) {
         self.retire(id);
         self.with_regions.remove(&id);
@@ -531,7 +532,7 @@ impl Registry {
         self.too_large.remove(&id);
     }
 
-    /// Stops a stream's decoders; with its next frame there may be others.
+    /// Stops a stream's decoders. Its next frame may start new ones.
     fn retire(&mut self, id: StreamId) {
         self.end_capture(id);
         if let Some(stream) = self.streams.remove(&id) {
@@ -555,7 +556,7 @@ enum Sent {
     Gone,
 }
 
-/// A queue's item for a gap.
+/// A queue's entry that can stand for a gap.
 trait Lossy {
     const GAP: Self;
 }
@@ -609,7 +610,7 @@ impl<P: Lossy> Feed<P> {
     }
 }
 
-/// Waits for a thread; a panic that it did not catch itself is counted.
+/// Waits for a thread. Counts a panic that the thread did not catch itself.
 pub(super) fn join(thread: JoinHandle<()>, stats: &Stats) {
     if thread.join().is_err() {
         count(&stats.counters.panics);

@@ -1,4 +1,4 @@
-//! A chosen frame on its way to a worker, and what became of it.
+//! A chosen frame on its way to a worker, and its outcome.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,13 +17,13 @@ pub(super) struct Job {
     pub chosen: Chosen,
     pub chosen_at: Instant,
     pub choice: Choice,
-    /// The publisher's own picture of the frame: then there is nothing to infer.
+    /// The publisher's own picture of the frame. With it, there is nothing to infer.
     pub captured: Option<Arc<FrameBuffer>>,
 }
 
 impl Job {
-    /// Takes the publisher's own picture if it has come since: on a busy processor a picture at HR size is decoded
-    /// after its low frame was chosen, and to infer then what is here would make it busier.
+    /// Takes the publisher's own picture if it has come since. On a busy CPU a picture at HR size is decoded after its
+    /// low frame was chosen. To infer the frame all the same would make the CPU busier.
     pub(super) fn look_again(&mut self) {
         if self.captured.is_none() {
             self.captured = self.frame.captures.get(self.frame.rtp_timestamp);
@@ -36,20 +36,20 @@ impl Job {
     }
 }
 
-/// The deadline of an anchor: the publisher's own pictures may come later than enhanced ones.
+/// Maximum time from a frame's arrival to its anchor encoded. Captured anchors may come later than enhanced ones.
 pub(super) fn within(deadline: Duration, captured: bool) -> Duration {
     if captured { deadline.max(CAPTURED_WITHIN) } else { deadline }
 }
 
-/// What a worker did with a job; `took` is `None` when it was dropped before it ran, or the engine panicked.
+/// Outcome of a worker's job. `took` is `None` if the job was dropped before it ran, or the engine panicked.
 #[derive(Debug)]
 pub(super) struct Finished {
     pub chosen: Chosen,
     pub took: Option<Duration>,
-    /// Whether its network ran.
+    /// Whether the job's network ran.
     pub inferred: bool,
     /// Whether the job was given up because it was late.
     pub late: bool,
-    /// What its enhanced anchor is worth, where that was measured, in dB.
+    /// Worth of the job's enhanced anchor in dB, if it was measured.
     pub worth: Option<f64>,
 }

@@ -1,7 +1,7 @@
-//! The chosen frames that wait for a worker: [`AcceleratorQueue`] behind a lock.
+//! Queue of the chosen frames that wait for a worker: [`AcceleratorQueue`] behind a lock.
 //!
-//! Workers wait for jobs; handing one in never waits. Pictures of the publisher's own, for which no network runs, are
-//! a kind of their own: they are only encoded, and sooner done.
+//! Workers wait for jobs; handing one in never waits. Captured pictures, for which no network runs, are a kind of their
+//! own in the queue: they are only encoded, which takes less time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,9 +19,9 @@ pub(super) struct Jobs {
     inner: Mutex<Inner>,
     ready: Condvar,
     clock: Clock,
-    /// Index that captured pictures have in the queue, in the place of a network's.
+    /// Index of captured pictures in the queue, in place of a network's index.
     captured: usize,
-    /// The nearest that there is.
+    /// Shortest deadline of any job, counted from its frame's arrival.
     deadline: Duration,
 }
 
@@ -32,12 +32,11 @@ struct Inner {
     out: Vec<Job>,
 }
 
-/// Where jobs are handed in; when it goes, workers end with what waits.
+/// Entry of the queue. When it is dropped, workers finish the waiting jobs and end.
 pub(super) struct JobsIn(Arc<Jobs>);
 
 impl Jobs {
-    /// At most `most` jobs, of a deadline of `deadline` or more from their frames' arrival, for workers that have these
-    /// networks.
+    /// Creates a queue for at most `max` jobs, whose deadlines are at least `deadline` after their frames' arrival.
     pub(super) fn new(
         networks: &[NetworkCost],
         max: usize,
@@ -68,14 +67,14 @@ impl Jobs {
         self.inner.lock().queue.len()
     }
 
-    /// A job's shape in the queue.
+    /// Shape of a job in the queue.
     fn shape(&self, job: &Job) -> Shape {
         let network = if job.captured.is_some() { self.captured } else { job.chosen.network };
         Shape { network, size: job.chosen.size }
     }
 
-    /// The next job of a worker that ran `last` before, and what it is to the queue by now; `None` when there will be
-    /// no more.
+    /// Takes the next job for a worker that ran `last` before, with the job's present shape. Waits for one; `None` when
+    /// there will be no more.
     pub(super) fn take(&self, last: Option<Shape>) -> Option<(Shape, Job)> {
         let mut inner = self.inner.lock();
         loop {
@@ -94,7 +93,7 @@ impl Jobs {
         }
     }
 
-    /// A worker that ran `last` before has done a job of this shape.
+    /// Notes that a worker that ran `last` before has done a job of the given shape.
     pub(super) fn done(&self, shape: Shape, last: Option<Shape>, took: Duration) {
         let resident = last.is_none_or(|last| last.network == shape.network);
         self.inner.lock().job_times.observe(shape.network, shape.pixels(), resident, took);
@@ -102,7 +101,7 @@ impl Jobs {
 }
 
 impl JobsIn {
-    /// Hands in a job; the one that has to go for it, if the queue is full.
+    /// Hands in a job. If the queue is full, returns the job that has to give way.
     pub(super) fn push(&self, job: Job) -> Option<Job> {
         let Jobs { inner, ready, clock, .. } = &*self.0;
         let shape = self.0.shape(&job);

@@ -1,7 +1,7 @@
-//! When an anchor is a key anchor: on request, one for all subscribers, throttled.
+//! Decides which anchors are key anchors: on request, one for all subscribers, throttled.
 //!
-//! Late joiners and subscribers who lost an anchor ask; whoever asks while a key anchor is due, or
-//! too soon after one, shares the next. Time is an argument, as a span since any fixed moment.
+//! Late joiners and subscribers who lost an anchor ask. Whoever asks while a key anchor is due, or too soon after one,
+//! shares the next. Time is an argument, as a span since any fixed moment.
 
 use std::time::Duration;
 
@@ -14,17 +14,17 @@ pub(super) struct KeyAnchorThrottle {
 }
 
 impl KeyAnchorThrottle {
-    /// At most one key anchor in `interval`.
+    /// Allows at most one key anchor in each `interval`.
     pub(super) fn new(interval: Duration) -> Self {
         Self { interval, last: None, wanted: false }
     }
 
-    /// A subscriber needs a key anchor.
+    /// Notes that a subscriber needs a key anchor.
     pub(super) fn request(&mut self) {
         self.wanted = true;
     }
 
-    /// Whether the anchor that is made now shall be a key anchor; if so, it answers all requests.
+    /// Whether the anchor that is made now is to be a key anchor. If so, it answers all requests.
     pub(super) fn take(&mut self, now: Duration) -> bool {
         let rested = self.last.is_none_or(|last| now.saturating_sub(last) >= self.interval);
         let due = self.last.is_none() || self.wanted && rested;
@@ -35,14 +35,14 @@ impl KeyAnchorThrottle {
         due
     }
 
-    /// The key anchor that [`take`](Self::take) allowed was not sent: the next one is due at once.
+    /// Notes that the key anchor that [`take`](Self::take) allowed was not sent. The next one is due at once.
     pub(super) fn failed(&mut self) {
         self.last = None;
     }
 }
 
 impl Default for KeyAnchorThrottle {
-    /// One key anchor in two seconds.
+    /// Allows one key anchor in two seconds.
     fn default() -> Self {
         Self::new(Duration::from_secs(2))
     }

@@ -1,8 +1,8 @@
-//! The learner: captured pictures in, weights of their streams' networks out.
+//! Learns weights of streams' networks from captured pictures.
 //!
-//! A thread of its own at the lowest priority of all, with engines of its own. Workers hand it what they encode
-//! captured anchors of and never wait for it; what it has no time or room for is dropped and counted. A panic costs
-//! what the stream's network has learned.
+//! The learner has a thread at the lowest priority of all, and engines of its own. Workers hand it the pictures of
+//! captured anchors and never wait for it. Samples for which there is no time or room are dropped and counted. After a
+//! panic, the stream's network begins to learn anew.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,25 +28,25 @@ use crate::stats::{Stats, count};
 
 /// Share of one core that learning may take, for all streams together.
 const SHARE: f64 = 0.1;
-/// Averaging window of [`SHARE`].
+/// Time over which [`SHARE`] is averaged.
 const SPAN: Duration = Duration::from_secs(5);
 /// Samples queued between workers and learner. Each holds three pictures.
 pub(super) const QUEUE: usize = 4;
 /// Maximum samples that wait for their turn.
 const MAX_WAITING: usize = 8;
-/// Maximum networks of streams that learn at a time: the sums of each take 0.4 MB, of the largest network built in 1.4
-/// MB.
+/// Maximum networks of streams that learn at a time. The sums of each take 0.4 MB, those of the largest built-in
+/// network 1.4 MB.
 const MAX_TRAINERS: usize = 32;
 /// Time without a sample after which a network's sums may be evicted; its weights stay in use.
 const IDLE: Duration = Duration::from_secs(60);
 /// Pause of a stream's learning after its weights were given up.
 const REST: Duration = Duration::from_secs(10);
-/// Samples that also measure what the network is worth, which takes one more inference: so many at first.
+/// Number of first samples of a network that also measure its worth. Each measurement takes one more inference.
 const FIRST_MEASURED: u32 = 2;
-/// After the first samples, one in so many measures what the network is worth.
+/// After the first samples, one sample of this many measures the network's worth.
 const MEASURE_EVERY: u32 = 4;
-/// Maximum low pixels of pictures that are learned from: HR 1920×1080. The working memory is up to nine such planes of
-/// f32.
+/// Maximum low pixels of pictures that are learned from: an HR picture of 1920×1080. The working memory is up to nine
+/// planes of f32 at HR size.
 const MAX_SAMPLES: usize = 960 * 540;
 /// Interval of checks for streams that have ended.
 const SWEEP: Duration = Duration::from_secs(2);
@@ -56,7 +56,7 @@ pub(super) struct Sample {
     progress: Weak<Progress>,
     of: Of,
     low: Arc<FrameBuffer>,
-    /// What subscribers saw of it before they were given its captured detail; for networks that look at that.
+    /// Luma that subscribers saw of the picture before they were given its captured detail, for networks that take it.
     seen: Option<Plane>,
     high: Arc<FrameBuffer>,
 }
@@ -70,8 +70,8 @@ pub(super) struct SampleQueue {
 }
 
 impl SampleQueue {
-    /// Hands in the job's captured picture, which is of HR size, if its stream's network is to learn from it. To be
-    /// called before its twin is given the anchor.
+    /// Hands in the job's captured picture of HR size, if its stream's network is to learn from it. To be called before
+    /// the twin gets the anchor.
     pub(super) fn submit(&self, job: &Job, network: &Network) {
         let (Some(high), Some(model)) = (&job.captured, &network.model) else { return };
         let frame = &job.frame;
@@ -101,13 +101,14 @@ impl SampleQueue {
     }
 }
 
-/// Which weights a job is of.
+/// Key of the weights that a job uses.
 pub(super) fn of(job: &Job) -> Of {
     let picture = &job.frame.picture;
     Of { network: job.chosen.network, size: (picture.width(), picture.height()) }
 }
 
-/// Gives the engine the weights of the job's stream, or the generic ones where it has none; whether it has.
+/// Gives the engine the learned weights of the job's stream, or the generic ones if there are none. Returns whether
+/// they are learned.
 pub(super) fn equip(
     engine: &mut dyn Engine,
     network: &Network,
@@ -151,8 +152,8 @@ struct State {
 }
 
 impl State {
-    /// Whether a network runs on this thread: then it costs the thread's CPU time, however long it has to wait behind
-    /// others. Of a device nothing is known but how long it took.
+    /// Whether a network runs on the learner's thread. It then costs the thread's CPU time, however long it waits for
+    /// other threads. For a device, only the time by the clock is known.
     fn on_processor(&self, network: usize) -> bool {
         let engine = self.engines.get(network).and_then(Option::as_ref);
         engine.is_some_and(|engine| engine.backend().starts_with("cpu"))
@@ -210,7 +211,7 @@ impl Learner {
         }
     }
 
-    /// Trains with one sample.
+    /// Trains a network with one sample.
     fn turn(&self, state: &mut State, sample: &Sample) {
         let Some(progress) = sample.progress.upgrade() else { return };
         progress.train(self.clock.now());
@@ -304,7 +305,7 @@ impl Place {
     }
 }
 
-/// Where the sample's network learns; `None` where too many do.
+/// Trainer for the sample's network; `None` if too many networks learn.
 fn place<'a>(
     places: &'a mut Vec<Place>,
     sample: &Sample,
@@ -334,7 +335,7 @@ fn place<'a>(
     places.get_mut(n)
 }
 
-/// The luma that subscribers see of a low picture whose stream has had no anchors.
+/// Luma that subscribers see of a low picture if the stream has had no anchors.
 fn without_anchors(low: Samples<'_>, scale: usize, prior: &mut Prior) -> Plane {
     let mut seen = Detail::zero(scale * low.width, scale * low.height);
     let rows = 0..low.height;

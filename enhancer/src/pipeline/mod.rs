@@ -79,14 +79,14 @@ pub use tuning::Tuning;
 /// Makes an engine for a worker, when it first needs one and after a panic.
 pub type EngineFactory = Arc<dyn Fn() -> Box<dyn Engine> + Send + Sync>;
 
-/// A network that anchors can be made by.
+/// A network that can make anchors.
 #[derive(Clone)]
 pub struct Network {
-    /// Its name, as of its GPU in `models/` or of its file.
+    /// Name of the network: that of its model card in `models/`, or of its file.
     pub name: Arc<str>,
     /// Makes the engines that run the network.
     pub engines: EngineFactory,
-    /// Its weights, which learning begins with; without them nothing is learned.
+    /// Generic weights of the network, with which learning begins. Without them nothing is learned.
     pub model: Option<Arc<Model>>,
 }
 
@@ -96,54 +96,54 @@ const MAX_SCALE: usize = *windlass_types::SCALES.end();
 const SCHEDULE_QUEUE: usize = 256;
 /// Assumed cost per LR pixel of a network that cannot be measured.
 const GUESS: Duration = Duration::from_nanos(300);
-/// Maximum chosen frames that wait, per worker. Time bounds them before: what cannot meet its
-/// deadline is not chosen.
+/// Maximum chosen frames that wait, per worker. It is rarely reached: a frame that cannot meet its deadline is not
+/// chosen.
 const JOBS_PER_WORKER: usize = 32;
-/// Workers per shared accelerator, unless the operator asks for more: so many pictures fill its launches
-/// while others are encoded.
+/// Workers per shared accelerator, unless the operator asks for more. This many pictures fill the accelerator's
+/// launches while others are encoded.
 const WORKERS_BY_ACCELERATOR: usize = 16;
-/// Nice value of the learner's thread above that of the other threads.
+/// Nice value of the learner's thread, added to that of the other threads.
 const LEARN_LATER: u8 = 8;
 
-/// What the operator allows the enhancer.
+/// The operator's configuration of the enhancer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EnhancerConfig {
-    /// From a frame's arrival at the SFU to its anchor usable in the browser.
+    /// Maximum time from a frame's arrival at the SFU until its anchor is usable in the browser.
     pub budget: Duration,
-    /// The part of the budget kept for pacing, network and browser.
+    /// Part of the budget that is kept for pacing, network and browser.
     pub delivery_allowance: Duration,
-    /// What runs the networks.
+    /// Choice of CPU or GPUs for the networks.
     pub engine: EngineChoice,
-    /// The networks that anchors may be made by.
+    /// Networks that may make anchors.
     pub network: NetworkChoice,
-    /// Inference threads; with GPUs, [`WORKERS_BY_ACCELERATOR`] for each at the least, which mostly wait.
+    /// Number of inference threads. With GPUs there are at least [`WORKERS_BY_ACCELERATOR`] for each, which mostly
+    /// wait.
     pub threads: usize,
-    /// Share of those threads' time that inference may take, 0 to 1.
+    /// Share of the inference threads' time that inference may take, 0 to 1.
     pub compute_cap: f64,
     /// T_intv: time between two selections of anchors.
     pub interval: Duration,
     /// Maximum anchors per frame of a stream, 0 to 1.
     pub anchor_fraction: f64,
-    /// What the policy `quality-sla` promises: dB that a stream loses at most in the mean for want of an accelerator of
-    /// its own.
+    /// Promise of the policy `quality-sla`: maximum mean loss of a stream for want of an accelerator of its own, in dB.
     pub promise_db: f64,
     /// Quality of the encoded anchors, 1 to 100.
     pub anchor_quality: u8,
-    /// When a tile of a chosen frame is worth sending.
+    /// Settings of which tiles of a chosen frame are worth sending.
     pub tiles: TileConfig,
-    /// What publishers that give regions are asked for.
+    /// Settings of the requests for regions to publishers.
     pub regions: RegionConfig,
     /// Maximum streams decoded at once, each on its own thread.
     pub max_streams: usize,
-    /// Bytes that all streams together may take, as they are counted ([`windlass_scheduler::memory`]).
+    /// Bytes that all streams together may take, as [`windlass_scheduler::memory`] counts them.
     pub memory: u64,
     /// Maximum pixels of a low picture.
     pub max_pixels: u32,
-    /// Frames that may wait for a stream's decoder.
+    /// Maximum frames that wait for a stream's decoder.
     pub decode_queue: usize,
-    /// Outputs that may wait for the SFU.
+    /// Maximum outputs that wait for the SFU.
     pub output_queue: usize,
-    /// Frames decoded and anchors encoded at once; 0 for as many as the machine has cores.
+    /// Maximum frames and anchors that are decoded and encoded at once; 0 for the number of the machine's cores.
     pub cpu_tasks: usize,
     /// Whether networks learn from captured pictures, for enhanced anchors of the same stream.
     pub learn: bool,
@@ -183,7 +183,7 @@ impl EnhancerConfig {
         Timing { budget: self.budget, delivery: self.delivery_allowance }
     }
 
-    /// As many workers as these accelerators need.
+    /// Raises the number of workers to what the accelerators need.
     fn with_workers_for(self, accelerators: Option<usize>) -> Self {
         let needed = WORKERS_BY_ACCELERATOR * accelerators.unwrap_or(0);
         EnhancerConfig { threads: self.threads.max(needed), ..self }
@@ -234,7 +234,7 @@ impl EnhancerConfig {
         Ok(networks.collect())
     }
 
-    /// What the networks cost on this machine, measured as at a start.
+    /// Measures what the networks cost on this machine, as a start of the enhancer does.
     ///
     /// # Errors
     ///
@@ -245,7 +245,7 @@ impl EnhancerConfig {
         Ok(named(&networks, &costs))
     }
 
-    /// The limits under which the selection works.
+    /// Configuration of the scheduler, for networks of the given costs.
     pub fn scheduler(&self, networks: Vec<NetworkCost>) -> SchedulerConfig {
         SchedulerConfig {
             interval: self.interval,
@@ -260,7 +260,7 @@ impl EnhancerConfig {
     }
 }
 
-/// When a frame is too old.
+/// When a frame is too old to become an anchor.
 #[derive(Debug, Clone, Copy)]
 struct Timing {
     budget: Duration,
@@ -273,7 +273,7 @@ impl Timing {
         self.budget.saturating_sub(self.delivery)
     }
 
-    /// When what came then must be handed over.
+    /// Time by which the anchor of a frame that came at `arrival` must be handed over.
     fn deadline_of(self, arrival: Instant) -> Instant {
         arrival + self.deadline().min(Duration::from_secs(3_600))
     }
@@ -309,7 +309,7 @@ pub struct Enhancer {
 }
 
 impl Enhancer {
-    /// Starts with the networks that the configuration names, on what the machine allows.
+    /// Starts with the networks of the configuration, on the devices of the machine.
     ///
     /// # Errors
     ///
@@ -320,7 +320,7 @@ impl Enhancer {
         Enhancer::start_with(config, &networks)
     }
 
-    /// Starts with networks of the caller's choice, by scale, then the cheapest and worst first.
+    /// Starts with networks of the caller's choice, sorted by scale, then the cheapest and worst first.
     ///
     /// # Errors
     ///
@@ -449,23 +449,23 @@ impl Enhancer {
         Ok(())
     }
 
-    /// Width of an anchor's picture over that of its frame, at the least: where there are networks of several scales,
-    /// [`EnhancerOutput::Scale`] tells of streams that are enlarged by more.
+    /// Smallest scale of anchors: HR width over LR width. With networks of several scales, [`EnhancerOutput::Scale`]
+    /// tells which streams have a larger one.
     pub fn scale(&self) -> usize {
         self.scale
     }
 
-    /// Where taps hand in frames.
+    /// Entry for the frames of taps.
     pub fn input(&self) -> EnhancerInput {
         EnhancerInput::new(self.intake.clone())
     }
 
-    /// Anchors and key frame requests. Clones share one queue; each output goes to one of them.
+    /// Queue of anchors and key frame requests. Clones share it; each output goes to one of them.
     pub fn output(&self) -> Receiver<EnhancerOutput> {
         self.output.clone()
     }
 
-    /// A snapshot of what the enhancer has done so far.
+    /// Snapshot of what the enhancer has done so far.
     pub fn stats(&self) -> EnhancerStats {
         let standing = self.intake.standing();
         EnhancerStats {
@@ -487,8 +487,8 @@ impl Enhancer {
         QueueLengths { decode, schedule, infer: self.jobs.len(), output: self.output.len() }
     }
 
-    /// The kill switch. Off: decoders stop, waiting work is dropped, nothing comes out any more.
-    /// On again: streams go on at their next key frame, which is asked for.
+    /// Switches enhancement on or off. Off: decoders stop, waiting work is dropped, and nothing comes out any more. On
+    /// again: streams go on at their next key frame, which is asked for.
     pub fn set_enabled(&self, enabled: bool) {
         self.enabled.store(enabled, Ordering::Relaxed);
         if !enabled {
@@ -496,7 +496,7 @@ impl Enhancer {
         }
     }
 
-    /// Works by another tuning from now on, unless it cannot be used.
+    /// Applies another tuning from now on, unless it is invalid.
     ///
     /// # Errors
     ///
@@ -521,11 +521,11 @@ impl Drop for Enhancer {
     }
 }
 
-/// What is known of the networks on this machine before any stream has come.
+/// Measurements of the networks on this machine, before any stream has come.
 struct Measured {
     backend: &'static str,
     costs: Vec<NetworkCost>,
-    /// Accelerators that all workers share, where they do.
+    /// Number of accelerators that all workers share; `None` if they share none.
     accelerators: Option<usize>,
 }
 
@@ -538,7 +538,7 @@ fn named(networks: &[Network], costs: &[NetworkCost]) -> Vec<NetworkStats> {
     named.collect()
 }
 
-/// Runs each network a few times, in far less than a second altogether.
+/// Measures each network by a few runs, in far less than a second altogether.
 fn calibrate(networks: &[Network], quality: u8, clock: &Clock) -> Result<Measured, StartError> {
     let (mut backend, mut accelerators) = (None, None);
     let mut costs: Vec<NetworkCost> = Vec::new();
@@ -561,7 +561,7 @@ fn calibrate(networks: &[Network], quality: u8, clock: &Clock) -> Result<Measure
     Ok(Measured { backend, costs, accelerators })
 }
 
-/// Inference and encoding time per LR pixel on this machine: a first guess for the scheduler.
+/// Measures inference and encoding time per LR pixel on this machine: a first guess for the scheduler.
 fn measure(engine: &mut dyn Engine, quality: u8, clock: &Clock) -> Duration {
     let (low, scale) = (FrameBuffer::grey(160, 90), engine.scale());
     let seen = Picture::grey(scale * 160, scale * 90).y;
@@ -586,8 +586,8 @@ fn measure(engine: &mut dyn Engine, quality: u8, clock: &Clock) -> Duration {
     best / (160 * 90)
 }
 
-/// Time of an accelerator per LR pixel, of many pictures at once: what encoding takes is the CPU's. One that takes long
-/// for a few small ones is not asked for more.
+/// Measures accelerator time per LR pixel, with many pictures at once. Encoding does not count: it is the CPU's. An
+/// accelerator that takes long for a few small pictures gets no larger ones.
 fn measure_accelerator(engine: &mut dyn Engine, clock: &Clock) -> Duration {
     /// Number of pictures that are inferred at once.
     const PICTURES: usize = 16;

@@ -2,7 +2,7 @@
 //!
 //! Linux only, where a thread can have its own nice value. Elsewhere it does nothing.
 
-/// Raises the calling thread's nice value; a failure is not worth more than a log line.
+/// Raises the calling thread's nice value. A failure costs only a log line.
 #[cfg(target_os = "linux")]
 pub(super) fn lower(nice: u8) {
     if nice == 0 {
@@ -16,6 +16,6 @@ pub(super) fn lower(nice: u8) {
     }
 }
 
-/// Other systems keep one priority for the whole process.
+/// Does nothing: other systems have one priority for the whole process.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn lower(_nice: u8) {}

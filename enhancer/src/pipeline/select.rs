@@ -38,12 +38,12 @@ pub(super) struct Selector {
     pub stats: Arc<Stats>,
 }
 
-/// What lives from tick to tick.
+/// State that lives from tick to tick.
 struct State {
     scheduler: Scheduler,
-    /// The frames that the scheduler holds as candidates.
+    /// Frames that the scheduler holds as candidates, by their ids.
     waiting: HashMap<u64, Decoded>,
-    /// Chosen ones that wait for their publisher's picture.
+    /// Chosen frames that wait for their publisher's picture.
     awaited: Awaited,
     next_id: u64,
     chosen: Vec<Chosen>,
@@ -166,7 +166,7 @@ impl Selector {
 }
 
 impl Selector {
-    /// Says which streams are refused enhancement, and why.
+    /// Tells the SFU which streams are refused enhancement, and why.
     fn tell_refusals(&self, scheduler: &mut Scheduler) {
         for (stream, reason) in scheduler.take_refusals() {
             let refused = EnhancerOutput::Refused { stream, reason };
@@ -179,7 +179,7 @@ impl Selector {
         self.stats.refused.store(refused as u64, Ordering::Relaxed);
     }
 
-    /// Asks publishers for tiles of their next frames, by what the last ones lack.
+    /// Asks publishers for tiles of their next frames that subscribers lack most.
     fn ask_for_regions(&self, state: &State, now: Duration) {
         let mut newest: HashMap<StreamId, &Decoded> = HashMap::new();
         for frame in state.waiting.values() {
@@ -206,8 +206,8 @@ impl Selector {
     }
 }
 
-/// Puts the frames of each stream in decoding order, at the places that they have among those of all streams: what is
-/// known of tiles only grows.
+/// Puts the frames of each stream in decoding order, at the places that the stream has among all frames: the residual
+/// of tiles only grows.
 fn in_decoding_order(chosen: &mut [Chosen]) {
     let mut places: Vec<usize> = (0..chosen.len()).collect();
     places.sort_by_key(|&at| (chosen[at].stream, at));
@@ -218,8 +218,8 @@ fn in_decoding_order(chosen: &mut [Chosen]) {
     }
 }
 
-/// The chosen frame with the publisher's own picture of it, or, where that is not here, the newest frame of its stream
-/// and interval that has one; the picture is what counts, not which of two neighbours it is of.
+/// The chosen frame with the publisher's own picture of it. If that is not here, the newest frame of the same stream
+/// and interval that has one: the picture counts more than which of two neighbours it is.
 fn captured(
     chosen: Decoded,
     waiting: &mut HashMap<u64, Decoded>,
@@ -276,7 +276,7 @@ fn accept(state: &mut State, frame: Decoded, clock: &Clock) {
     state.waiting.insert(id, frame);
 }
 
-/// The size of a picture; decoders give none larger.
+/// Size of a picture. Decoders give none that is too large for the type.
 fn size(picture: &FrameBuffer) -> Size {
     let side = |pixels: usize| u16::try_from(pixels).unwrap_or(u16::MAX);
     Size::new(side(picture.width()), side(picture.height()))

@@ -1,5 +1,5 @@
-//! How long a stream's decoders hold slots, and how much memory their pictures take: decoders count it, admission reads
-//! it.
+//! Counts how long a stream's decoders hold slots, and how much memory their pictures take. Decoders count; admission
+//! reads.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
@@ -8,19 +8,19 @@ use windlass_scheduler::{admission, memory};
 
 use super::clock::Clock;
 
-/// What the decoders of one stream have used since admission last asked.
+/// Slot time and picture sizes of one stream's decoders since admission last asked.
 #[derive(Debug, Default)]
 pub(super) struct SlotTime {
     low_frames: AtomicU64,
     low_nanos: AtomicU64,
     high_nanos: AtomicU64,
-    /// Pixels of the largest low picture so far: pools keep what they have had.
+    /// Pixels of the largest low picture so far. Pools of pictures keep the memory that they have had.
     low_pixels: AtomicU64,
     /// Pixels of the largest picture at HR size so far; 0 while there are none.
     high_pixels: AtomicU64,
 }
 
-/// A frame that is being decoded: its time is counted when this is dropped.
+/// A frame that is being decoded. Its slot time is counted when this value is dropped.
 pub(super) struct Decoding<'a> {
     nanos: &'a AtomicU64,
     clock: &'a Clock,
@@ -39,22 +39,22 @@ impl SlotTime {
         Decoding { nanos: &self.high_nanos, clock, began: since.unwrap_or_else(|| clock.now()) }
     }
 
-    /// A low picture of this many pixels has been decoded.
+    /// Notes that a low picture of this many pixels has been decoded.
     pub(super) fn decoded_low(&self, pixels: u64) {
         self.low_pixels.fetch_max(pixels, Ordering::Relaxed);
     }
 
-    /// A picture at HR size, of this many pixels, has been decoded.
+    /// Notes that a picture at HR size, of this many pixels, has been decoded.
     pub(super) fn decoded_high(&self, pixels: u64) {
         self.high_pixels.fetch_max(pixels, Ordering::Relaxed);
     }
 
-    /// The decoder at HR size has ended, and its pictures are freed.
+    /// Notes that the decoder at HR size has ended, so that its pictures are freed.
     pub(super) fn high_ended(&self) {
         self.high_pixels.store(0, Ordering::Relaxed);
     }
 
-    /// What was used since the last call.
+    /// Takes what was used since the last call.
     pub(super) fn take(&self) -> admission::Work {
         let take = |counter: &AtomicU64| counter.swap(0, Ordering::Relaxed);
         let seconds = |counter: &AtomicU64| take(counter) as f64 / 1e9;

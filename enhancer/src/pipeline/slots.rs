@@ -1,8 +1,8 @@
 //! Slots for the stages that run on the CPU: [`SlotQueue`] behind a lock.
 //!
-//! Decoders and coders take a slot before they begin and give it back when they are done, in a panic too. Who finds one
-//! free and nobody waiting pays for a lock and no more. What a stage takes is learned from what it took, by what it
-//! works on: ZARN has no estimates; the line is that of the accelerators, PrefillOnly §5.3.3.
+//! Decoders and coders take a slot before they begin and give it back when they are done, even in a panic. A thread
+//! that finds a free slot and nobody waiting pays only for a lock. The time that a stage takes per unit of work is
+//! learned by a linear fit: PrefillOnly §5.3.3, as for accelerators. ZARN has no estimates.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
@@ -18,15 +18,15 @@ use windlass_scheduler::job_time::JobTimes;
 use windlass_scheduler::slots::{Offer, SlotConfig, SlotQueue, Task};
 use windlass_types::SharedLatencies;
 
-/// What runs on the CPU.
+/// Stages that run on the CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
-    /// A frame of a low layer is decoded: in any case, as later ones depend on it. Its work: the picture's pixels.
+    /// A frame of a low layer is decoded, however late, as later frames depend on it. Work: pixels of the picture.
     Decode,
-    /// A frame at HR size, for captured anchors, is decoded: in any case, as later ones depend on it. Its work: the
-    /// picture's pixels.
+    /// A frame at HR size, for captured anchors, is decoded, however late, as later frames depend on it. Work: pixels
+    /// of the picture.
     Capture,
-    /// An anchor is encoded, unless it would be late. Its work: the HR samples that are encoded.
+    /// An anchor is encoded, unless it would be late. Work: HR samples that are encoded.
     Encode,
     /// An anchor is super-resolved on the CPU and encoded, unless it would be late.
     Infer,
@@ -59,7 +59,7 @@ impl Stage {
     }
 }
 
-/// The slots of one machine. See the module.
+/// The CPU slots of one machine (see the module's head).
 pub struct Slots {
     inner: Mutex<Inner>,
     cap: usize,
@@ -85,9 +85,9 @@ struct Counts {
 #[derive(Default)]
 struct Waiter {
     ready: Condvar,
-    /// Written under the lock.
+    /// Verdict on the task, written under the lock.
     verdict: AtomicU8,
-    /// When it was given a slot, in nanoseconds since the origin. A busy processor may take a while to wake it up.
+    /// Time at which the thread got its slot, in nanoseconds since the origin. A busy CPU may wake the thread up later.
     given: AtomicU64,
 }
 
@@ -116,17 +116,18 @@ pub struct Slot<'a> {
     slots: &'a Slots,
     stage: Stage,
     work: u64,
-    /// What its thread needs to wake up counts: no other thread has the slot meanwhile.
+    /// Time at which the slot was given. The time until the thread wakes up counts, as no other thread has the slot
+    /// meanwhile.
     given: Instant,
 }
 
 impl Slots {
-    /// Slots that are all free, with the machine's time.
+    /// Creates slots that are all free, with the machine's clock.
     pub fn new(config: SlotConfig) -> Self {
         Slots::by(config, Clock::default())
     }
 
-    /// Slots that are all free, with the time of `clock`.
+    /// Creates slots that are all free, with the given clock.
     pub(super) fn by(config: SlotConfig, clock: Clock) -> Self {
         let first = |stage: Stage| NetworkCost { scale: 1, per_pixel: stage.first_guess() };
         let times = JobTimes::new(&Stage::ALL.map(first));
@@ -139,8 +140,8 @@ impl Slots {
         }
     }
 
-    /// Waits for a slot for `work` of a stage that should be done by `deadline`; `None`: it is a lost cause. Of two
-    /// that are otherwise alike, the lesser `key` goes first.
+    /// Waits for a slot for `work` of a stage that should be done by `deadline`; `None` if it is a lost cause. Of two
+    /// tasks that are otherwise alike, the smaller `key` goes first.
     pub fn take(&self, stage: Stage, work: u64, deadline: Instant, key: u64) -> Option<Slot<'_>> {
         let expected = self.inner.lock().times.predict(stage as usize, work, true);
         let taken = self.take_for(stage, work, expected, deadline, key);
@@ -218,7 +219,7 @@ impl Slots {
         Some(Slot { slots: self, stage, work, given })
     }
 
-    /// What became of those that came.
+    /// Statistics of all tasks so far.
     pub fn stats(&self) -> SlotStats {
         let (running, waiting) = {
             let inner = self.inner.lock();
@@ -236,19 +237,19 @@ impl Slots {
         SlotStats { cap: self.cap, running, waiting, stages: stages.to_vec() }
     }
 
-    /// Time that tasks of a stage have had slots so far, together.
+    /// Total time for which tasks of a stage have had slots.
     pub fn busy(&self, stage: Stage) -> Duration {
         Duration::from_nanos(self.stages[stage as usize].busy_nanos.load(Ordering::Relaxed))
     }
 }
 
 impl Slot<'_> {
-    /// Time since which the slot is taken.
+    /// Time at which the slot was given.
     pub fn given(&self) -> Instant {
         self.given
     }
 
-    /// Says how much work it turned out to be.
+    /// Sets how much work it turned out to be.
     pub fn did(&mut self, work: u64) {
         self.work = work;
     }

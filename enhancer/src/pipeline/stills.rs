@@ -1,4 +1,4 @@
-//! Anchors encoded where their network runs: on the GPU while that works, by the CPU in its place.
+//! Encodes anchors where their network runs: on the GPU while that works, else on the CPU.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use super::clock::Clock;
 use super::slots::{Slots, Stage};
 use crate::stats::{Counters, count};
 
-/// The GPU's coder.
+/// The process's coder on the GPU, if there is one.
 pub(super) fn on_gpu() -> Option<Arc<SharedCoder>> {
     let coder = SharedCoder::of_process();
     coder
@@ -21,17 +21,17 @@ pub(super) fn on_gpu() -> Option<Arc<SharedCoder>> {
         .ok()
 }
 
-/// Codes one anchor on the GPU.
+/// Encodes one anchor on the GPU, or on the CPU if that fails.
 pub(super) struct GpuStills<'a> {
     pub coder: &'a SharedCoder,
     pub slots: &'a Slots,
     pub clock: &'a Clock,
-    /// For the CPU's slot: HR samples, when it should be done, and its place among tasks that are otherwise alike.
+    /// HR samples of the anchor, for a CPU slot if the GPU fails. `deadline` and `key` are for it as well.
     pub samples: u64,
     pub deadline: Instant,
     pub key: u64,
     pub counters: &'a Counters,
-    /// How long it waited for such a slot.
+    /// Time that the anchor waited for a CPU slot.
     pub waited: Duration,
 }
 

@@ -1,4 +1,4 @@
-//! What an operator may change while the enhancer runs.
+//! Settings that an operator may change while the enhancer runs.
 
 use std::sync::Arc;
 
@@ -13,20 +13,20 @@ use windlass_scheduler::{SchedulerConfig, Terms, promise::promise_of_db};
 pub struct Tuning {
     /// Share of the inference threads' time that inference may take, 0 to 1.
     pub compute_cap: f64,
-    /// Maximum anchors per frame of a stream, 0 to 1. Publishers that adapt already keep theirs.
+    /// Maximum anchors per frame of a stream, 0 to 1. Streams whose publishers already adapt keep their own.
     pub anchor_fraction: f64,
-    /// What the policy `quality-sla` promises, in dB.
+    /// Promise of the policy `quality-sla`: maximum mean loss in dB.
     pub promise_db: f64,
     /// Quality of the encoded anchors, 1 to 100.
     pub anchor_quality: u8,
-    /// When a tile of a chosen frame is worth sending.
+    /// Settings of which tiles of a chosen frame are worth sending.
     pub tiles: TileConfig,
-    /// Maximum streams decoded at once; streams above a lower bound go on.
+    /// Maximum streams decoded at once. After a lower bound is set, streams above it go on.
     pub max_streams: usize,
 }
 
 impl EnhancerConfig {
-    /// What of it may be changed while the enhancer runs.
+    /// The settings of this configuration that may be changed while the enhancer runs.
     pub fn tuning(&self) -> Tuning {
         Tuning {
             compute_cap: self.compute_cap,
@@ -38,7 +38,7 @@ impl EnhancerConfig {
         }
     }
 
-    /// This configuration with another tuning.
+    /// Returns this configuration with another tuning.
     #[must_use]
     pub fn tuned(self, t: Tuning) -> EnhancerConfig {
         EnhancerConfig {
@@ -53,7 +53,7 @@ impl EnhancerConfig {
     }
 }
 
-/// The tuning as all threads read it. Each reads it when it begins something, and never twice for one thing.
+/// The tuning as all threads read it. A thread reads it once for each thing that it does.
 #[derive(Debug, Clone)]
 pub(super) struct Live(Arc<RwLock<Tuning>>);
 
@@ -66,14 +66,14 @@ impl Live {
         *self.0.read()
     }
 
-    /// Takes another tuning, unless it contradicts the rest of the configuration.
+    /// Sets another tuning, unless it contradicts the rest of the configuration.
     pub(super) fn set(&self, config: &EnhancerConfig, tuning: Tuning) -> Result<(), StartError> {
         config.clone().tuned(tuning).validate()?;
         *self.0.write() = tuning;
         Ok(())
     }
 
-    /// Gives the scheduler's configuration the present tuning.
+    /// Applies the present tuning to the scheduler's configuration.
     pub(super) fn apply(&self, config: &mut SchedulerConfig) {
         let tuning = self.get();
         config.compute_cap = tuning.compute_cap;

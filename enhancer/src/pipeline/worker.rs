@@ -1,7 +1,7 @@
 //! The inference workers: a chosen frame in, an encoded anchor out.
 //!
-//! What is past its deadline is dropped before inference, before it is encoded ([`Slots`]), and again before it is
-//! handed over. A panic of the engine costs its frame: the worker goes on with a new engine.
+//! A frame past its deadline is dropped before inference, before encoding ([`Slots`]), and before it is handed over. A
+//! panic of the engine costs its frame: the worker goes on with a new engine.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -25,25 +25,25 @@ use super::tuning::Live;
 use super::{MAX_SCALE, Network};
 use crate::stats::{Stats, count};
 
-/// One worker and its queues.
+/// A worker's queues and shared parts.
 pub(super) struct Worker {
     pub jobs: Arc<Jobs>,
     pub finished: Sender<Finished>,
     pub output: Sender<EnhancerOutput>,
     pub enabled: Arc<AtomicBool>,
-    /// What encodes anchors of networks that run on the GPU.
+    /// Coder of anchors whose networks run on the GPU.
     pub gpu: Option<Arc<SharedCoder>>,
     pub clock: Clock,
     pub stats: Arc<Stats>,
     pub slots: Arc<Slots>,
     pub networks: Vec<Network>,
-    /// The anchors' quality.
+    /// Settings that may change while the enhancer runs, the anchors' quality among them.
     pub live: Live,
     /// Queue of training samples, if networks learn.
     pub samples: Option<SampleQueue>,
 }
 
-/// What a worker keeps from job to job.
+/// State that a worker keeps from job to job.
 struct State {
     engines: Vec<Option<Box<dyn Engine>>>,
     residual: Residual,
@@ -86,8 +86,8 @@ impl Worker {
         }
     }
 
-    /// Runs a job; `false` where it was too late for it, or the engine panicked: what a panic takes, its report above
-    /// all, says nothing about inference.
+    /// Runs a job. Returns `false` if it was too late or the engine panicked: a panic's time, with its report, says
+    /// nothing about inference.
     fn run_job(&self, job: &Job, state: &mut State, run: &mut Run) -> bool {
         let age = self.clock.since(job.frame.arrival);
         if !self.enabled.load(Ordering::Relaxed) || age + job.chosen.cost > job.within() {

@@ -1,4 +1,4 @@
-//! Which tiles of a chosen frame become the anchor.
+//! Decides which tiles of a chosen frame become the anchor.
 //!
 //! Source: NeuroScaler §4.1 chooses frames by accumulated residual; here each tile (a superblock of the low
 //! layer) has an account of its own, so that a still background is neither super-resolved nor sent again. What a
@@ -10,10 +10,10 @@ use std::time::Duration;
 use windlass_types::tiles::{TILE, TileMap};
 use windlass_vp9::{FrameInfo, FrameKind};
 
-/// Energy that an intra block counts for, by sample: what was there is lost.
+/// Energy per sample that an intra block counts for, in square grey levels: the detail that was there is lost.
 const INTRA: u64 = 64;
 
-/// The residual of a stream so far, by tile: sums that only grow.
+/// Accumulated residual of a stream's tiles: sums that only grow.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TileEnergy {
     width: usize,
@@ -27,7 +27,7 @@ impl TileEnergy {
         (self.width, self.height)
     }
 
-    /// Adds what a frame codes. One of another size begins anew.
+    /// Adds the residual of a frame. A frame of another size begins anew.
     pub fn add(&mut self, info: &FrameInfo) {
         if matches!(info.kind, FrameKind::ShowExisting { .. }) {
             return;
@@ -49,25 +49,25 @@ impl TileEnergy {
     }
 }
 
-/// What subscribers have of each tile.
+/// State of each tile at the subscribers.
 #[derive(Debug, Clone, Default)]
 pub struct TileLedger {
     size: (usize, usize),
-    /// By tile: the total and the time at its last anchor; `None` where subscribers have nothing.
+    /// Total and time of each tile at its last anchor; `None` if subscribers have nothing.
     sent: Vec<Option<(u64, Duration)>>,
-    /// By tile: the time of the frame that its last captured detail is of.
+    /// For each tile, the time of the frame of its last captured detail.
     captured: Vec<Option<Duration>>,
 }
 
-/// When a tile is worth sending again.
+/// Settings of when a tile is worth sending again.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TileConfig {
-    /// Residual since it was last sent, in square grey levels by sample.
+    /// Residual since the tile was last sent, in square grey levels per sample, from which on it is sent again.
     pub threshold: f64,
-    /// A tile is sent again after this time whatever happened, for whoever missed it.
+    /// Time after which a tile is sent again in any case, for subscribers who missed it.
     pub refresh: Duration,
-    /// A tile of which subscribers have captured detail is left out for this time, however it changes: what a network
-    /// adds to it makes faces worse by 0.1 dB (`lab/notes/quality.md`).
+    /// Time for which a tile with captured detail is left out, however it changes. What a network adds to it makes
+    /// faces worse by 0.1 dB (`lab/notes/quality.md`).
     pub captured: Duration,
 }
 
@@ -78,8 +78,8 @@ impl Default for TileConfig {
 }
 
 impl TileLedger {
-    /// The tiles of a frame with these totals that are to be sent at `now`, which are then accounted for. With no
-    /// threshold (0) all of them. `None` where nothing is worth sending.
+    /// Tiles of a frame with these totals that are to be sent at `now`; they then count as sent. With a threshold of 0,
+    /// all tiles. `None` if nothing is worth sending.
     pub fn choose(
         &mut self,
         energy: &TileEnergy,
@@ -118,7 +118,7 @@ impl TileLedger {
 }
 
 impl TileLedger {
-    /// Takes note that subscribers have the publisher's own detail of some tiles, of a frame with these totals.
+    /// Notes that subscribers have the publisher's own detail of some tiles of a frame with these totals.
     pub fn captured(&mut self, tiles: &TileMap, energy: &TileEnergy, at: Duration) {
         let size = (energy.width, energy.height);
         if self.size != size {
@@ -141,7 +141,7 @@ impl TileLedger {
         self.captured.resize(energy.totals.len(), None);
     }
 
-    /// Takes back that tiles were sent: their anchor was dropped.
+    /// Takes back that tiles were sent, because their anchor was dropped.
     pub fn forget(&mut self, tiles: &TileMap) {
         for (column, row) in tiles.iter() {
             if let Some(sent) = self.sent.get_mut(row * tiles.columns() + column) {

@@ -1,4 +1,4 @@
-//! Which tiles: of a chosen frame for its anchor, and of a publisher's next frame to ask for.
+//! Choice of tiles: of a chosen frame for its anchor, and of a publisher's next frame to ask for.
 //!
 //! Pure: time is an argument.
 

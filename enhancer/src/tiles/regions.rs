@@ -1,4 +1,4 @@
-//! When the publisher is asked for a still of its own, and of which tiles: where its own pixels would pay most.
+//! Decides when the publisher is asked for a still, and of which tiles: those where its own pixels would gain most.
 //!
 //! DDS has the server choose regions by what its network finds in the low stream. Here a tile is worth what is missing
 //! there: its *uncertainty* (the energy of what super-resolution, or the built-in filters, would add: where they add
@@ -8,7 +8,7 @@
 //! again.
 //!
 //! A still is asked for from time to time, and sooner where most of what was captured is lost: at a scene cut, or when
-//! somebody turns round. It may take what has been saved since the last one, so that the bit rate holds however often
+//! somebody turns round. It may take what has been saved since the last one, so that the bitrate holds however often
 //! it is asked.
 //!
 //! Worth: stills of regions give +8.2 dB PSNR-Y over Lanczos on a shared notebook and +4.3 dB on a terminal, at 50
@@ -23,16 +23,16 @@ use std::time::Duration;
 use windlass_types::Bitrate;
 use windlass_types::tiles::TileMap;
 
-/// What one request may ask for, and when a tile is due.
+/// Limits of a request, and the times of tiles.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RegionConfig {
-    /// Maximum share of the picture's tiles; one tile is always allowed.
+    /// Maximum share of the picture's tiles in a request. One tile is always allowed.
     pub area: f64,
     /// Bitrate of the publisher's answers.
     pub bitrate: Bitrate,
-    /// Time between two requests, as long as what was captured is of use.
+    /// Time between two requests while captured detail is still of use.
     pub interval: Duration,
-    /// Time between two requests where most of what was captured is lost.
+    /// Time between two requests if most of the captured detail is lost.
     pub min_interval: Duration,
     /// Maximum time for which bytes are saved for a request.
     pub max_saving: Duration,
@@ -60,17 +60,17 @@ impl Default for RegionConfig {
 }
 
 impl RegionConfig {
-    /// Bytes of an answer to a request so long after the last one; the first comes as if at the usual time.
+    /// Maximum bytes of an answer, `since` the last request. The first request gets those of the usual interval.
     pub fn bytes(&self, since: Option<Duration>) -> usize {
         let saved = since.unwrap_or(self.interval).min(self.max_saving);
         (self.bitrate.as_bps() as f64 / 8.0 * saved.as_secs_f64()) as usize
     }
 }
 
-/// Share of what was captured that is lost when the next request should not wait.
+/// Share of lost captured detail from which on the next request does not wait for the usual interval.
 const MAX_LOST: f64 = 0.5;
 
-/// What the publisher is asked for.
+/// A request to the publisher.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
     /// The tiles that the publisher is to send.
@@ -79,31 +79,31 @@ pub struct Request {
     pub bytes: usize,
 }
 
-/// What is at stake in each tile: its uncertainty (square grey levels by sample; where none is known, 1) times what it
-/// counts for by what people look at. `None` where neither is known.
+/// Stake of each tile: its uncertainty (square grey levels per sample; 1 if unknown) times its weight by what people
+/// look at. `None` if neither is known.
 pub fn stakes(uncertainty: &[f64], subjects: &[f64]) -> Option<Vec<f64>> {
     let tiles = uncertainty.len().max(subjects.len());
     let of = |known: &[f64], i: usize| known.get(i).copied().unwrap_or(1.0);
     (tiles > 0).then(|| (0..tiles).map(|i| of(uncertainty, i) * of(subjects, i)).collect())
 }
 
-/// What is known of one tile.
+/// State of one tile.
 #[derive(Debug, Clone, Copy, Default)]
 struct Known {
     captured: Option<Duration>,
     asked: Option<Duration>,
 }
 
-/// What is known of the tiles of one stream.
+/// State of the tiles of one stream, for choosing regions.
 #[derive(Debug, Clone, Default)]
 pub struct RegionLedger {
     tiles: Vec<Known>,
 }
 
 impl RegionLedger {
-    /// The tiles of a low picture of this size that are worth most at `now`, which then count as asked for; `None`
-    /// where none is worth it. `lost`: the share of each tile's captured detail that no longer fits. `stakes`: what
-    /// each tile lacks while nothing is known of it, as of [`stakes`]; without, all are alike.
+    /// Chooses the tiles of a low picture that are worth most at `now`; they then count as asked for. `None` if none is
+    /// worth it. `lost` is the share of each tile's captured detail that no longer fits. `stakes` is what each tile
+    /// lacks while nothing is known of it, as from [`stakes`]; without it all tiles are alike.
     pub fn choose(
         &mut self,
         (width, height): (usize, usize),
@@ -136,13 +136,13 @@ impl RegionLedger {
         (map.count() > 0).then_some(map)
     }
 
-    /// Whether most of what was captured is of no use, with this share of each tile's lost.
+    /// Whether most of the captured detail is of no use, given the lost share of each tile.
     pub fn outdated(&self, lost: &[f64], now: Duration, config: &RegionConfig) -> bool {
         let all: f64 = (0..lost.len()).map(|i| self.lost(i, lost, now, config)).sum();
         all > MAX_LOST * lost.len() as f64
     }
 
-    /// Takes note of captured detail from `at`: whole frames and regions.
+    /// Notes captured detail of the time `at`, of whole frames or regions.
     pub fn captured(&mut self, tiles: &TileMap, at: Duration) {
         self.tiles.resize(tiles.columns() * tiles.rows(), Known::default());
         for (column, row) in tiles.iter() {
@@ -152,7 +152,7 @@ impl RegionLedger {
         }
     }
 
-    /// The share of a tile's captured detail that is lost, by age too.
+    /// Share of a tile's captured detail that is lost, by age as well.
     fn lost(&self, i: usize, lost: &[f64], now: Duration, config: &RegionConfig) -> f64 {
         let age = self.tiles.get(i).and_then(|known| known.captured);
         let age = age.map_or(0.0, |at| now.saturating_sub(at).as_secs_f64());

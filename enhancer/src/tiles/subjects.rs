@@ -1,4 +1,4 @@
-//! What people look at in a low picture, by tile: faces and text.
+//! Finds what people look at in a low picture, tile by tile: faces and text.
 //!
 //! Source: DDS §3.1 (it asks for the regions in which its network finds something). A call's viewers look at the face
 //! that speaks and at what is to be read, so their tiles count for more among those that the publisher is asked for.
@@ -16,30 +16,32 @@ use rustface::{Detector, ImageData, Model};
 use windlass_types::tiles::TILE;
 use windlass_vp9::Samples;
 
+/// The cascade that finds faces: see `models/seeta-frontal.md`.
 static CASCADE: &[u8] = include_bytes!("../../../models/seeta-frontal.bin");
 
-/// What a tile full of face counts for besides itself.
+/// Weight that a tile full of face has in addition to its own 1.
 const FACE: f64 = 2.0;
-/// What a tile full of text counts for besides itself.
+/// Weight that a tile full of text has in addition to its own 1.
 const TEXT: f64 = 2.0;
-/// The cascade's own score above which a face is one.
+/// Score of the cascade above which a detection counts as a face.
 const SCORE: f64 = 2.8;
-/// It finds faces of 40 samples and more: pictures of fewer rows of samples are doubled, those of more halved.
+/// Rows of a picture in which faces are searched. The cascade finds faces of 40 samples and more: smaller pictures are
+/// doubled, larger ones reduced.
 const ROWS: std::ops::RangeInclusive<usize> = 135..=400;
 /// Minimum difference, in grey levels, of the samples on both sides of one that makes an edge there.
 const EDGE: i16 = 24;
-/// Maximum of this difference on flat ground.
+/// Maximum difference of the samples on both sides, in grey levels, on flat ground.
 const FLAT: i16 = 6;
-/// Samples between the two edges of a stroke.
+/// Maximum samples between the two edges of a stroke.
 const STROKE: usize = 5;
 /// Minimum share of a tile's samples that is flat ground if it has text.
 const GROUND: f64 = 0.7;
-/// Minimum share of them that begin a stroke if it has text.
+/// Minimum share of a tile's samples that begin a stroke if the tile has text.
 const STROKES: f64 = 0.01;
-/// Share of strokes among what is not flat: no text below, nothing but text above.
+/// Share of strokes among samples that are not flat. Below the range there is no text; above it all is text.
 const SHARE: std::ops::Range<f64> = 0.2..0.4;
 
-/// Looks for them. One for each thread: it has working memory of its own.
+/// Detector of faces and text. Each thread has its own, because it has working memory.
 pub struct Subjects {
     faces: Option<Box<dyn Detector>>,
     gray: Vec<u8>,
@@ -61,7 +63,7 @@ impl Default for Subjects {
 }
 
 impl Subjects {
-    /// Has looked at nothing yet.
+    /// Creates a detector.
     pub fn new() -> Subjects {
         static MODEL: OnceLock<Option<Model>> = OnceLock::new();
         let model = MODEL.get_or_init(|| rustface::read_model(CASCADE).ok());
@@ -74,7 +76,7 @@ impl Subjects {
         Subjects { faces, gray: Vec::new() }
     }
 
-    /// What each tile of a picture counts for, row by row: 1 where there is nothing, more for faces and text.
+    /// Weight of each tile of a picture, row by row: 1 for plain tiles, more for faces and text.
     pub fn weigh(&mut self, luma: Samples<'_>) -> Vec<f64> {
         let faces = self.faces(luma);
         let (columns, rows) = (luma.width.div_ceil(TILE), luma.height.div_ceil(TILE));
@@ -120,7 +122,7 @@ impl Subjects {
 }
 
 impl Face {
-    /// The share of a part of the picture that it covers.
+    /// Share of a part of the picture that the face covers.
     fn share_of(&self, x: &std::ops::Range<usize>, y: &std::ops::Range<usize>) -> f64 {
         let shared = |range: &std::ops::Range<usize>, from: i32, length: i32| {
             let end = i64::from(from) + i64::from(length);
@@ -131,7 +133,7 @@ impl Face {
     }
 }
 
-/// How much of a part of the picture is text, 0 to 1.
+/// Share of a part of the picture that is text, 0 to 1.
 fn text(luma: Samples<'_>, x: std::ops::Range<usize>, y: std::ops::Range<usize>) -> f64 {
     if x.len() < 2 * STROKE {
         return 0.0;

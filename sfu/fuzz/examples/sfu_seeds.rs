@@ -1,6 +1,7 @@
-//! Writes first inputs for the targets: sound ones, which the fuzzer then spoils.
+//! Writes first inputs for the fuzz targets: valid ones, which the fuzzer then changes.
 //!
-//! It is linked as a fuzz target, without which nothing that counts coverage can be, and ends before the first input.
+//! The program is linked as a fuzz target, since nothing that counts coverage can be linked otherwise. It ends before
+//! the first input.
 
 #![no_main]
 #![allow(missing_docs)]
@@ -15,12 +16,14 @@ use libfuzzer_sys::fuzz_target;
 use str0m::Rtc;
 use str0m::media::{Direction, MediaKind, Simulcast, SimulcastLayer};
 
+/// An offer of Chromium.
 const CHROMIUM: &str = include_str!("../../src/core/fixtures/chromium.sdp");
 
+/// Session part of an offer, with ICE credentials and a DTLS fingerprint for all sections.
 const HEAD: &str = "v=0\r\no=- 1 1 IN IP4 0.0.0.0\r\ns=-\r\nt=0 0\r\na=ice-ufrag:abcd\r\na=ice-pwd:abcdefghijklmnopqrstuv\r\n\
     a=fingerprint:sha-256 9A:56:5D:80\r\na=setup:actpass\r\n";
 
-/// Several sections: sound ones, one type for two codecs, types and lines that repeat.
+/// Sections of offers, by name: valid ones, one payload type for two codecs, repeated payload types and lines.
 const SECTIONS: [(&str, &[&str]); 4] = [
     (
         "sound",
@@ -48,7 +51,9 @@ const SECTIONS: [(&str, &[&str]); 4] = [
         ],
     ),
 ];
+/// An audio section: its m-line and attributes, separated by `|`.
 const AUDIO: &str = "audio 9 UDP/TLS/RTP/SAVPF 111 63|recvonly|rtpmap:111 opus/48000/2|rtpmap:63 red/48000/2|fmtp:63 111/111";
+/// A video section: its m-line and attributes, separated by `|`.
 const VIDEO: &str = "video 9 UDP/TLS/RTP/SAVPF 98 99|sendrecv|rtpmap:98 VP9/90000|rtcp-fb:98 nack|fmtp:98 profile-id=0|\
     rtpmap:99 rtx/90000|fmtp:99 apt=98|ssrc:1 cname:x|ssrc:2 cname:x|ssrc-group:FID 1 2";
 

@@ -38,6 +38,6 @@ fuzz_target!(|data: &[u8]| {
         call.deliver();
     }
     assert_eq!(call.core.stats().participants, 3);
-    // What the stack would refuse, we refuse before it hears of it.
+    // The SFU refuses what the stack would refuse, before the stack reads it.
     assert_eq!(call.core.counters.offers_failed, 0);
 });

@@ -16,6 +16,7 @@ use sctp_proto::{
 };
 use windlass_sfu_fuzz::Bytes;
 
+/// Checksum of SCTP packets: CRC32c (RFC 9260, appendix A).
 const CHECKSUM: crc::Crc<u32> = crc::Crc::<u32>::new(&crc::CRC_32_ISCSI);
 
 struct End {
@@ -93,7 +94,7 @@ fuzz_target!(|data: &[u8]| {
             client.take(now, address, packet);
         }
     }
-    // Ports and verification tag of the client's: without them nothing is looked at.
+    // The client's ports and verification tag: packets without them are dropped unread.
     let Some(head) = last.get(..8) else { return };
     let head = head.to_vec();
     while let (Some(wait), Some(chunks)) = (bytes.byte(), bytes.piece()) {

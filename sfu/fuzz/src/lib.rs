@@ -1,5 +1,5 @@
-//! A call in memory for the targets: the SFU's core, a publisher and a subscriber of the WebRTC stack, and inputs cut
-//! from the fuzzer's bytes.
+//! A call in memory for the fuzz targets. It has the SFU's core, and a publisher and a subscriber of the WebRTC stack.
+//! Inputs are cut from the fuzzer's bytes.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -14,10 +14,10 @@ use windlass_sfu::{
     Answer, JoinOptions, Kind, Offer, ParticipantId, Publish, SfuConfig, Subscribe,
 };
 
-/// How far time goes in a step while a call is set up.
+/// Time that passes with one step while a call is set up.
 const STEP: Duration = Duration::from_millis(10);
 
-/// The fuzzer's bytes, from the front.
+/// The fuzzer's bytes, which are taken from the front.
 pub struct Bytes<'a>(pub &'a [u8]);
 
 impl<'a> Bytes<'a> {
@@ -28,12 +28,12 @@ impl<'a> Bytes<'a> {
         Some(first)
     }
 
-    /// The next two, the larger first.
+    /// The next two bytes as a number, the high byte first; `None` at the end.
     pub fn word(&mut self) -> Option<u16> {
         Some(u16::from_be_bytes([self.byte()?, self.byte()?]))
     }
 
-    /// As many as the next two say, or what there is.
+    /// A piece whose length the next two bytes give, below 1500, or the rest where it is shorter. `None` at the end.
     pub fn piece(&mut self) -> Option<&'a [u8]> {
         let length = usize::from(self.word()?) % 1500;
         let (piece, rest) = self.0.split_at(length.min(self.0.len()));
@@ -42,36 +42,36 @@ impl<'a> Bytes<'a> {
     }
 }
 
-/// A client of the stack.
+/// A client that uses the WebRTC stack.
 pub struct Client {
-    /// Its connection.
+    /// Connection of the client.
     pub rtc: Rtc,
-    /// Where it is.
+    /// Address of the client.
     pub address: SocketAddr,
-    /// Its only m-line.
+    /// The only m-line of the client.
     pub mid: Mid,
-    /// Channels that have opened.
+    /// Data channels that have opened.
     pub channels: Vec<ChannelId>,
     /// Whether media can flow.
     pub connected: bool,
-    /// Packets that came.
+    /// Number of RTP packets that came.
     pub packets: u64,
 }
 
-/// See the module.
+/// A call in memory: the SFU's core and its clients.
 pub struct Call {
-    /// What is tested.
+    /// The core under test.
     pub core: Core,
-    /// Now.
+    /// Current time of the call.
     pub now: Instant,
-    /// Where the core is.
+    /// Address of the core.
     pub sfu: SocketAddr,
-    /// First the publisher, then the subscriber.
+    /// The clients: first the publisher, then the subscriber.
     pub clients: Vec<Client>,
 }
 
 impl Call {
-    /// An SFU, and nobody.
+    /// A call without clients.
     pub fn new() -> Call {
         let now = Instant::now();
         let sfu: SocketAddr = SocketAddr::from(([192, 0, 2, 1], 7881));
@@ -143,7 +143,7 @@ impl Call {
         self.accept(client, pending, &answer);
     }
 
-    /// Lets time pass, and carries what is said meanwhile.
+    /// Lets `span` pass, and carries datagrams meanwhile.
     pub fn step(&mut self, span: Duration) {
         self.now += span;
         for at in 0..self.clients.len() {
@@ -154,7 +154,7 @@ impl Call {
         self.deliver();
     }
 
-    /// Carries what a client says.
+    /// Carries the datagrams that a client sends.
     pub fn drain(&mut self, at: usize) {
         loop {
             let client = &mut self.clients[at];
@@ -170,7 +170,7 @@ impl Call {
         }
     }
 
-    /// Carries what the core says; what it may say at once is bounded.
+    /// Carries the datagrams that the core sends. Fails if there are too many at once.
     pub fn deliver(&mut self) {
         let mut said = 0;
         while let Some(output) = self.core.poll() {

@@ -14,7 +14,7 @@ use windlass_types::Layer;
 /// Wall-clock time and RTP timestamp of a sender report.
 pub(super) type Report = (SystemTime, u32);
 
-/// Frames of each layer whose timestamps are kept: 2 s at 30 frames a second.
+/// Number of frames of each layer whose timestamps are kept: 2 s at 30 frames a second.
 const MAX_FRAMES: usize = 64;
 /// Error of a shift from sender reports, in ticks of 90 kHz: 8 ms, half a frame interval at 60 frames a second.
 const TOLERANCE: u32 = 720;
@@ -22,7 +22,7 @@ const TOLERANCE: u32 = 720;
 /// sender smooths by itself: more than 3 ms in half of all connections. The next frame at 60 frames a second is twice
 /// as far.
 const MAX_JITTER: u32 = TOLERANCE;
-/// Consecutive frames without a counterpart after which a shift is measured again.
+/// Number of consecutive frames without a counterpart after which a shift is measured again.
 const MAX_MISSES: u32 = 8;
 /// RTP clock rate of video, in Hz.
 const CLOCK_HZ: f64 = 90_000.0;
@@ -34,7 +34,7 @@ struct Timeline {
 }
 
 impl Timeline {
-    /// The frame nearest to a timestamp, within `within` ticks.
+    /// The frame with the timestamp nearest to `timestamp`, at most `within` ticks away.
     fn nearest(&self, timestamp: u32, within: u32) -> Option<u32> {
         let nearest = self.frames.iter().copied().min_by_key(|&f| distance(f, timestamp))?;
         (distance(nearest, timestamp) <= within).then_some(nearest)
@@ -45,7 +45,7 @@ impl Timeline {
 #[derive(Debug, Clone, Copy)]
 struct Shift {
     ticks: u32,
-    /// A second pair of frames has confirmed the shift.
+    /// Whether a second pair of frames has confirmed the shift.
     certain: bool,
     /// Timestamp of the first pair.
     first_frame: u32,
@@ -103,7 +103,7 @@ impl Alignment {
         None
     }
 
-    /// The shift from sender reports.
+    /// The shift between two layers by their sender reports, exact to [`TOLERANCE`].
     fn reported_shift(&self, from: Layer, to: Layer) -> Option<u32> {
         let (from_time, from_rtp) = self.timelines[from as usize].report?;
         let (to_time, to_rtp) = self.timelines[to as usize].report?;

@@ -41,12 +41,12 @@ struct Needs {
     best: Bitrate,
 }
 
-/// What an allocation goes by.
+/// Values that an allocation goes by, for all subscribers.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Terms {
-    /// Bandwidth before the first estimate; `None`: without congestion control.
+    /// Assumed bandwidth before the first estimate; `None`: without congestion control.
     pub(super) initial: Option<Bitrate>,
-    /// What anchors there can be.
+    /// Limits of the anchors that there can be on this server.
     pub(super) limits: AnchorLimits,
     /// Latency budget of anchors.
     pub(super) budget: Duration,
@@ -69,7 +69,7 @@ pub(super) fn allocate_rungs(
     }
 }
 
-/// The subscribers of enhanced rungs, by track. `scale`: that of anchors for a tile of unknown size.
+/// The subscribers of enhanced rungs, by track. `scale` is the anchors' scale for a tile of unknown size.
 pub(super) fn layer_demands(
     peers: &Peers,
     tracks: &Tracks,
@@ -138,7 +138,8 @@ pub(super) fn announce_ways(
     }
 }
 
-/// Whether the enhancer makes no anchors of a layer. The publisher's own pixels need none of its networks.
+/// Whether the enhancer makes no anchors of a layer. Anchors of the publisher's own pixels do not need the enhancer's
+/// networks.
 fn refuses(track: &Track, demand: &Demand, layer: Layer) -> bool {
     let captured = demand.anchors[layer as usize].is_some_and(|a| a.captured_octaves > 0);
     track.refused.is_some_and(|reason| reason != Refusal::Slow || !captured)
@@ -238,8 +239,8 @@ impl Peer {
         slot.video.set_target(rung.map(|rung| Source { track, layer: rung.layer() }));
     }
 
-    /// Announces to the client what it receives on a slot, if that has changed. `tapped` and `scale` are of the slot's
-    /// track. Returns whether the client begins to receive anchors of another epoch.
+    /// Announces to the client what it receives on a slot, if that has changed. `tapped` and `scale` are those of the
+    /// slot's track. Returns whether the client begins to receive anchors of another epoch.
     pub(super) fn announce(
         &mut self,
         slot: usize,

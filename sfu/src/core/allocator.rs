@@ -1,8 +1,8 @@
 //! Allocates one subscriber's bandwidth among its tracks: each gets a rung, or is paused.
 //!
 //! A *rung* is a quality level (LiveKit's `VideoQuality`, libwebrtc's target layer): a simulcast layer, or (`+`) a
-//! layer with anchors. The rungs are q, q+, h, h+ and f. A track's *ladder* has those whose layer is sent, up to the
-//! client's maximum, without rungs that a cheaper one equals in quality, and without anchors that are not worth their
+//! layer with anchors. The rungs are q, q+, h, h+ and f. A track's *ladder* has the rungs whose layer is sent, up to
+//! the client's maximum. It leaves out rungs that a cheaper one equals in quality, and anchors that are not worth their
 //! bytes beside the viewer's own network. Quality in the tile is predicted ([`quality`]); bitrates of anchors are
 //! measured ([`anchor_costs`](super::anchor_costs)).
 //!
@@ -21,16 +21,16 @@ use windlass_types::{Bitrate, Layer, Rung, Size};
 use super::anchor_costs::AnchorCosts;
 use super::quality::{self, Shown};
 
-/// Time after a fall in which no rung rises, so that the estimate can settle.
+/// Time after a fall in which no rung rises, so that the bandwidth estimate can settle.
 const RISE_DELAY: Duration = Duration::from_secs(3);
-/// Time for which the estimate may be too low before a rung falls: on a busy machine it dips for moments. Congestion
-/// lowers rungs at once.
+/// Time for which the bandwidth estimate may be too low before a rung falls: on a busy machine it dips for moments.
+/// Congestion lowers rungs at once.
 const FALL_DELAY: Duration = Duration::from_millis(1500);
-/// Share of the estimate that the sum of rungs may use after a rise.
+/// Share of the bandwidth estimate that the sum of rungs may use after a rise.
 const RISE_SHARE: f64 = 0.9;
-/// Share of the estimate that held rungs may use: measured bitrates swing.
+/// Share of the bandwidth estimate that held rungs may use. It is above 1 as measured bitrates swing.
 const HOLD_SHARE: f64 = 1.1;
-/// Factor of the weight of what a subscriber has already.
+/// Factor of the weight of rungs that a subscriber holds already. Above 1, so that rungs change seldom.
 const HELD_FACTOR: f64 = 4.0;
 /// Points of quality by which another layer must be better than the held one, unless it is cheaper: a change costs a
 /// key frame.
@@ -60,7 +60,7 @@ pub(super) struct Demand {
     pub weight: f64,
 }
 
-/// The estimate that one track needs.
+/// Bandwidth estimates that one track needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct BitrateNeeds {
     /// Bandwidth estimate that the held rung needs.
@@ -78,7 +78,7 @@ pub(super) enum Grant {
     Rung(Rung),
     /// Paused, as the bandwidth does not suffice.
     Paused,
-    /// Unchanged, as its publisher sends no layer.
+    /// The track's rung stays as it is, as its publisher sends no layer.
     Silent,
 }
 
@@ -115,7 +115,7 @@ impl Demand {
         anchors.is_some_and(|anchors| quality::anchors_pay(size, anchors, self.shown))
     }
 
-    /// The estimate that the track needs while it holds `current`.
+    /// The bandwidth estimates that the track needs while it holds `current`.
     pub(super) fn bitrate_needs(&self, current: Option<Rung>) -> BitrateNeeds {
         let needs = |step: &Step| step.rate.mul_f64(PROBE_MARGIN / RISE_SHARE);
         let ladder = self.ladder();
@@ -180,13 +180,13 @@ struct Budget {
     spent: Bitrate,
     /// The bandwidth to share out; `None`: unlimited.
     available: Option<Bitrate>,
-    /// Share of `available` that held rungs may use.
+    /// Share of `available` that held rungs may use together.
     hold_share: f64,
     may_rise: bool,
 }
 
 impl Budget {
-    /// Whether `more` fits, for a held rung or a new one.
+    /// Whether `more` bits per second fit, for a held rung or a new one.
     fn fits(&self, more: Bitrate, held: bool) -> bool {
         let Some(available) = self.available else { return true };
         let share = if held { self.hold_share } else { RISE_SHARE };
@@ -229,7 +229,8 @@ impl Allocator {
         grants
     }
 
-    /// The estimate, or what the held rungs need while it has been too low for less than [`FALL_DELAY`].
+    /// The bandwidth estimate, or what the held rungs need while the estimate has been too low for less than
+    /// [`FALL_DELAY`].
     fn smoothed(&mut self, now: Instant, available: Bitrate, demands: &[Demand]) -> Bitrate {
         let held: Bitrate = demands.iter().filter_map(|d| Some(d.step(d.current?)?.rate)).sum();
         let needed = Bitrate::bps((held.as_bps() as f64 / HOLD_SHARE).ceil() as u64);

@@ -20,7 +20,7 @@ pub(super) const CHANNEL: &str = "windlass-anchors";
 #[derive(Debug, Clone, Copy)]
 pub(super) struct OutgoingAnchor<'a> {
     pub(super) anchor: &'a Anchor,
-    /// Track and layer of its frame, by whose RTP timestamp it is placed.
+    /// Track and layer of the anchor's frame. The frame's RTP timestamp places the anchor.
     pub(super) source: Source,
     /// The layer that is tapped now.
     pub(super) tapped: Layer,
@@ -168,7 +168,7 @@ impl AnchorChannel {
             };
             let mut slot = path.slots.iter_mut().find(|s| s.mid == mid);
             if let Some(slot) = &mut slot {
-                // Also for a stale anchor: a part of it may have been sent.
+                // Counted for a stale anchor too: a part of it may have been sent.
                 slot.sent.report_quota.on_sent();
             }
             if let Some(end) = sent {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use windlass_types::{AnchorSource, Bitrate};
 
-/// Time constant of the mean.
+/// Time constant of the mean bitrate of anchors.
 const TIME_CONSTANT: Duration = Duration::from_secs(8);
 /// Assumed bitrate of captured anchors: a fifth of a quarter layer of 150 kbit/s. Measured were a tenth to two fifths
 /// (`lab/notes/what-a-viewer-sees.md`).
@@ -17,7 +17,7 @@ const ASSUMED_ENHANCED: Bitrate = Bitrate::bps(20_000);
 /// Largest bitrate that a rung reserves for anchors: pacing drops some of those that take more.
 const MAX: Bitrate = Bitrate::bps(120_000);
 
-/// What anchors there can be on this server.
+/// Limits of the anchors that there can be on this server.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct AnchorLimits {
     /// Whether an enhancer is available.
@@ -35,14 +35,14 @@ pub(super) struct AnchorLimits {
 pub(super) struct AnchorCosts {
     /// Bitrate of captured anchors.
     pub captured: Bitrate,
-    /// How many octaves captured anchors are larger than the layer.
+    /// Number of octaves by which captured anchors are larger than the layer.
     pub captured_octaves: u8,
     /// Bitrate of enhanced anchors.
     pub enhanced: Bitrate,
 }
 
 impl AnchorCosts {
-    /// The sum, as far as a rung reserves it.
+    /// The sum of both bitrates, at most [`MAX`]: a rung reserves no more.
     pub(super) fn sum(self) -> Bitrate {
         (self.captured + self.enhanced).min(MAX)
     }
@@ -51,9 +51,9 @@ impl AnchorCosts {
 #[derive(Debug, Clone, Copy)]
 struct Meter {
     bytes: u64,
-    /// Mean of now, in bit/s.
+    /// Current mean bitrate, in bit/s.
     bps: f64,
-    /// What the mean returns to, in bit/s.
+    /// Assumed bitrate to which the mean returns, in bit/s.
     assumed_bps: f64,
 }
 
@@ -108,7 +108,8 @@ impl AnchorCostMeter {
         self.enhanced.update(span, enhanced);
     }
 
-    /// Expected bitrates where captured anchors are `captured_octaves` larger than the layer; 0: there are none.
+    /// Expected bitrates where captured anchors are `captured_octaves` larger than the layer; 0: there are no captured
+    /// anchors.
     pub(super) fn expected(&self, captured_octaves: u8) -> AnchorCosts {
         AnchorCosts {
             captured: if captured_octaves > 0 { self.captured.mean() } else { Bitrate::ZERO },

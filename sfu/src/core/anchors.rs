@@ -15,7 +15,7 @@ use windlass_types::{Anchor, Bitrate, Size};
 
 use super::gcra::Gcra;
 
-/// Maximum bytes that wait here and in the data channel, a new anchor included.
+/// Maximum bytes of anchors that wait in the pacer and in the data channel, a new anchor included.
 pub(super) const MAX_BUFFERED: usize = 128 * 1024;
 /// Rate of anchors without congestion control.
 pub(super) const UNLIMITED: Bitrate = Bitrate::bps(16_000_000);
@@ -33,7 +33,8 @@ const MAX_MESSAGE_TIME: Duration = Duration::from_millis(30);
 const MIN_MESSAGE_BYTES: usize = 1100;
 /// Transmission time of sent video above which messages wait: a key frame is longer, other frames are shorter.
 const BUSY_TIME: Duration = Duration::from_millis(50);
-/// Maximum video that is assumed to wait in the link. More would be the error of an estimate below the video's bitrate.
+/// Maximum transmission time of video that is assumed to wait in the link. More would be the error of an estimate below
+/// the video's bitrate.
 const MAX_VIDEO_QUEUE: Duration = Duration::from_millis(500);
 
 /// Decision about an anchor.
@@ -64,13 +65,13 @@ struct Waiting {
 pub(super) struct AnchorEnd {
     /// The m-line of the anchor's video.
     pub slot: Mid,
-    /// Bytes of all its messages.
+    /// Bytes of all the anchor's messages.
     pub bytes: usize,
     /// Age of the anchor's frame when the anchor was admitted.
     pub age: Duration,
 }
 
-/// What [`AnchorPacer::release`] returns.
+/// Result of [`AnchorPacer::release`].
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Released {
     /// A message to send, and the end of its anchor if it is the last one.

@@ -10,14 +10,14 @@ use crate::api::TrackId;
 /// RTP clock rate of Opus, in ticks per millisecond.
 const CLOCK_PER_MS: u64 = 48;
 
-/// What an audio packet has beside its payload.
+/// Header fields of an audio packet that forwarding needs.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct AudioInfo {
     /// Audio level in dBov (RFC 6464).
     pub(super) level: Option<i8>,
     /// Voice activity (RFC 6464).
     pub(super) voice: Option<bool>,
-    /// Payload type of its blocks, if it is Opus with redundancy (RED).
+    /// Payload type of the packet's blocks, if the packet is Opus with redundancy (RED).
     pub(super) blocks: Option<Pt>,
 }
 
@@ -39,17 +39,17 @@ pub(super) struct AudioTimeline {
 }
 
 impl AudioTimeline {
-    /// A stream that has not begun; its timeline begins at `timestamp`.
+    /// An audio stream that has not begun; its timeline begins at `timestamp`.
     pub(super) fn new(timestamp: u32) -> AudioTimeline {
         AudioTimeline { span: None, next_seq: 1000, last_timestamp: timestamp, last_arrival: None }
     }
 
-    /// The next packet does not continue the stream.
+    /// Marks that the next packet does not continue the stream.
     pub(super) fn interrupt(&mut self) {
         self.span = None;
     }
 
-    /// New sequence number and timestamp of a packet; `None` for one from before the stream's begin.
+    /// New sequence number and timestamp of a packet; `None` for a packet from before the stream's begin.
     pub(super) fn push(&mut self, track: TrackId, packet: PacketIn) -> Option<(u64, u32)> {
         if self.span.as_ref().is_none_or(|s| s.track != track) {
             let elapsed = self.last_arrival.map_or(0, |last| {

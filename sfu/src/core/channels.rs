@@ -6,7 +6,7 @@ use super::regions;
 
 /// Label of a channel that clients open so that their offers have an `m=application` section. It carries no messages.
 const CONTROL: &str = "ctl";
-/// Data channels that a client may open in its life.
+/// Maximum number of data channels that a client may open during its connection.
 pub(super) const MAX_CHANNELS: usize = 8;
 
 /// The channels of one client.

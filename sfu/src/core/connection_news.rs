@@ -27,7 +27,7 @@ impl Core {
         }
     }
 
-    /// Tells all of a participant's room, on this node and others.
+    /// Tells all participants of a participant's room, on this node and others, of the quality of its connection.
     fn tell_quality(&mut self, participant: ParticipantId, quality: ConnectionQuality) {
         let Some(name) = self.peers.get(participant).map(|peer| peer.room.clone()) else { return };
         let Some(room) = self.rooms.get(&name) else { return };
@@ -61,14 +61,14 @@ impl Core {
         local.chain(room.remote_qualities.iter().map(|(&id, &quality)| (id, quality))).collect()
     }
 
-    /// What was last told of a participant of this node.
+    /// The quality that was last told of a participant of this node.
     pub(super) fn quality_of(&self, id: ParticipantId) -> Option<ConnectionQuality> {
         self.peers.get(id).and_then(|peer| peer.connection.told())
     }
 }
 
 impl Track {
-    /// What its publisher does not send of it though it is asked for.
+    /// Layers of the track that its publisher does not send though they are asked for.
     fn shortfall(&self, now: Instant) -> Shortfall {
         // With one encoding there is no choice.
         if self.info.kind != Kind::Video || self.info.muted || self.layers.is_single() {
@@ -80,7 +80,8 @@ impl Track {
         Shortfall::new(asked, sent)
     }
 
-    /// Whether the layer has come before. Where the client says what it sends, that counts alone.
+    /// Whether the layer has come before. Where the client says which layers it sends, its word alone counts, and the
+    /// answer is `false`.
     fn was_sent(&self, layer: Layer) -> bool {
         self.largest.is_none() && self.layers.sizes()[layer as usize].is_some()
     }

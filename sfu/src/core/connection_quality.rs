@@ -10,12 +10,12 @@
 //! | downlink | its estimate is below half of what the best rungs take | a video is paused | |
 //! | nothing comes from the client | | | for [`SILENCE`] |
 //!
-//! A browser with a narrow uplink loses few packets: it sends fewer layers. So layers count. Which are asked for is
-//! what the client says that it may send (or has sent), without those that nobody needs.
+//! A browser with a narrow uplink loses few packets: it sends fewer layers. So layers count. Asked for are the layers
+//! that the client says that it may send (or has sent), without those that nobody needs.
 //!
-//! What is told is slower, so that it does not flicker: it gets worse when [`WORSE_AFTER`] assessments in a row were
-//! worse, better when [`BETTER_AFTER`] were better, and changes once in [`MIN_INTERVAL`] at most. That a connection is
-//! lost is told at once.
+//! The told quality is slower, so that it does not flicker. It gets worse when [`WORSE_AFTER`] assessments in a row
+//! were worse, and better when [`BETTER_AFTER`] were better. It changes once in [`MIN_INTERVAL`] at most. That a
+//! connection is lost is told at once.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -41,35 +41,36 @@ const RTT_WEIGHT: f64 = 0.1;
 const SILENCE: Duration = Duration::from_secs(5);
 /// Time after the connection came up in which nothing is assessed: estimates and layers begin low.
 const SETTLING: Duration = Duration::from_secs(3);
-/// Assessments in a row that make it worse.
+/// Number of assessments in a row that make the told quality worse.
 const WORSE_AFTER: usize = 3;
-/// Assessments in a row that make it better.
+/// Number of assessments in a row that make the told quality better.
 const BETTER_AFTER: usize = 5;
-/// Shortest time between two changes.
+/// Minimum time between two changes of the told quality.
 const MIN_INTERVAL: Duration = Duration::from_secs(2);
 
-/// What is seen of a connection beside its packets.
+/// Signs of a connection's quality beside loss and round trip.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Signs {
     /// Time since anything came from the client.
     pub silent: Duration,
-    /// The worst of its published videos.
+    /// Shortfall of the worst of the client's published videos.
     pub uplink: Shortfall,
-    /// What its downlink does not carry.
+    /// How what the client wants fits into its downlink.
     pub downlink: Fit,
 }
 
-/// What a publisher does not send of one video.
+/// Layers of one video that its publisher does not send though they are asked for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Shortfall {
-    /// Layers above the largest one that comes, which are asked for.
+    /// Number of layers above the largest one that comes, of those that are asked for.
     pub missing: usize,
-    /// Whether what comes hardly moves.
+    /// Whether the largest bitrate of the layers that come is at most [`STARVED`], so that the picture hardly moves.
     pub starved: bool,
 }
 
 impl Shortfall {
-    /// `asked` and `sent`: what is asked for and what comes of each layer, smallest first.
+    /// A shortfall by layer, smallest first: whether the layer is asked for (`asked`), and the bitrate that comes
+    /// (`sent`).
     pub(super) fn new(asked: [bool; 3], sent: [Option<Bitrate>; 3]) -> Shortfall {
         // Where nothing comes, there may be nothing to send: a screen that stands still.
         let Some(largest) = sent.iter().rposition(Option::is_some) else {
@@ -93,17 +94,18 @@ impl Shortfall {
 /// How what a subscriber wants fits into its downlink.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Fit {
-    /// All of it, or most.
+    /// The downlink carries at least half of what the best rungs take.
     #[default]
     Fits,
-    /// Less than half of what the best rungs take.
+    /// The downlink carries less than half of what the best rungs take.
     Half,
-    /// Not even the lowest rung of each video.
+    /// The downlink does not carry the lowest rung of each video.
     Paused,
 }
 
 impl Fit {
-    /// `available`: the estimate, if there is one; `best`: what the best rungs take.
+    /// How an estimate (`available`, if there is one) fits what the best rungs take (`best`). `paused`: a video is
+    /// paused.
     pub(super) fn new(paused: bool, available: Option<Bitrate>, best: Bitrate) -> Fit {
         match available {
             _ if paused => Fit::Paused,
@@ -121,14 +123,14 @@ impl Fit {
     }
 }
 
-/// See the module.
+/// Measures the quality of one connection; the module's documentation has its method.
 #[derive(Debug, Default)]
 pub(super) struct ConnectionMeter {
     uplink_loss: f64,
     downlink_loss: f64,
     /// Mean of the round trip, in seconds; `None` before the first.
     rtt: Option<f64>,
-    /// Since when it is assessed.
+    /// Time of the first assessment.
     since: Option<Instant>,
     /// The last assessments, at most [`BETTER_AFTER`].
     recent: VecDeque<ConnectionQuality>,
@@ -170,7 +172,7 @@ impl ConnectionMeter {
         Some(next)
     }
 
-    /// What was told last; `None`: nothing yet.
+    /// The quality that was told last; `None`: none yet.
     pub(super) fn told(&self) -> Option<ConnectionQuality> {
         self.told.map(|(_, quality)| quality)
     }
@@ -190,11 +192,11 @@ impl ConnectionMeter {
         loss.max(rtt).max(signs.uplink.quality()).max(signs.downlink.quality())
     }
 
-    /// What is to be told now, if it differs from what was told last.
+    /// The quality to tell now, if it differs from what was told last.
     fn next(&self, now: Instant, quality: ConnectionQuality) -> Option<ConnectionQuality> {
         let last = |count: usize| self.recent.iter().rev().take(count).copied();
         let enough = |count: usize| self.recent.len() >= count;
-        // All of these were at least so bad, and at least so good.
+        // The best of the last assessments, and the worst: all of them are at least that bad, or at least that good.
         let at_least = last(WORSE_AFTER).min().filter(|_| enough(WORSE_AFTER));
         let at_most = last(BETTER_AFTER).max().filter(|_| enough(BETTER_AFTER));
         let Some((at, told)) = self.told else {

@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 
 use super::gcra::Gcra;
 
-/// One connection may take 1 / this of a thread's time. Three simulcast layers of full HD take a hundredth.
+/// Maximum share of a thread's time that one connection may take, as its inverse: a twentieth. Three simulcast layers
+/// of full HD take a hundredth.
 const SHARE: u32 = 20;
 /// Thread time that a connection may take at once: for its DTLS handshake, or for packets that have waited.
 const BURST: Duration = Duration::from_millis(50);

@@ -1,11 +1,11 @@
-//! Messages of participants to each other, and changes of what is known of them.
+//! Messages of participants to each other, and changes of their names and attributes.
 //!
 //! Every receiver gets a sender's messages in their order, as all of them take one way: this core's outputs, the link
-//! to the other node and its core. Rates are bounded at the sender's node: by room, so that many senders do not fill
-//! the queues of a room's members, and for all that goes to other nodes, so that links stay free for the rest. Each
-//! participant has a small rate of its own that others of this node cannot use up, but for what links can carry. In
-//! large rooms, where one message is many, what counts is how many get it: by sender, and for the whole core. A change
-//! of a name or of attributes counts as a message of its size to all.
+//! to the other node and its core. Rates are bounded at the sender's node. One bound is by room, so that many senders
+//! do not fill the queues of a room's members. Another is for all messages to other nodes, so that links stay free for
+//! the rest. Each participant has a small rate of its own that others of this node cannot use up, except on links. In
+//! large rooms one message is sent many times, so rates also bound the number of receivers: by sender, and for the
+//! whole core. A change of a name or of attributes counts as a message of its size to all.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -17,8 +17,8 @@ use crate::api::{DataError, DataMessage, Delivery, ParticipantId, SfuEvent};
 use crate::relay::{Relayed, RelayedData};
 
 impl Core {
-    /// Sends a message of a participant to others of its room; `None`: to all others. Those that are not there are
-    /// passed over.
+    /// Sends a message of a participant to others of its room; `None`: to all others. Receivers that are not in the
+    /// room are passed over.
     ///
     /// # Errors
     ///
@@ -47,7 +47,7 @@ impl Core {
         Ok(())
     }
 
-    /// Counts a message of so many bytes against the limits; returns the other nodes that get it.
+    /// Counts a message of `bytes` bytes against the limits. Returns the other nodes that get the message.
     fn admit_data(
         &mut self,
         now: Instant,
@@ -69,8 +69,8 @@ impl Core {
         Err(DataError::Limited)
     }
 
-    /// Gives a message to participants of this node; `to`: to these, or all. The sender gets its own in a loopback
-    /// room.
+    /// Gives a message to participants of this node: to those of `to`, or to all where it is `None`. The sender gets
+    /// its own message in a loopback room.
     pub(super) fn deliver(
         &mut self,
         room: &str,
@@ -88,8 +88,8 @@ impl Core {
         }
     }
 
-    /// Counts a change of a participant's name or attributes, which with them has so many bytes, as a message to all
-    /// others.
+    /// Counts a change of a participant's name or attributes as a message to all others. `bytes` is the size of both
+    /// after the change.
     ///
     /// # Errors
     ///
@@ -112,7 +112,7 @@ impl Core {
         self.schedule.wake(now);
     }
 
-    /// Tells the participants of this node.
+    /// Tells the participants of this node that another participant of their room has changed.
     pub(super) fn tell_changed(&mut self, room: &str, participant: ParticipantId) {
         let Some(room) = self.rooms.get(room) else { return };
         for &member in room.members.iter().filter(|&&member| member != participant) {

@@ -6,58 +6,58 @@ use super::gcra::Gcra;
 
 /// A rate limit of messages and their bytes together.
 struct Rate {
-    /// Cost of a message, in time in which it is earned.
+    /// Cost of a message, as the time in which the right to send it is earned.
     message: Duration,
-    /// Cost of a further KiB.
+    /// Cost of a further KiB of content, as time.
     kib: Duration,
-    /// What may be used at once.
+    /// Maximum cost that may be used at once, as time.
     burst: Duration,
 }
 
-/// What a participant has whatever others send: two messages or 4 KiB a second.
+/// Rate of one participant that holds whatever others send: two messages or 4 KiB a second.
 const OWN: Rate = Rate {
     message: Duration::from_millis(500),
     kib: Duration::from_millis(250),
     burst: Duration::from_secs(5),
 };
-/// How many receivers a message has for the cost of one in [`OWN`], while [`ALL_RECEIVED`] is used up.
+/// Number of receivers that a message has for the cost of one in [`OWN`], while [`ALL_RECEIVED`] is used up.
 const OWN_RECEIVERS: usize = 32;
-/// What the participants of a room at this node have together: 200 messages or 256 KiB a second, and as much at once.
+/// Rate of all participants of a room at this node together: 200 messages or 256 KiB a second, and as much at once.
 const ROOM: Rate = Rate {
     message: Duration::from_millis(5),
     kib: Duration::from_millis(4),
     burst: Duration::from_secs(1),
 };
-/// What a participant has for its receivers, wherever they are: 4,000 messages or 8 MiB a second, as many times as they
-/// are received.
+/// Rate of one participant, counted at its receivers wherever they are: 4,000 messages or 8 MiB a second. A message
+/// counts once for each receiver.
 const RECEIVED: Rate = Rate {
     message: Duration::from_micros(250),
     kib: Duration::from_micros(122),
     burst: Duration::from_secs(1),
 };
-/// What the participants of this core have together for their receivers: 40,000 messages or 32 MiB a second.
+/// Rate of all participants of this core together, counted at their receivers: 40,000 messages or 32 MiB a second.
 const ALL_RECEIVED: Rate = Rate {
     message: Duration::from_micros(25),
     kib: Duration::from_micros(31),
     burst: Duration::from_secs(1),
 };
-/// What all rooms of this core have together for other nodes: 2,000 messages or 4 MiB a second. A message counts once
-/// for each node.
+/// Rate of all rooms of this core together to other nodes: 2,000 messages or 4 MiB a second. A message counts once for
+/// each node.
 const NODES: Rate = Rate {
     message: Duration::from_micros(500),
     kib: Duration::from_micros(250),
     burst: Duration::from_millis(250),
 };
-/// Of [`NODES`], what is within [`OWN`] may use more at once: 2,000 messages, half of a link's queue.
+/// [`NODES`] for messages within [`OWN`], which may use more at once: 2,000 messages, half of a link's queue.
 const OWN_NODES: Rate = Rate { burst: Duration::from_secs(1), ..NODES };
 
 impl Rate {
-    /// The cost of a message with so many bytes.
+    /// The cost of one message of `bytes` bytes.
     fn cost(&self, bytes: usize) -> Duration {
         self.message + self.kib.mul_f64(bytes as f64 / 1024.0)
     }
 
-    /// The cost of a message with so many bytes, as many times as `count` says.
+    /// The cost of `count` messages of `bytes` bytes.
     fn cost_of_all(&self, bytes: usize, count: usize) -> Duration {
         self.cost(bytes).saturating_mul(u32::try_from(count).unwrap_or(u32::MAX))
     }
@@ -68,10 +68,10 @@ impl Rate {
     }
 }
 
-/// A participant that sends messages.
+/// A participant's state as a sender of messages.
 #[derive(Debug, Default)]
 pub(super) struct DataSender {
-    /// Number of its last message.
+    /// Number of the participant's last message.
     pub(super) seq: u32,
     /// What the sender has used of [`OWN`], its share whatever others send.
     used: Gcra,
@@ -79,22 +79,22 @@ pub(super) struct DataSender {
     received: Gcra,
 }
 
-/// What counts of a message.
+/// Size of a message, as limits count it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Load {
     pub(super) bytes: usize,
-    /// The most that get it, wherever they are.
+    /// Maximum number of participants that get the message, on all nodes.
     pub(super) receivers: usize,
-    /// Other nodes that it goes to.
+    /// Number of other nodes that the message goes to.
     pub(super) nodes: usize,
 }
 
 /// What the participants of a core have used of the rates that they share.
 #[derive(Debug, Default)]
 pub(super) struct DataLimits {
-    /// What they have used of [`ALL_RECEIVED`].
+    /// What the participants have used of [`ALL_RECEIVED`].
     received: Gcra,
-    /// What they have used of [`NODES`].
+    /// What the participants have used of [`NODES`].
     to_nodes: Gcra,
 }
 
@@ -114,8 +114,8 @@ impl DataLimits {
         let all = ALL_RECEIVED.admits(self.received, now);
         let to_nodes = |rate: &Rate| nodes == 0 || rate.admits(self.to_nodes, now);
         if OWN.admits(sender.used, now) && to_nodes(&OWN_NODES) {
-            // What others have used up of the core's time takes nothing from it, but large rooms have no more of that
-            // time by it.
+            // Messages within the sender's own rate pass even if others have used up the core's rate. Then a message to
+            // many receivers costs more of the own rate, so that large rooms do not get more of the core's time.
             let times = if all { 1 } else { receivers.div_ceil(OWN_RECEIVERS).max(1) };
             sender.used.add(now, OWN.cost_of_all(bytes, times));
         } else if all && ROOM.admits(*room, now) && to_nodes(&NODES) {

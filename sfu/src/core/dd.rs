@@ -1,14 +1,14 @@
 //! The Dependency Descriptor that the SFU writes on every video packet of a subscriber.
 //!
 //! Browsers give encoded transforms frame numbers and dependencies only when this RTP header extension is there.
-//! Whatever the publisher's own structure, a forwarded stream is one layer where each frame needs the one before:
-//! one decode target, one chain, two templates (key, delta). Format: AV1 RTP payload specification, appendix A.
-//! Seen in Chromium 156: `frameId` jumps over missing frames and goes on over switches; frames reach a transform when
-//! they are complete, so under jitter out of order, and a packet repeated by RTX padding may bring one twice.
+//! Whatever the publisher's own structure, a forwarded stream is one layer where each frame needs the one before: one
+//! decode target, one chain, two templates (key, delta). Format: AV1 RTP payload specification, appendix A. Seen in
+//! Chromium 156: `frameId` jumps over missing frames and goes on over switches. Frames reach a transform when they are
+//! complete, so under jitter they come out of order. A packet repeated by RTX padding may bring a frame twice.
 
 use str0m::rtp::{ExtensionSerializer, ExtensionValues};
 
-/// The extension's URI.
+/// URI of the RTP header extension.
 pub(super) const URI: &str =
     "https://aomediacodec.github.io/av1-rtp-spec/#dependency-descriptor-rtp-header-extension";
 
@@ -19,13 +19,14 @@ pub(super) struct FrameDependency {
     pub frame: u16,
     /// Whether the frame is a key frame.
     pub key: bool,
-    /// First packet of the frame.
+    /// Whether the packet is the first one of its frame.
     pub begin: bool,
-    /// Last packet of the frame.
+    /// Whether the packet is the last one of its frame.
     pub end: bool,
 }
 
-/// The template of key frames, and that of all others.
+/// The two templates: that of key frames, and that of all others. Each has the difference to the frame that it depends
+/// on and the difference in its chain.
 const TEMPLATES: [(Option<u8>, u8); 2] = [(None, 0), (Some(1), 1)];
 
 impl FrameDependency {
@@ -68,9 +69,8 @@ impl FrameDependency {
         }
     }
 
-    /// Puts it among a packet's values for [`Serializer`]. The stack has a place for user values, a hash map that is
-    /// made, copied and dropped with each packet; frame marking, which is never negotiated here, has one that costs
-    /// nothing.
+    /// Puts the descriptor among a packet's values for [`Serializer`]. It takes the place of frame marking, which is
+    /// never negotiated here. The stack's place for user values is a hash map that costs time with each packet.
     pub(super) fn set(self, values: &mut ExtensionValues) {
         let flags = u32::from(self.key) | u32::from(self.begin) << 1 | u32::from(self.end) << 2;
         values.frame_mark = Some(u32::from(self.frame) | flags << 16);

@@ -112,7 +112,7 @@ const RATE_WINDOW: Duration = Duration::from_secs(1);
 const CAP_GROWTH: f64 = 1.1;
 /// Lower bound of the cap. About one audio track, which must go on.
 const MIN_CAP: Bitrate = Bitrate::bps(30_000);
-/// The cap where nothing is known that could bound it.
+/// The cap where nothing that could bound it is known.
 const UNLIMITED: Bitrate = Bitrate::bps(u64::MAX);
 /// Ratio of two successive queue delays below which the queue drains.
 const DRAINING: f64 = 0.85;
@@ -132,15 +132,16 @@ const QUIET_LOSS: f32 = 0.05;
 const SPURIOUS_DROP: f64 = 0.8;
 /// Age up to which a quiet estimate counts as recent.
 const STABLE_ESTIMATE_AGE: Duration = Duration::from_secs(2);
-/// What a floor loses with each reset, and the tolerance below it: a wrong floor ends in a queue, or decays.
+/// Factor by which a floor falls with each reset, and the tolerance below it. A wrong floor ends in a queue, or decays.
 const FLOOR_DECAY: f64 = 0.9;
 /// First time without growth, while more is wanted, after which the estimator is reset, so that it probes again.
 const MIN_STAGNATION: Duration = Duration::from_secs(2);
-/// Largest such time. It doubles with each reset, as each costs a burst of probes.
+/// Maximum time without growth after which the estimator is reset. The time doubles with each reset, as each costs a
+/// burst of probes.
 const MAX_STAGNATION: Duration = Duration::from_secs(8);
 /// Growth of the estimate that ends a stagnation.
 const STAGNATION_GROWTH: f64 = 1.1;
-/// If the estimate drops below this share of the rate just delivered without a full queue, the drop is spurious.
+/// Share of the rate delivered without a full queue below which a drop of the estimate is spurious.
 const DELIVERED_FLOOR: f64 = 0.55;
 /// [`DELIVERED_FLOOR`] while the link is quiet, when the delivered rate proves more.
 const DELIVERED_FLOOR_QUIET: f64 = 0.75;
@@ -153,7 +154,7 @@ const UNPACED_AFTER: Duration = Duration::from_secs(2);
 /// Time after congestion in which there is no reset, no probe and no end of the cap.
 const CONGESTION_HOLD: Duration = Duration::from_secs(2);
 
-/// What the stack has measured, once each [`FEEDBACK_INTERVAL`].
+/// Measurements of the stack, taken once each [`FEEDBACK_INTERVAL`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Feedback {
     /// GoogCC's estimate now. (The stack's own event is a mean of three seconds.)
@@ -166,7 +167,7 @@ pub(super) struct Feedback {
     pub bytes_sent: u64,
 }
 
-/// What the stack's estimator is to sustain and to probe for (`str0m::bwe::Bwe::set_bitrate`).
+/// Rates that the stack's estimator is to sustain and to probe for (`str0m::bwe::Bwe::set_bitrate`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct BitrateTargets {
     /// Rate up to which padding fills what is sent.
@@ -175,7 +176,7 @@ pub(super) struct BitrateTargets {
     pub desired: Bitrate,
 }
 
-/// State of the congestion controller; see the module.
+/// State of the congestion controller; the module's documentation has the transitions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
     /// The estimate holds.
@@ -186,12 +187,12 @@ pub(super) enum State {
     Recovering,
 }
 
-/// The signals that one feedback yields; see the module.
+/// The signals that one feedback yields; the module's documentation has their formulas.
 #[derive(Debug, Clone, Copy)]
 struct Signals {
     queue_delay: Duration,
     loss: f32,
-    /// The queue delay fell by more than 15 % since the last feedback.
+    /// Whether the queue delay fell by more than 15 % since the last feedback.
     draining: bool,
     delivered: Bitrate,
 }
@@ -212,10 +213,10 @@ impl Signals {
     }
 }
 
-/// The congestion controller; see the module.
+/// The congestion controller of one subscriber's downlink; the module's documentation has its method.
 #[derive(Debug, Default)]
 pub(super) struct Downlink {
-    /// GoogCC's estimate, or what it is being reset to.
+    /// GoogCC's estimate, or the value that it is being reset to.
     estimate: Option<Bitrate>,
     /// Upper bound of the estimate; `None` in [`State::Normal`].
     cap: Option<Bitrate>,
@@ -236,7 +237,7 @@ pub(super) struct Downlink {
     last_reset: Option<Instant>,
     last_probe: Option<Instant>,
     last_probe_success: Option<Instant>,
-    /// Best estimate while the link was quiet, of the last [`STABLE_ESTIMATE_AGE`].
+    /// Best estimate of the last [`STABLE_ESTIMATE_AGE`] while the link was quiet.
     stable_estimate: Option<(Instant, Bitrate)>,
     /// Since when the link has been quiet.
     quiet_since: Option<Instant>,

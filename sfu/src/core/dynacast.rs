@@ -9,7 +9,7 @@ use windlass_types::{Bitrate, Layer};
 
 /// Time for which a layer must be unused before it is paused.
 const UNUSED_TIMEOUT: Duration = Duration::from_secs(6);
-/// Time within which a resumed layer must come; else its publisher cannot send it.
+/// Time within which packets of a resumed layer must come. If they do not, the publisher cannot send the layer.
 const RESUME_TIMEOUT: Duration = Duration::from_secs(3);
 /// Bitrate at or below which the smallest layer is starved: its publisher lacks bandwidth, and it hardly moves.
 pub(super) const STARVED: Bitrate = Bitrate::bps(60_000);
@@ -31,7 +31,7 @@ struct State {
     paused: bool,
     unused_since: Option<Instant>,
     resumed_at: Option<Instant>,
-    /// Last measured bitrate.
+    /// Last measured bitrate of the layer.
     last: Option<Bitrate>,
 }
 
@@ -40,7 +40,8 @@ struct State {
 pub(super) struct Dynacast([State; 3]);
 
 impl Dynacast {
-    /// Bitrates for the allocator: measured, and the last ones of layers that are paused or being resumed.
+    /// Bitrates of the layers for the allocator: measured ones, and the last ones of layers that are paused or being
+    /// resumed.
     pub(super) fn rates(
         &self,
         now: Instant,

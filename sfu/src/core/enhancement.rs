@@ -1,4 +1,5 @@
-//! What the core has of the enhancer, and which layers it gets: the taps of all tracks after an allocation.
+//! State of the enhancer in the core, and the layers that the enhancer gets: the taps of all tracks after an
+//! allocation.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Instant;
@@ -43,7 +44,7 @@ impl Enhancement {
         self.policy = policy;
     }
 
-    /// What anchors there can be.
+    /// Limits of the anchors that there can be on this server.
     pub(super) fn limits(&self, config: &SfuConfig) -> AnchorLimits {
         AnchorLimits {
             available: self.available,

@@ -1,4 +1,4 @@
-//! A fault stays where it is: what panics inside one connection ends that connection, and nothing else.
+//! Containment of faults: a panic inside one connection ends that connection, and nothing else.
 //!
 //! Network input reaches the WebRTC stack, which asserts and indexes. So each call into the stack is [`contained`], and
 //! a connection that panicked is dropped (`Stack`). [`Core`](super::Core) also contains its own work for one

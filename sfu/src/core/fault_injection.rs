@@ -14,6 +14,7 @@ struct Injection {
     done: AtomicBool,
 }
 
+/// Faults of the environment variable `WINDLASS_PLANT`, read at first use.
 static INJECTIONS: LazyLock<Vec<Injection>> = LazyLock::new(|| {
     let list = std::env::var("WINDLASS_PLANT").unwrap_or_default();
     let faults = list.split(',').filter_map(|fault| fault.split_once('@'));

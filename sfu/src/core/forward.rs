@@ -27,7 +27,7 @@ pub(super) struct Forwarding<'a> {
 }
 
 impl Forwarding<'_> {
-    /// Forwards an audio packet of a publisher on this node, with its last sender report, or on another.
+    /// Forwards an audio packet with its publisher's last sender report. The publisher is on this node or on another.
     pub(super) fn audio(
         &mut self,
         track: &Track,
@@ -64,8 +64,8 @@ impl Forwarding<'_> {
         }
     }
 
-    /// Forwards a video packet of a publisher on this node, with its last sender report, or on another. `scale`: that
-    /// of anchors, until the enhancer has reported it.
+    /// Forwards a video packet with its publisher's last sender report. The publisher is on this node or on another.
+    /// `scale` is the anchors' scale until the enhancer has reported one.
     pub(super) fn video(
         &mut self,
         track: &mut Track,
@@ -129,8 +129,8 @@ impl Forwarding<'_> {
         }
     }
 
-    /// A single encoding counts as another layer from this key frame on, as its size has changed. Its subscribers stay
-    /// with it until the next allocation.
+    /// Counts a single encoding as another layer from its current key frame on, as its size has changed. The
+    /// subscribers stay with the encoding until the next allocation.
     pub(super) fn rename_layer(&mut self, track: &mut Track, former: Layer, layer: Layer) {
         track.layers.rename(former, layer);
         if let Some(recording) = &mut track.recording {

@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 pub(super) struct Gcra(Option<Instant>);
 
 impl Gcra {
-    /// Uses what is earned in `cost`.
+    /// Uses what is earned in the time `cost`.
     pub(super) fn add(&mut self, now: Instant, cost: Duration) {
         self.0 = Some(self.0.map_or(now, |until| until.max(now)) + cost);
     }
 
-    /// From when on at most `burst` is in use; `None`: it was never more.
+    /// Time from which on at most `burst` is in use; `None` if more was never in use.
     pub(super) fn conforms_at(self, burst: Duration) -> Option<Instant> {
         self.0.and_then(|until| until.checked_sub(burst))
     }

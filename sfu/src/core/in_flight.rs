@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-/// Packets whose arrival is kept for one stream.
+/// Number of packets of one stream whose arrival is kept.
 const MAX_PACKETS: usize = 128;
 
 /// The packets of one stream.

@@ -2,8 +2,8 @@
 //!
 //! A request for one layer makes Chromium encode a key frame on every layer, and Chromium silently merges requests that
 //! follow a recent key frame. So the requests of all subscribers are merged and throttled for each track, and repeated
-//! while a subscriber still waits. A waiting subscriber renews its request; one that is not renewed ends with the next
-//! request to the publisher, as the layer may have ended, and each request costs every other layer a key frame.
+//! while a subscriber still waits. A waiting subscriber renews its request. A request that is not renewed ends with the
+//! next request to the publisher: the layer may have ended, and each request costs every other layer a key frame.
 //!
 //! A new subscriber waits for one request. A decoder that lost frames may lose the next key frame, too: on a narrow
 //! uplink each one displaces the frames and the repairs that would end the loss. For such decoders the interval is at
@@ -28,9 +28,10 @@ const MAX_REPAIR_INTERVAL: Duration = Duration::from_millis(3200);
 const INTERVAL_OF_ONE: Duration = Duration::from_secs(2);
 /// Mean time between two requests for all subscribers of a track.
 const INTERVAL_OF_ALL: Duration = Duration::from_secs(1);
-/// Burst of one subscriber, in time that its requests use: three requests at once.
+/// Burst of one subscriber, as the time in which its requests are earned: three requests at once.
 const BURST_OF_ONE: Duration = Duration::from_secs(4);
-/// Burst of all subscribers: ten requests, so that several of them can join within seconds.
+/// Burst of all subscribers, as the time in which their requests are earned: ten requests, so that several of them can
+/// join within seconds.
 const BURST_OF_ALL: Duration = Duration::from_secs(10);
 
 /// The subscriber that needs a key frame; `None`: this server's tap or another server, which limit themselves.
@@ -84,7 +85,7 @@ impl KeyFrameRequests {
         self.requests.entry(requester).or_default().repair[layer as usize] = true;
     }
 
-    /// The first packet of a layer's key frame arrived.
+    /// Takes the arrival of the first packet of a layer's key frame.
     pub(super) fn on_begin(&mut self, layer: Layer, now: Instant) {
         self.began[layer as usize] = Some(now);
         for request in self.requests.values_mut() {
@@ -92,7 +93,7 @@ impl KeyFrameRequests {
         }
     }
 
-    /// The last packet of a layer's key frame arrived.
+    /// Takes the arrival of the last packet of a layer's key frame.
     pub(super) fn on_complete(&mut self, layer: Layer, now: Instant) {
         if let Some(began) = self.began[layer as usize].take() {
             self.took[layer as usize] = now.saturating_duration_since(began);

@@ -137,7 +137,7 @@ impl Layers {
         }
     }
 
-    /// Moves what is known of one layer to another: a single encoding has changed its size.
+    /// Moves the state of one layer to another: a single encoding has changed its size.
     pub(super) fn rename(&mut self, from: Layer, to: Layer) {
         self.meters[to as usize] = std::mem::take(&mut self.meters[from as usize]);
         self.sizes[from as usize] = None;

@@ -23,32 +23,32 @@ use crate::config::SfuConfig;
 /// A participant's connection.
 pub(super) struct Link {
     id: ParticipantId,
-    /// Name of its room, for fault injection.
+    /// Name of the participant's room, for fault injection.
     room: String,
-    /// The connection in the stack; none before the first offer.
+    /// The connection in the stack; there is none before the first offer.
     pub stack: Stack,
-    /// When it has work to do.
+    /// When the connection has work to do.
     pub wake: Wake,
-    /// Limits its RTCP.
+    /// Limits the connection's RTCP.
     pub rtcp_guard: RtcpGuard,
-    /// Limits the CPU time of its input.
+    /// Limits the CPU time of the connection's input.
     pub cpu_limit: CpuLimit,
-    /// What its offers have negotiated.
+    /// What the connection's offers have negotiated.
     pub negotiated: Negotiated,
     /// Data channels that the client has opened.
     pub channels: ClientChannels,
-    /// Its ICE credentials and addresses.
+    /// ICE credentials and addresses of the client.
     pub paths: Paths,
-    /// Whether it is up (ICE and DTLS).
+    /// Whether the connection is up (ICE and DTLS).
     pub connected: bool,
-    /// When the first offer must have come; after that, when the connection must be up.
+    /// Time by which the first offer must have come; after that, time by which the connection must be up.
     pub connect_deadline: Instant,
     /// When the last offer or datagram came; `None` before the first offer.
     pub last_heard: Option<Instant>,
 }
 
 impl Link {
-    /// No connection yet.
+    /// A participant's link before its first offer.
     pub(super) fn new(
         id: ParticipantId,
         room: &str,
@@ -130,7 +130,7 @@ impl Link {
         taken.flatten().unwrap_or(Ok(()))
     }
 
-    /// Advances its time.
+    /// Advances the connection's time.
     pub(super) fn tick(&mut self, now: Instant) {
         self.stack.call(&mut self.wake, |rtc| {
             fault_injection::panic("timer", &self.room);

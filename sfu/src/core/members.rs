@@ -16,7 +16,7 @@ use crate::api::{
 };
 use crate::relay::Relayed;
 
-/// A hash, as an id that does not reveal the value.
+/// A hash of `value`, for use as an id that does not reveal the value.
 fn hash<T: Hash + ?Sized>(value: &T) -> u64 {
     let mut hasher = DefaultHasher::new();
     value.hash(&mut hasher);

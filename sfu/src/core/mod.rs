@@ -158,7 +158,7 @@ pub struct Core {
     relays: Relays,
     /// The rooms that are recorded.
     recorded: RecordedRooms,
-    /// What its participants have used of the rates of messages.
+    /// Messages that the core's participants have used of their common rate limits.
     data: DataLimits,
     enhancement: Enhancement,
     schedule: Schedule,
@@ -255,8 +255,8 @@ impl Core {
         self.routes.other_owner(source, data)
     }
 
-    /// Takes a datagram. One that another thread received first may have arrived before the last step; it then counts
-    /// as arrived now.
+    /// Takes a datagram. A datagram that another thread received first may have arrived before the last step. Then it
+    /// counts as arrived now.
     pub fn datagram(&mut self, arrival: Instant, source: impl Into<RemoteAddr>, data: &[u8]) {
         let source = source.into();
         let arrival = self.schedule.arrive(arrival);
@@ -493,8 +493,8 @@ impl Core {
         self.end(now, id, DisconnectReason::Fault);
     }
 
-    /// Counts a panic at a datagram of an unauthenticated source. As it can be sent again and again, only the first one
-    /// is logged.
+    /// Counts a panic at a datagram of an unauthenticated source. Such a datagram can be sent again and again, so only
+    /// the first panic is logged.
     fn on_unauthenticated_fault(&mut self, fault: &Fault) {
         if self.counters.faults == 0 {
             tracing::error!(%fault, "panic at a datagram of an unauthenticated source: it was dropped, later ones are only counted; please report this as a bug");

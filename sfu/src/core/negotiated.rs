@@ -1,4 +1,4 @@
-//! What a connection has negotiated, and whether an offer may follow.
+//! State that a connection has negotiated, and the check of later offers against it.
 //!
 //! The stack changes its state while it reads an offer, and stops in the middle at a contradiction to an earlier offer.
 //! So this file refuses such an offer before the stack reads it.
@@ -9,7 +9,7 @@ use super::payloads::Role;
 use super::sdp::{Description, Section};
 use crate::api::{Kind, OfferError};
 
-/// Maximum of SSRCs that a connection names in its life: the stack keeps each of them.
+/// Maximum number of SSRCs that a connection may name in all its offers: the stack keeps each of them.
 const MAX_SSRCS: usize = 256;
 
 /// One m-line of the last offer.
@@ -17,9 +17,9 @@ const MAX_SSRCS: usize = 256;
 struct Line {
     mid: String,
     kind: Option<Kind>,
-    /// The client rejected the m-line, for good.
+    /// Whether the client rejected the m-line, for good.
     rejected: bool,
-    /// The m-line has had a common codec. The stack keeps that even if a later offer has none.
+    /// Whether the m-line has had a common codec. The stack keeps the codec even if a later offer has none.
     had_codec: bool,
 }
 
@@ -89,7 +89,7 @@ impl Negotiated {
         Ok(())
     }
 
-    /// Takes a description that was answered.
+    /// Notes a description that was answered.
     pub(super) fn commit(&mut self, next: &Description) {
         self.roles.extend(next.sections.iter().flat_map(roles_of));
         for section in &next.sections {

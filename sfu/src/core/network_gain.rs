@@ -1,41 +1,42 @@
-//! What a network on every frame adds to a rung in the tile that shows it, in points of VMAF-NEG, and what it leaves
-//! for anchors to add.
+//! Predicted gain of a rung by a network that the viewer runs on every frame, in points of VMAF-NEG in the tile that
+//! shows the rung. It also gives the share of their gain that anchors keep beside the network.
 //!
-//! The figures are means over the rows of `fixtures/network_gain.csv` whose clips were looked at while the networks
-//! were trained; the rows of people whom no choice was made on judge them (`models/frames`, the cards of the networks;
-//! a test repeats both). That enhanced anchors add nothing beside a network is assumed, not measured: both guess the
-//! same detail (`hybrid@xs` of `windlass-lab eval`).
+//! The figures are means over those rows of `fixtures/network_gain.csv` whose clips were looked at while the networks
+//! were trained. Other rows are of people on whom no choice was made: they test the figures (`models/frames`, the
+//! networks' model cards; a test repeats both). That enhanced anchors add nothing beside a network is assumed, not
+//! measured: both guess the same detail (`hybrid@xs` of `windlass-lab eval`).
 
 use windlass_types::FrameNetwork;
 
-/// What a network does at one scale.
+/// Gain of a network at one scale.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct NetworkGain {
-    /// Points that it adds.
+    /// Points of VMAF-NEG that the network adds.
     pub points: f64,
-    /// Share that captured anchors keep of their gain beside it.
+    /// Share (0 to 1) of their gain that captured anchors keep beside the network.
     pub captured_left: f64,
-    /// Share that enhanced anchors keep of their gain beside it.
+    /// Share (0 to 1) of their gain that enhanced anchors keep beside the network.
     pub enhanced_left: f64,
 }
 
 impl NetworkGain {
-    /// That of no network.
+    /// The gain without a network: no points, and anchors keep all of theirs.
     pub(super) const NONE: NetworkGain =
         NetworkGain { points: 0.0, captured_left: 1.0, enhanced_left: 1.0 };
 }
 
-/// What enhanced anchors keep of their gain beside a network: assumed.
+/// Share (0 to 1) of their gain that enhanced anchors keep beside a network. Assumed, not measured: both guess the same
+/// detail.
 const ENHANCED_LEFT: f64 = 0.0;
 
-/// What a network does where pictures are shown `scale` times as large as their layer. `octaves` is that without the
-/// step to whole scales: a picture that is made smaller again shows less of it.
+/// The gain of a network where pictures are shown `scale` times as large as their layer. `octaves` is the enlargement
+/// without rounding to a whole scale. A picture that is rebuilt larger and made smaller again shows less of the gain.
 pub(super) fn gain(network: FrameNetwork, scale: u16, octaves: f64) -> NetworkGain {
     let (points, captured_left) = match (network, scale) {
         (FrameNetwork::Xxs, 2) => (1.4, 1.0),
         (FrameNetwork::Xs, 2) => (1.75, 0.95),
         (FrameNetwork::Xs, 4) => (3.1, 0.84),
-        // There is none of that scale, or nothing is known of it.
+        // No network has this scale, or its gain was not measured.
         _ => return NetworkGain::NONE,
     };
     let shown = (octaves / f64::from(scale).log2()).clamp(0.0, 1.0);

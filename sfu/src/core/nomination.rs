@@ -2,8 +2,8 @@
 //!
 //! A client of an ICE-lite server names the pair that it has chosen by USE-CANDIDATE in each of its connectivity checks
 //! (RFC 8445 §8.1.1), every few seconds. The stack keeps a pair of equal or higher priority for 15 s after its last
-//! packet: when a NAT rebinds, or the client changes from UDP to TCP, the stack sends to a dead address for as long. So
-//! all but STUN follows the nominations.
+//! packet. When a NAT rebinds, or the client changes from UDP to TCP, the stack would send to a dead address for that
+//! time. So all but STUN follows the nominations.
 //!
 //! One request proves little: its source address may be forged, to flood a third party. So an address is *unverified*
 //! until more than that one request has come from it, and is sent [`MAX_UNVERIFIED_BYTES`] at most. A *verified*
@@ -18,9 +18,10 @@ use super::ufrag::attribute;
 
 /// STUN attribute USE-CANDIDATE.
 const USE_CANDIDATE: u16 = 0x0025;
-/// STUN transactions that are remembered, to ignore replayed requests.
+/// Number of STUN transactions that are remembered, to ignore replayed requests.
 const MAX_TRANSACTIONS: usize = 64;
-/// Bytes that are sent to unverified addresses until one of them is verified: about a second of video at 400 kbit/s.
+/// Maximum bytes that are sent to unverified addresses until one of them is verified: about a second of video at 400
+/// kbit/s.
 const MAX_UNVERIFIED_BYTES: usize = 50_000;
 /// Time without a packet after which a verified address is left, if another address sends.
 const SILENCE: Duration = Duration::from_secs(5);

@@ -16,14 +16,14 @@ pub struct ReadOffer {
     pub(super) sdp: Result<(Description, SdpOffer), OfferError>,
 }
 
-/// An answer that is not written as text yet.
+/// An answer that is not yet written as text.
 pub struct Answered {
     pub(super) sdp: SdpAnswer,
     pub(super) tracks: Vec<(String, TrackId)>,
 }
 
 impl ReadOffer {
-    /// Parses an offer; its session description may have `sdp_bytes`.
+    /// Parses an offer. Its session description may have at most `sdp_bytes` bytes.
     pub fn new(offer: Offer, sdp_bytes: usize) -> ReadOffer {
         let Offer { sdp, publish, subscribe } = offer;
         let sdp = if sdp.len() > sdp_bytes { Err(OfferError::TooLarge) } else { read(&sdp) };
@@ -44,25 +44,25 @@ impl Answered {
     }
 }
 
-/// What a participant's lists are checked against.
+/// State of a participant and its room, against which its lists are checked.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Standing {
-    /// What it may do.
+    /// Permissions of the participant.
     pub(super) permissions: Permissions,
-    /// How many tracks it publishes.
+    /// Number of tracks that the participant publishes.
     pub(super) published: usize,
-    /// How many tracks the others of its room publish.
+    /// Number of tracks that the others of its room publish.
     pub(super) others: usize,
 }
 
-/// A track of a subscribe list, for the participant.
+/// What a track of a subscribe list is to the participant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wanted {
-    /// It may be subscribed to.
+    /// The participant may subscribe to the track.
     Track(Kind),
-    /// It has ended.
+    /// The track has ended.
     Ended,
-    /// There is none, or not for this participant.
+    /// There is no such track, or not for this participant.
     Unknown,
 }
 

@@ -1,4 +1,4 @@
-//! What the core gives its caller.
+//! Outputs of the core.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -10,7 +10,7 @@ use super::addresses::RemoteAddr;
 use crate::api::{ParticipantId, SfuEvent};
 use crate::relay::{NodeId, Relayed};
 
-/// What the caller of the core must do.
+/// An output of the core: something that its caller must do.
 #[derive(Debug)]
 pub enum Output {
     /// Send a datagram.
@@ -19,7 +19,7 @@ pub enum Output {
         to: RemoteAddr,
         /// Content.
         data: Vec<u8>,
-        /// Arrival of the packet that it forwards, to measure latency.
+        /// Arrival of the packet that the datagram forwards, to measure latency.
         arrival: Option<Instant>,
     },
     /// Send an event to a participant.

@@ -5,11 +5,11 @@ use std::collections::VecDeque;
 use super::addresses::RemoteAddr;
 use super::nomination::Nomination;
 
-/// Server user name fragments that lead to one connection. Each ICE restart adds one.
+/// Maximum number of server user name fragments that lead to one connection. Each ICE restart adds one.
 const MAX_UFRAGS: usize = 8;
-/// Client addresses that lead to one connection.
+/// Maximum number of client addresses that lead to one connection.
 const MAX_ADDRESSES: usize = 16;
-/// Addresses that a client may use with one pair of credentials: the stack keeps each of them.
+/// Maximum number of addresses that a client may use with one pair of credentials: the stack keeps each of them.
 const MAX_NEW_ADDRESSES: usize = 1000;
 
 /// The paths of one client.
@@ -19,7 +19,7 @@ pub(super) struct Paths {
     ufrags: Vec<String>,
     /// Source addresses of the client, oldest first.
     addresses: VecDeque<RemoteAddr>,
-    /// Addresses used since the last credentials.
+    /// Number of addresses used since the last credentials.
     new_addresses: usize,
     /// The address at which the client receives.
     pub nomination: Nomination,
@@ -36,7 +36,7 @@ impl Paths {
         self.addresses.iter()
     }
 
-    /// Whether a server user name fragment is of the last answer.
+    /// Whether a server user name fragment belongs to the last answer.
     pub(super) fn is_current(&self, ufrag: &str) -> bool {
         self.ufrags.last().is_some_and(|last| last == ufrag)
     }

@@ -10,7 +10,7 @@ use crate::api::{Kind, OfferError};
 
 /// Longest name of a codec, in bytes.
 const MAX_NAME: usize = 32;
-/// Format parameters of a codec that are kept.
+/// Maximum number of format parameters of a codec that are kept.
 const MAX_PARAMETERS: usize = 16;
 /// Longest key or value of a format parameter that is kept, in bytes.
 const MAX_PARAMETER_BYTES: usize = 32;
@@ -29,7 +29,7 @@ pub(super) struct Payload {
     parameters: Vec<(String, String)>,
 }
 
-/// What a payload type of the rewritten offer stands for.
+/// Meaning of a payload type in the rewritten offer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
     /// Opus.

@@ -43,9 +43,10 @@ use crate::stats::Counters;
 const MAX_PLAYOUT_DELAY: Duration = Duration::from_millis(200);
 /// Age up to which packets are retransmitted.
 const MAX_RTX_AGE: Duration = Duration::from_secs(3);
-/// Maximum of retransmissions (RTX) as a share of a stream's bits.
+/// Maximum share of a stream's bits that retransmissions (RTX) may take.
 const MAX_RTX_SHARE: f32 = 0.5;
-/// [`MAX_RTX_SHARE`] while the downlink is congested, when retransmissions would only fill the queue.
+/// Maximum share of retransmissions while the downlink is congested, in place of [`MAX_RTX_SHARE`]. More of them would
+/// only fill the queue.
 const MAX_RTX_SHARE_CONGESTED: f32 = 0.1;
 /// Offset between the RTP timelines of two m-lines, in ticks: one second, so that mix-ups of m-lines are visible.
 const TIMELINE_OFFSET: u32 = 90_000;
@@ -74,35 +75,35 @@ pub(super) enum PeerEvent {
 
 /// A participant.
 pub(super) struct Peer {
-    /// Its id.
+    /// Id of the participant.
     pub id: ParticipantId,
-    /// Name of its room.
+    /// Name of the participant's room.
     pub room: String,
-    /// Room and identity by which its streams share the enhancer.
+    /// Room and identity by which the participant's streams share the enhancer.
     pub owner: Owner,
-    /// Its connection.
+    /// Connection of the participant.
     pub link: Link,
-    /// Its tracks, by m-line.
+    /// Tracks that the participant publishes, by m-line.
     pub published: HashMap<Mid, TrackId>,
-    /// Requests for regions of its cameras.
+    /// Requests for regions of the participant's cameras.
     pub regions: Regions,
-    /// What the participant may do in its room.
+    /// Permissions of the participant in its room.
     pub permissions: Permissions,
     /// What the participant has used of the limits of data messages, as their sender.
     pub data: DataSender,
     /// Whether the participant takes data messages of others.
     pub takes_data: bool,
-    /// M-lines on which it receives.
+    /// M-lines on which the participant receives.
     pub slots: Vec<Slot>,
-    /// Congestion controller of its downlink.
+    /// Congestion controller of the participant's downlink.
     pub downlink: Downlink,
-    /// The quality of its connection.
+    /// Meter of the connection's quality.
     pub connection: ConnectionMeter,
-    /// How what it wants fits into its downlink, by the last allocation.
+    /// How what the participant wants fits into its downlink, by the last allocation.
     pub fit: Fit,
-    /// Allocates its rungs.
+    /// Allocator of the participant's rungs.
     pub allocator: Allocator,
-    /// Sends its anchors.
+    /// Data channel for the participant's anchors.
     pub anchors: AnchorChannel,
 }
 
@@ -230,7 +231,7 @@ impl Peer {
             events,
         };
         let due = self.link.stack.call(&mut self.link.wake, |rtc| drain.run(rtc));
-        // Always, as both are per thread: the next connection must not inherit the answers.
+        // Both answers are per thread: they are always taken, so that the next connection does not inherit them.
         self.link.rtcp_guard.on_output();
         let over_limit = sctp_filter::take_over_limit();
         let mut emit = |event| events.push((self.id, event));
@@ -327,7 +328,7 @@ impl Peer {
         params.iter().find(|p| p.red() == Some(pt)).map(PayloadParams::pt)
     }
 
-    /// To be called after an offer was answered: payload types may have changed, and m-lines may be new.
+    /// Takes over new payload types and m-lines. To be called after an offer was answered.
     pub(super) fn on_negotiated(&mut self) {
         for slot in &mut self.slots {
             slot.pt = None;

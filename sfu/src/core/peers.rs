@@ -9,24 +9,24 @@ use super::wakes::Wakes;
 use crate::api::ParticipantId;
 use crate::stats::Counters;
 
-/// Packets that one connection may send before the next one has its turn.
+/// Maximum number of packets that one connection may send before the next one has its turn.
 const MAX_PACKETS_PER_TURN: usize = 64;
-/// The stack's pacer asks for its next packet after this time, when it means at once.
+/// Time after which the stack's pacer asks for its next packet when it means at once.
 const PACER_IMMEDIATE: Duration = Duration::from_micros(1);
 
-/// The participants.
+/// The participants of one core.
 #[derive(Default)]
 pub(super) struct Peers {
     by_id: BTreeMap<ParticipantId, Peer>,
     wakes: Wakes,
-    /// Those with work left in this step; those with a timer have its time.
+    /// Participants with work left in this step. Those with a timer have its time.
     ready: VecDeque<(ParticipantId, Option<Instant>)>,
-    /// What their connections have reported.
+    /// Events that the participants' connections have reported.
     events: Vec<(ParticipantId, PeerEvent)>,
 }
 
 impl Peers {
-    /// Adds a participant that `make` makes with the list of those that have work.
+    /// Adds the participant that `make` makes. The participant lists itself in the given [`Wakes`] when it has work.
     pub(super) fn add(&mut self, make: impl FnOnce(Wakes) -> Peer) {
         let peer = make(self.wakes.clone());
         self.by_id.insert(peer.id, peer);
@@ -37,17 +37,17 @@ impl Peers {
         self.by_id.remove(&id)
     }
 
-    /// A participant.
+    /// The participant with this id.
     pub(super) fn get(&self, id: ParticipantId) -> Option<&Peer> {
         self.by_id.get(&id)
     }
 
-    /// A participant.
+    /// The participant with this id, to change it.
     pub(super) fn get_mut(&mut self, id: ParticipantId) -> Option<&mut Peer> {
         self.by_id.get_mut(&id)
     }
 
-    /// A participant, and where its connection's events go.
+    /// The participant with this id, and the list that takes its connection's events.
     pub(super) fn with_events(
         &mut self,
         id: ParticipantId,
@@ -55,7 +55,7 @@ impl Peers {
         self.by_id.get_mut(&id).map(|peer| (peer, &mut self.events))
     }
 
-    /// A participant whose connection is up.
+    /// The participant with this id, if its connection is up.
     pub(super) fn connected_mut(&mut self, id: ParticipantId) -> Option<&mut Peer> {
         self.by_id.get_mut(&id).filter(|peer| peer.link.connected)
     }
@@ -75,7 +75,7 @@ impl Peers {
         self.by_id.values_mut()
     }
 
-    /// How many there are.
+    /// Number of participants.
     pub(super) fn len(&self) -> usize {
         self.by_id.len()
     }
@@ -90,19 +90,19 @@ impl Peers {
         std::mem::take(&mut self.events)
     }
 
-    /// When the next one has work; `None`: no timer is set.
+    /// When the next participant has work; `None`: no timer is set.
     pub(super) fn due(&self, now: Instant) -> Option<Instant> {
         self.wakes.next(now)
     }
 
-    /// Lists those that have work now.
+    /// Lists the participants that have work now.
     pub(super) fn collect_ready(&mut self, now: Instant) {
         self.ready.extend(self.wakes.take_touched().into_iter().map(|id| (id, None)));
         let due = self.wakes.take_due(now).into_iter();
         self.ready.extend(due.map(|(entry, id)| (id, Some(entry))));
     }
 
-    /// Services up to `max` of the listed ones. Returns whether there are more.
+    /// Services up to `max` of the listed participants. Returns whether there are more.
     pub(super) fn service(
         &mut self,
         now: Instant,

@@ -1,4 +1,5 @@
-//! What the publisher of one track is asked to send of its layers: bitrate, frame rate, and which layers.
+//! Parameters for the layers of one track that its publisher is asked to use: bitrate, frame rate, and which layers to
+//! send.
 
 use std::time::Instant;
 
@@ -7,23 +8,23 @@ use windlass_types::{Bitrate, Layer, LayerKnobs, PublisherKnobs};
 use super::dynacast::{Dynacast, first_layer};
 use super::layers::SDK_MAX;
 
-/// A frame rate above that of any camera: no limit.
+/// Frame rate that means no limit: above that of any camera.
 const UNLIMITED_FPS: f64 = 120.0;
 /// The quarter layer while no subscriber holds it and its bits serve the half layer better. It stays on, so that
 /// newcomers have it at once.
 const STANDBY: LayerKnobs =
     LayerKnobs { active: true, bitrate: Bitrate::bps(30_000), fps: 10.0, needed: false };
 
-/// Layers with new parameters; others stay as they are.
+/// Layers with new parameters. Layers that are not listed keep theirs.
 pub(super) type LayerParams = Vec<(Layer, LayerKnobs)>;
 
-/// A layer without limits of the server: the client's own limits hold.
+/// Parameters of a layer without limits of the server: the client's own limits hold.
 fn unlimited(layer: Layer) -> LayerKnobs {
     let bitrate = SDK_MAX[layer as usize];
     LayerKnobs { active: true, bitrate, fps: UNLIMITED_FPS, needed: false }
 }
 
-/// What the publisher of a track was asked to send. What a method returns is to be sent to the publisher.
+/// Parameters that the publisher of a track was given. The methods return new ones, which are to be sent to it.
 #[derive(Debug)]
 pub(super) struct PublisherParams {
     /// Last parameters of the smallest layer.
@@ -62,7 +63,7 @@ impl PublisherParams {
         self.dynacast.is_paused(layer) || (layer == Layer::H && self.adapts(Layer::Q))
     }
 
-    /// Bitrates of the layers for the allocator: measured, and the last ones of layers that are paused or being
+    /// Bitrates of the layers for the allocator: measured ones, and the last ones of layers that are paused or being
     /// resumed.
     pub(super) fn rates(
         &self,
@@ -72,7 +73,7 @@ impl PublisherParams {
         self.dynacast.rates(now, measured)
     }
 
-    /// Keeps whether the smallest layer is needed, which its other parameters do not change.
+    /// Notes new parameters. Keeps whether the smallest layer is needed, which its other parameters do not change.
     fn set(&mut self, mut layers: LayerParams) -> LayerParams {
         for (_, params) in layers.iter_mut().filter(|(layer, _)| *layer == Layer::Q) {
             params.needed = self.smallest.needed;

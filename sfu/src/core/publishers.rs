@@ -1,4 +1,4 @@
-//! What all publishers are asked to send after an allocation, by what their subscribers receive.
+//! Requests to all publishers after an allocation, by what their subscribers receive: layers to send, and key frames.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Instant;

@@ -24,28 +24,28 @@ const COEFFICIENTS: [f64; 4] = [98.9, -7.0, -6.1, -25.9];
 const REFERENCE_BPS: f64 = 100_000.0;
 /// Pixels of a frame that needs [`REFERENCE_BPS`] for `bits` = 1.
 const REFERENCE_PIXELS: f64 = 640.0 * 360.0;
-/// Bits that a frame needs grow with its pixels by this power. Of thirty pairs with [`NOISE_POWER`], the one with the
-/// least error.
+/// Power of a frame's pixels with which the bits that it needs grow. Of thirty pairs with [`NOISE_POWER`], this pair
+/// has the least error.
 const BITS_POWER: f64 = 0.75;
-/// The loss by quantisation falls with bits by this power.
+/// Power of the bits with which the loss by quantisation falls. Fitted together with [`BITS_POWER`].
 const NOISE_POWER: f64 = -1.2;
-/// Minimum value of `bits`, as nothing below was measured. There the frame rate falls rather than the quality, as of a
-/// shared screen.
+/// Minimum value of `bits`, as nothing below was measured. With fewer bits the frame rate falls rather than the
+/// quality, for example of a shared screen.
 const MIN_BITS: f64 = 0.7;
-/// Points that captured anchors give back with all the bits that they can use, by octaves³. The mean of three people:
+/// Points per octaves³ that captured anchors give back with all the bits that they can use. The mean of three people:
 /// one gains 16 points at the quarter layer, one gains 1 (error 5 points there, 0.8 at the half layer).
 const CAPTURED_GAIN: f64 = 1.0;
 /// Share of the video's bits with which captured anchors reach 63 % (1 − 1/e) of their gain.
 const CAPTURED_SHARE: f64 = 0.05;
-/// Points that enhanced anchors give at most. Measured were 0.1 to 0.4 (`lab/notes/enhanced-anchors.md`).
+/// Maximum points that enhanced anchors give. Measured were 0.1 to 0.4 (`lab/notes/enhanced-anchors.md`).
 const ENHANCED_GAIN: f64 = 0.3;
 /// Bitrate with which enhanced anchors reach 63 % of their gain, in bit/s: one anchor a second.
 const ENHANCED_BPS: f64 = 20_000.0;
 /// Points for a rung with anchors, so that it wins against an equal one without.
 const TIE_BREAK: f64 = 0.05;
 
-/// Points below which anchors are not worth their bytes beside a network that costs none: what enhanced anchors give at
-/// most.
+/// Points below which anchors are not worth their bytes beside a network that costs none. The value is the most that
+/// enhanced anchors give.
 const MIN_BESIDE_NETWORK: f64 = ENHANCED_GAIN;
 
 /// How a subscriber shows a track.
@@ -58,7 +58,7 @@ pub(super) struct Shown {
 }
 
 impl Shown {
-    /// What the network adds to a layer.
+    /// Gain of the network on a layer; none where the layer fills the tile as it is.
     fn network_gain(self, layer: Size) -> NetworkGain {
         match view::rebuilt_scale(self.tile, layer) {
             Some(scale) => network_gain::gain(self.network, scale, self.octaves(layer)),
@@ -66,7 +66,7 @@ impl Shown {
         }
     }
 
-    /// By how many octaves the tile is larger than a layer.
+    /// Number of octaves by which the tile is larger than a layer.
     fn octaves(self, layer: Size) -> f64 {
         view::enlargement(self.tile, layer).max(1.0).log2()
     }

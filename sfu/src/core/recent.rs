@@ -7,7 +7,7 @@ use windlass_types::Layer;
 
 use super::rewriter::PacketIn;
 
-/// Packets that are kept of each layer.
+/// Number of packets that are kept of each layer.
 const MAX_PACKETS: usize = 64;
 
 /// The last packets of one track.

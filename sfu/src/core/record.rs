@@ -7,8 +7,8 @@ use super::recorded::{Recorded, set_track};
 use crate::api::TrackId;
 
 impl Core {
-    /// Records a room, or ends that. Recorded are the tracks that are published here, of those of now and of later
-    /// ones.
+    /// Begins or ends the recording of a room. Recorded are those of its tracks, now and later, that are published
+    /// here.
     pub fn set_recorded(&mut self, now: Instant, room: &str, recorded: Option<Recorded>) {
         self.recorded.set(room, recorded);
         let max = self.config.limits.tap_frame_bytes;
@@ -28,7 +28,7 @@ impl Core {
         }
     }
 
-    /// Gives the recorder a key frame of a track next: it needs one, or has lost frames (`lost`).
+    /// Gives the recorder a key frame of a track next. The recorder needs one, or has lost frames (`lost`).
     pub fn on_record_key_frame(&mut self, now: Instant, track: TrackId, lost: bool) {
         self.counters.record_overflows += u64::from(lost);
         let recording = self.tracks.get_mut(track).and_then(|track| track.recording.as_mut());

@@ -1,4 +1,4 @@
-//! The rooms that are recorded, and what that means for a track.
+//! The rooms that are recorded, and which of their tracks are.
 
 use std::collections::HashMap;
 use std::time::Instant;
@@ -10,12 +10,12 @@ use super::recording::TrackRecording;
 use super::track::Track;
 use crate::api::{Kind, ParticipantId, TrackInfo};
 
-/// Whose tracks of a room are recorded.
+/// Participants of a room whose tracks are recorded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Recorded {
-    /// Those of all participants.
+    /// Tracks of all participants.
     All,
-    /// Those of these participants.
+    /// Tracks of these participants.
     Only(Vec<ParticipantId>),
 }
 
@@ -28,12 +28,12 @@ impl Recorded {
     }
 }
 
-/// The rooms that are recorded. Operators order each, so they are few.
+/// The rooms that are recorded. Operators order each recording, so there are few.
 #[derive(Debug, Default)]
 pub(super) struct RecordedRooms(HashMap<String, Recorded>);
 
 impl RecordedRooms {
-    /// Records a room, or ends that.
+    /// Begins or ends the recording of a room.
     pub(super) fn set(&mut self, room: &str, recorded: Option<Recorded>) {
         match recorded {
             Some(recorded) => self.0.insert(room.to_owned(), recorded),
@@ -47,7 +47,7 @@ impl RecordedRooms {
     }
 }
 
-/// Layers that recordings choose anew, with each allocation.
+/// Lets the recordings of video tracks choose their layers anew. Called with each allocation.
 pub(super) fn choose_layers<'a>(now: Instant, tracks: impl Iterator<Item = &'a mut Track>) {
     for track in tracks.filter(|track| track.info.kind == Kind::Video && !track.info.muted) {
         if let Some(recording) = &mut track.recording {

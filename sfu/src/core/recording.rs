@@ -1,4 +1,4 @@
-//! What the recorder gets of a recorded track: of video the best layer that arrives, and audio as it comes.
+//! What the recorder gets of a recorded track: video of the largest layer that arrives, and audio as it comes.
 //!
 //! A recording asks for all layers, so that its publishers send what their uplinks carry. A larger layer takes the
 //! place of a smaller one where its first key frame is complete: until then the smaller one goes on.
@@ -37,7 +37,7 @@ pub(super) struct TrackRecording {
     track: TrackId,
     /// The layer that is recorded; `None` for audio, and before the first layer comes.
     current: Option<LayerTap>,
-    /// The layer that takes its place at its first key frame.
+    /// The larger layer that takes the place of the current one at its first key frame.
     next: Option<LayerTap>,
     max_frame_bytes: usize,
 }
@@ -121,7 +121,7 @@ impl TrackRecording {
         self.taps().for_each(|tap| tap.tap.on_overflow());
     }
 
-    /// A single encoding counts as another layer from this key frame on.
+    /// Counts a single encoding as another layer from its current key frame on.
     pub(super) fn rename(&mut self, former: Layer, layer: Layer) {
         for tap in self.taps().filter(|tap| tap.tap.layer() == former) {
             tap.tap.set_layer(layer);
@@ -129,7 +129,7 @@ impl TrackRecording {
     }
 }
 
-/// Gives the frames of a tap. What the next layer loses before its first key frame is nobody's gap.
+/// Gives the recorder the frames of a tap. Frames that the next layer loses before its first key frame are no gap.
 fn give(track: TrackId, tap: &mut LayerTap, is_next: bool, outputs: &mut VecDeque<Output>) {
     let (layer, report) = (tap.tap.layer(), tap.report);
     while let Some(input) = tap.tap.poll() {
@@ -149,7 +149,7 @@ fn give(track: TrackId, tap: &mut LayerTap, is_next: bool, outputs: &mut VecDequ
     }
 }
 
-/// The Opus packets of an RTP packet: with redundancy, those before it too.
+/// The Opus packets of an RTP packet. With redundancy, the packets before it come too.
 pub(super) fn audio(
     track: TrackId,
     time: RecordedTime,

@@ -3,7 +3,7 @@
 //! Block headers contain payload types, which are local to a connection. So they are renamed for subscribers with other
 //! types. Subscribers without RED get the newest block alone.
 
-/// Maximum of blocks in a packet. Senders repeat one to three.
+/// Maximum number of blocks in a packet. Senders repeat one to three.
 const MAX_BLOCKS: usize = 8;
 
 /// A parsed packet.
@@ -39,7 +39,7 @@ impl<'a> Red<'a> {
         None
     }
 
-    /// All blocks, the oldest first: by how many ticks each is older than the packet, and its bytes.
+    /// All blocks, the oldest first. Each has its age in RTP ticks, counted back from the packet, and its bytes.
     pub(super) fn blocks(self) -> impl Iterator<Item = (u32, &'a [u8])> {
         let mut at = self.headers;
         let repeated = (0..self.headers - 1).step_by(4).map(move |header| {

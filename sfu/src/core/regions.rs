@@ -22,7 +22,7 @@ pub(super) const CHANNEL: &str = "windlass-regions";
 const MIN_INTERVAL: Duration = Duration::from_millis(250);
 /// Time after which a request without an answer ends.
 const TIMEOUT: Duration = Duration::from_secs(2);
-/// Open requests of one publisher; another one replaces the oldest.
+/// Maximum number of open requests to one publisher; another one replaces the oldest.
 const MAX_OPEN: usize = 8;
 
 #[derive(Debug)]
@@ -44,9 +44,9 @@ pub(super) enum Refused {
 /// Whether stills of one track can be had.
 #[derive(Debug, Default)]
 pub(super) struct Stills {
-    /// Whether its publisher answers requests.
+    /// Whether the track's publisher answers requests.
     answers: bool,
-    /// Whether the enhancer was told that it may request them.
+    /// Whether the enhancer was told that it may request stills.
     usable: bool,
 }
 
@@ -66,7 +66,7 @@ impl Stills {
         self.answers
     }
 
-    /// Whether the enhancer may request them.
+    /// Whether the enhancer may request stills.
     pub(super) fn usable(&self) -> bool {
         self.usable
     }

@@ -21,7 +21,7 @@ use crate::relay::{
     AnchorState, NodeId, Relayed, RelayedAnchor, RelayedData, RelayedPacket, RelayedTrack,
 };
 
-/// Maximum of other nodes that a room may be on.
+/// Maximum number of other nodes that a room may be on.
 const MAX_NODES: usize = 31;
 
 impl Core {
@@ -136,7 +136,7 @@ impl Core {
         self.schedule.wake(now);
     }
 
-    /// Takes what a node makes of anchors of its track.
+    /// Takes the state of the anchors that a node makes of its track.
     fn on_anchor_state(&mut self, now: Instant, node: NodeId, track: TrackId, state: AnchorState) {
         let track = self.relays.track(node, track);
         let Some(track) = track.and_then(|track| self.tracks.get_mut(track)) else { return };
@@ -176,7 +176,7 @@ impl Core {
         self.relays.send_to_audience(room, &message, &mut self.outputs);
     }
 
-    /// To be called when the last local participant has left a room; `remote` are its remote members.
+    /// Ends a room here. To be called when its last local participant has left; `remote` are its remote members.
     pub(super) fn end_room(&mut self, room: &str, remote: &[ParticipantId]) {
         let gone = self.tracks.iter().map(|track| &track.info);
         let gone = gone.filter(|info| remote.contains(&info.participant)).map(|info| info.track);
@@ -225,7 +225,7 @@ impl Core {
         }
     }
 
-    /// Whether a participant of a room is at that node.
+    /// Whether a participant of a room is at the node `node`.
     pub(super) fn is_remote_member(&self, node: NodeId, room: &str, id: ParticipantId) -> bool {
         self.rooms.get(room).is_some_and(|room| room.has_remote(id, node))
     }

@@ -17,7 +17,7 @@ use crate::relay::{AnchorState, NodeId, Relayed, RelayedAnchor, RelayedPacket};
 #[derive(Debug)]
 pub(super) struct RemotePublisher {
     node: NodeId,
-    /// The track's id there.
+    /// Id of the track at its own node.
     track: TrackId,
     room: Arc<str>,
     /// Anchors that the node makes of the track.
@@ -82,7 +82,7 @@ impl RemotePublisher {
     }
 }
 
-/// What one other node wants of a local track.
+/// Layers and anchors of a local track that one other node wants.
 #[derive(Debug)]
 struct NodeDemand {
     layers: [bool; 3],
@@ -104,15 +104,15 @@ pub(super) struct Making {
     pub(super) available: bool,
     /// The tapped layer.
     pub(super) layer: Option<Layer>,
-    /// Scale of its anchors.
+    /// Scale of the layer's anchors: width of an anchor's frame over that of the layer.
     pub(super) scale: u16,
     /// Time for which the policy holds frames.
     pub(super) holds: Duration,
-    /// Why the enhancer makes none.
+    /// Why the enhancer makes no anchors of the track.
     pub(super) refused: Option<Refusal>,
 }
 
-/// What other nodes want of a local track.
+/// Layers and anchors of a local track that other nodes want.
 #[derive(Debug)]
 pub(super) struct NodeDemands {
     track: TrackId,
@@ -121,22 +121,22 @@ pub(super) struct NodeDemands {
 }
 
 impl NodeDemands {
-    /// No node wants this track of a room.
+    /// Demands for a track that no node wants yet.
     pub(super) fn new(track: TrackId, room: Arc<str>) -> NodeDemands {
         NodeDemands { track, room, nodes: BTreeMap::new() }
     }
 
-    /// A node gets the track from now on: all layers, and no anchors.
+    /// Adds a node that gets the track from now on: all layers, and no anchors.
     pub(super) fn add(&mut self, node: NodeId) {
         self.nodes.insert(node, NodeDemand::default());
     }
 
-    /// Just these nodes get the track.
+    /// Sets the nodes that get the track: just these.
     pub(super) fn set(&mut self, nodes: impl Iterator<Item = NodeId>) {
         self.nodes = nodes.map(|node| (node, NodeDemand::default())).collect();
     }
 
-    /// A node does not get the track any more.
+    /// Removes a node, which does not get the track any more.
     pub(super) fn remove(&mut self, node: NodeId) {
         self.nodes.remove(&node);
     }
@@ -146,13 +146,13 @@ impl NodeDemands {
         self.nodes.contains_key(&node)
     }
 
-    /// A node wants these layers. Returns whether it gets the track.
+    /// Sets the layers that a node wants. Returns whether the node gets the track.
     pub(super) fn set_layers(&mut self, node: NodeId, wanted: [bool; 3]) -> bool {
         let demand = self.nodes.get_mut(&node);
         demand.map(|demand| demand.layers = wanted).is_some()
     }
 
-    /// A node wants anchors of this layer, or none. Returns whether it gets the track.
+    /// Sets the layer whose anchors a node wants, or none. Returns whether the node gets the track.
     pub(super) fn set_enhanced(&mut self, node: NodeId, layer: Option<Layer>) -> bool {
         let demand = self.nodes.get_mut(&node);
         demand.map(|demand| demand.enhance = layer).is_some()

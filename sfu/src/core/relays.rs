@@ -7,7 +7,7 @@ use super::output::Output;
 use crate::api::TrackId;
 use crate::relay::{NodeId, Relayed};
 
-/// Nodes by room.
+/// Nodes that get something of a room, by room.
 type Audiences = HashMap<Arc<str>, BTreeSet<NodeId>>;
 
 /// The other nodes, and the rooms that are shared with them.
@@ -19,27 +19,27 @@ pub(super) struct Relays {
     shared: HashMap<Arc<str>, Vec<NodeId>>,
     /// Nodes that want the local tracks of each room.
     audiences: Audiences,
-    /// Nodes that want them before the room is shared with them.
+    /// Nodes that want the local tracks of a room before the room is shared with them.
     pending_audiences: Audiences,
     /// Local ids of remote tracks, by node and id there.
     tracks: HashMap<(NodeId, TrackId), TrackId>,
 }
 
-/// How the other nodes of a room have changed.
+/// Difference between a room's former and new list of other nodes.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Change {
-    /// Nodes that the room was not on.
+    /// Nodes that are on the new list alone.
     pub(super) new: Vec<NodeId>,
-    /// Nodes that the room is not on any more.
+    /// Nodes that are on the former list alone.
     pub(super) gone: Vec<NodeId>,
 }
 
-/// What becomes of a node's wish for the local tracks of a room.
+/// Result of a node's request for the local tracks of a room.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Begun {
-    /// The node gets them.
+    /// The node gets the tracks from now on.
     Now,
-    /// The node gets them when the room is shared with it.
+    /// The node gets the tracks when the room is shared with it.
     Later,
     /// There is no link to the node.
     NotLinked,
@@ -48,7 +48,7 @@ pub(super) enum Begun {
 }
 
 impl Relays {
-    /// How a room's other nodes change with these.
+    /// How a room's other nodes change when `nodes` take the place of the current ones.
     pub(super) fn change(&self, room: &str, nodes: &[NodeId]) -> Change {
         let known = self.shared.get(room).map_or(&[][..], Vec::as_slice);
         let new = nodes.iter().filter(|node| !known.contains(node)).copied().collect();
@@ -56,7 +56,7 @@ impl Relays {
         Change { new, gone }
     }
 
-    /// Sets a room's other nodes. Returns those of them that have waited for its local tracks.
+    /// Sets a room's other nodes. Returns those of them that have waited for the room's local tracks.
     pub(super) fn set_nodes(&mut self, room: &Arc<str>, nodes: &[NodeId]) -> Vec<NodeId> {
         if nodes.is_empty() {
             self.shared.remove(room);
@@ -67,8 +67,8 @@ impl Relays {
         pending.into_iter().filter(|node| nodes.contains(node)).collect()
     }
 
-    /// Sets whether there is a link to a node. Returns whether that has changed. Without a link it wants nothing any
-    /// more.
+    /// Sets whether there is a link to a node. Returns whether that has changed. A node without a link wants nothing
+    /// any more.
     pub(super) fn set_link(&mut self, node: NodeId, up: bool) -> bool {
         if up {
             return self.linked.insert(node);
@@ -88,7 +88,7 @@ impl Relays {
         shared.map(|(room, _)| room.clone()).collect()
     }
 
-    /// A node wants the local tracks of a room; at most `max_rooms` are relayed.
+    /// Notes that a node wants the local tracks of a room. At most `max_rooms` are relayed.
     pub(super) fn begin(&mut self, node: NodeId, room: &Arc<str>, max_rooms: usize) -> Begun {
         if !self.linked.contains(&node) {
             return Begun::NotLinked;
@@ -102,7 +102,7 @@ impl Relays {
         if shared { Begun::Now } else { Begun::Later }
     }
 
-    /// A node does not want the local tracks of a room any more.
+    /// Notes that a node does not want the local tracks of a room any more.
     pub(super) fn end(&mut self, node: NodeId, room: &str) {
         for audiences in [&mut self.audiences, &mut self.pending_audiences] {
             if let Some(nodes) = audiences.get_mut(room) {

@@ -9,13 +9,13 @@ use crate::api::{AnchorReport, ReportError, TakenReport};
 
 /// Mean time between two reports on a subscription.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// Time by which a report may be early: one that was delayed arrives together with the next.
+/// Time by which a report may be early: a delayed report arrives together with the next.
 const MAX_EARLY: Duration = Duration::from_secs(2);
 
-/// How many anchors of one subscription may still be reported on, and when.
+/// Number of anchors of one subscription that may still be reported on, and the time of the next report.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct ReportQuota {
-    /// Anchors that were sent, whole or in part, and not reported on.
+    /// Anchors that were sent, whole or in part, and that no report has covered yet.
     unreported: u64,
     /// When the next report is due.
     due: Option<Instant>,

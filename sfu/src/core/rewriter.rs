@@ -1,11 +1,11 @@
 //! One subscriber's continuous stream out of the layers of its track (and of other tracks, on a re-used m-line).
 //!
-//! In: packets of any layer, with the publisher's numbers. Out: the same packets with numbers of one timeline:
-//! sequence number, RTP timestamp, picture id, TL0PICIDX and a frame counter for the Dependency Descriptor.
-//! A switch happens only where a key frame of the wanted source begins. Packets of the current source that come
-//! late (reordered, or repaired by RTX) get the number that was kept free for them; those from before the switch,
-//! and those of a former source, are dropped. When the key frame's first packet itself comes late, what overtook it
-//! was dropped too, so the caller repeats it ([`PacketOut::switched`]).
+//! In: packets of any layer, with the publisher's numbers. Out: the same packets with numbers of one timeline: sequence
+//! number, RTP timestamp, picture id, TL0PICIDX and a frame counter for the Dependency Descriptor. A switch happens
+//! only where a key frame of the wanted source begins. Packets of the current source that come late (reordered, or
+//! repaired by RTX) get the number that was kept free for them. Packets from before the switch, and packets of a former
+//! source, are dropped. When the key frame's first packet itself comes late, what overtook it was dropped too, so the
+//! caller repeats it ([`PacketOut::switched`]).
 //!
 //! [`Rewriter::locate`] is the timestamp map that anchors use: it remembers the frames that were really forwarded,
 //! so an anchor meets its frame or nothing, over switches and wrap-around.
@@ -40,7 +40,7 @@ pub(super) struct PacketIn {
     pub handover_delay: Duration,
     /// The RTP marker: last packet of a frame.
     pub marker: bool,
-    /// Whether it came so late that the packets after it are not kept; then no switch may begin at it.
+    /// Whether the packet came so late that the packets after it are not kept. No switch may begin at such a packet.
     pub stale: bool,
 }
 
@@ -66,9 +66,9 @@ pub(super) struct PacketOut {
     pub begin: bool,
     /// Last packet of the frame.
     pub end: bool,
-    /// Whether this packet begins a new epoch: a switch, or a new resolution.
+    /// Whether the packet begins a new epoch: a switch, or a new resolution.
     pub new_epoch: bool,
-    /// Whether it begins a switch: packets of the source that came before it and follow it must be repeated.
+    /// Whether the packet begins a switch: packets of the source that came before it and follow it must be repeated.
     pub switched: bool,
 }
 
@@ -121,7 +121,7 @@ struct Span {
     newest: Option<(u16, i64)>,
 }
 
-/// Forwarded frames that anchors can refer to: over 4 s at 30 frames a second.
+/// Number of forwarded frames that anchors can refer to: over 4 s at 30 frames a second.
 const MAX_FRAMES: usize = 128;
 /// The subscriber's first sequence number; small, so that its extension begins at zero.
 const FIRST_SEQ: u64 = 1000;
@@ -135,7 +135,7 @@ pub(super) struct Rewriter {
     span: Option<Span>,
     epoch: u16,
     size: Option<Size>,
-    /// The publisher's sequence number of the packet with the size.
+    /// The publisher's sequence number of the packet that gave `size`.
     size_seq: u64,
     next_seq: u64,
     last_timestamp: u32,
@@ -147,7 +147,7 @@ pub(super) struct Rewriter {
 }
 
 impl Rewriter {
-    /// A stream that has not begun. `timestamp` is where its timeline begins.
+    /// A video stream that has not begun. `timestamp` is where its timeline begins.
     pub(super) fn new(timestamp: u32) -> Rewriter {
         Rewriter {
             target: None,
@@ -203,7 +203,7 @@ impl Rewriter {
         (frame.epoch == self.epoch).then_some((frame.subscriber, frame.epoch))
     }
 
-    /// [`Rewriter::renumber`], and rewrites the payload.
+    /// Places a packet as [`Rewriter::renumber`] does, and rewrites its payload.
     #[cfg(test)]
     pub(super) fn push(
         &mut self,

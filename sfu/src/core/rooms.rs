@@ -13,7 +13,7 @@ use crate::api::{JoinError, JoinOptions, ParticipantId, SfuEvent};
 use crate::config::Limits;
 use crate::relay::NodeId;
 
-/// Other nodes that get a message, each with those of its participants that it is for; `None`: for all.
+/// Other nodes that get a message. Each has the list of its participants that the message is for; `None`: all of them.
 pub(super) type Nodes = BTreeMap<NodeId, Option<Vec<ParticipantId>>>;
 
 /// A room, with the members that see each other's tracks.
@@ -22,11 +22,11 @@ pub(super) struct Room {
     pub(super) members: Vec<ParticipantId>,
     /// Members on other nodes.
     pub(super) remote_members: BTreeMap<ParticipantId, NodeId>,
-    /// The qualities of their connections, as far as they are known.
+    /// Connection qualities of the members on other nodes, as far as they are known.
     pub(super) remote_qualities: BTreeMap<ParticipantId, ConnectionQuality>,
     pub(super) loopback: bool,
     pub(super) speakers: Speakers,
-    /// What is used of the limit of data messages.
+    /// Messages that the room has used of its limit of data messages.
     pub(super) data_used: Gcra,
 }
 
@@ -36,17 +36,17 @@ impl Room {
         self.members.contains(&id) || self.remote_members.contains_key(&id)
     }
 
-    /// Whether a participant is in the room, on that node.
+    /// Whether a participant is in the room on the node `node`.
     pub(super) fn has_remote(&self, id: ParticipantId, node: NodeId) -> bool {
         self.remote_members.get(&id) == Some(&node)
     }
 
-    /// Members on one other node.
+    /// Members of the room on the node `node`.
     pub(super) fn members_of(&self, node: NodeId) -> Vec<ParticipantId> {
         self.remote_members.iter().filter(|(_, of)| **of == node).map(|(&id, _)| id).collect()
     }
 
-    /// Members of this node that see what another one does, who sees it itself in a loopback room.
+    /// Members of this node that see what the member `of` does. In a loopback room this includes the member itself.
     pub(super) fn audience(&self, of: ParticipantId) -> impl Iterator<Item = ParticipantId> {
         self.members.iter().copied().filter(move |&member| member != of || self.loopback)
     }
@@ -56,7 +56,7 @@ impl Room {
         outputs.extend(self.members.iter().map(|&member| Output::Event(member, event.clone())));
     }
 
-    /// The most that get a message: at this node, and at others.
+    /// Maximum number of participants that get a message, at this node and at others.
     pub(super) fn receivers(&self, from: ParticipantId, to: Option<&[ParticipantId]>) -> usize {
         let Some(to) = to else {
             let itself = usize::from(!self.loopback);
@@ -83,7 +83,7 @@ impl Room {
     }
 }
 
-/// What a participant finds when it enters a room.
+/// State of a room when a participant enters it.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Entered {
     /// Members of this node.
@@ -99,7 +99,7 @@ pub(super) struct Entered {
 pub(super) struct Left {
     /// Whether it is a loopback room.
     pub(super) loopback: bool,
-    /// If it has ended for this node: its members on other nodes.
+    /// Members on other nodes, where the room has ended for this node.
     pub(super) ended: Option<Vec<ParticipantId>>,
 }
 
@@ -112,7 +112,7 @@ pub(super) struct Rooms {
 }
 
 impl Rooms {
-    /// No rooms; `shard` counts them and their participants.
+    /// The rooms of a core, none at first. `shard` counts rooms and participants for all cores.
     pub(super) fn new(shard: Shard) -> Rooms {
         Rooms { by_name: HashMap::new(), draining: false, shard }
     }
@@ -186,12 +186,12 @@ impl Rooms {
         Some(Left { loopback, ended })
     }
 
-    /// A room.
+    /// The room with this name.
     pub(super) fn get(&self, name: &str) -> Option<&Room> {
         self.by_name.get(name)
     }
 
-    /// A room.
+    /// The room with this name, to change it.
     pub(super) fn get_mut(&mut self, name: &str) -> Option<&mut Room> {
         self.by_name.get_mut(name)
     }
@@ -207,12 +207,12 @@ impl Rooms {
         self.by_name.get(name).filter(|room| !room.loopback)
     }
 
-    /// The rooms' names.
+    /// Names of all rooms.
     pub(super) fn names(&self) -> impl Iterator<Item = &String> {
         self.by_name.keys()
     }
 
-    /// How many there are.
+    /// Number of rooms.
     pub(super) fn len(&self) -> usize {
         self.by_name.len()
     }

@@ -17,7 +17,7 @@ pub(super) struct Routes {
 }
 
 impl Routes {
-    /// No routes to these local addresses.
+    /// The routes of a core, none at first. `locals` are the server's addresses.
     pub(super) fn new(locals: LocalAddrs, shard: Shard) -> Routes {
         Routes { locals, addresses: HashMap::new(), ufrags: HashMap::new(), shard }
     }
@@ -37,7 +37,8 @@ impl Routes {
         self.shard.other_owner(source, data)
     }
 
-    /// Whether a datagram may be processed: one of a known source, or one of the `max` of unknown sources a second.
+    /// Whether a datagram may be processed: its source is known, or is within the `max` datagrams a second of unknown
+    /// sources.
     pub(super) fn admit(&self, now: Instant, source: RemoteAddr, max: u32) -> bool {
         self.addresses.contains_key(&source)
             || self.shard.admit_unauthenticated(now, source.address.ip(), max)

@@ -1,6 +1,6 @@
 //! Limits of what clients may ask of the stack by RTCP.
 //!
-//! The stack serves all that a datagram cost for, and some requests cost by their claim, not by their size: 28 bytes
+//! The stack serves every request in a datagram, and the cost of some requests does not depend on their size. 28 bytes
 //! can report on 32,764 packets, and a NACK of four bytes requests 17 retransmissions. So `srtp` checks each decrypted
 //! datagram first ([`RtcpLimits`]). Each limit is many times what browsers send.
 
@@ -18,18 +18,18 @@ const TWCC: u8 = 15;
 const HEADER: usize = 4;
 /// Bytes of a feedback packet's header, with the SSRCs of sender and media source.
 const FEEDBACK_HEADER: usize = 12;
-/// NACK entries of one packet that the stack reads.
+/// Maximum number of NACK entries of one packet that the stack reads.
 const MAX_NACKS: usize = 31;
 /// Bytes of a packet that count as one more packet: the stack searches a list for each report block.
 const PACKET_BYTES: usize = 64;
 
-/// RTCP packets. Fifty subscriptions send about 300 a second.
+/// Rate of RTCP packets. Fifty subscriptions send about 300 a second.
 const PACKETS: Rate = Rate { per_second: 2000, burst: 4000 };
-/// Transport-wide feedback packets. Browsers send up to 20 a second.
+/// Rate of transport-wide feedback packets. Browsers send up to 20 a second.
 const TWCC_PACKETS: Rate = Rate { per_second: 100, burst: 200 };
-/// RTP packets whose status transport-wide feedback reports: each sent packet once, and more after an outage.
+/// Rate of RTP packets whose status transport-wide feedback reports: each sent packet once, and more after an outage.
 const TWCC_STATUSES: Rate = Rate { per_second: 20_000, burst: 65_536 };
-/// Retransmissions that NACKs request. The stack keeps 1024 packets of a stream.
+/// Rate of retransmissions that NACKs request. The stack keeps 1024 packets of a stream.
 const RETRANSMISSIONS: Rate = Rate { per_second: 1000, burst: 4096 };
 
 /// A mean rate and a burst.
@@ -78,7 +78,7 @@ impl RtcpLimits {
     }
 }
 
-/// What a datagram asks of the stack.
+/// Work that a datagram asks of the stack.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct RtcpCost {
     packets: usize,
@@ -88,7 +88,7 @@ struct RtcpCost {
 }
 
 impl RtcpCost {
-    /// Reads at least as far as the stack does.
+    /// The cost of a datagram. The function reads at least as far as the stack does.
     fn of(mut rest: &[u8]) -> RtcpCost {
         // A datagram without a packet costs its decryption.
         let mut cost = RtcpCost { packets: 1, ..RtcpCost::default() };

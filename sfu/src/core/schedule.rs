@@ -21,12 +21,12 @@ pub(super) struct Schedule {
     last_stats: Instant,
     /// Time of the last step: connections' time must not go back behind it.
     last_step: Instant,
-    /// How long before `last_step` the current datagram arrived at the machine.
+    /// Time from the arrival of the current datagram at the machine to `last_step`.
     handover_delay: Duration,
 }
 
 impl Schedule {
-    /// Everything but statistics is due.
+    /// A schedule at the start: all work but statistics is due.
     pub(super) fn new(now: Instant) -> Schedule {
         Schedule {
             due: now,
@@ -45,14 +45,14 @@ impl Schedule {
         (self.last_step, self.handover_delay) = (now, Duration::ZERO);
     }
 
-    /// When a datagram counts as arrived, which came to the machine at `arrival`: not before the last step.
+    /// Time at which a datagram counts as arrived that came to the machine at `arrival`: not before the last step.
     pub(super) fn arrive(&mut self, arrival: Instant) -> Instant {
         let counted = arrival.max(self.last_step);
         self.handover_delay = counted.duration_since(arrival);
         counted
     }
 
-    /// How long before the last step the current datagram arrived at the machine.
+    /// Time from the arrival of the current datagram at the machine to the last step.
     pub(super) fn handover_delay(&self) -> Duration {
         self.handover_delay
     }

@@ -15,29 +15,39 @@ use str0m::crypto::{CryptoError, CryptoProvider, from_feature_flags};
 
 use super::{cpu_limit, srtp};
 
-/// Streams on which a client may send: those of the channels that it may open, and of the anchor channel.
+/// Maximum number of streams on which a client may send: those of the channels that it may open, and of the anchor
+/// channel.
 const MAX_STREAMS: usize = super::channels::MAX_CHANNELS + 1;
-/// A fragment with fewer bytes is small. The stack bounds waiting fragments by bytes alone, needs 150 bytes for each,
-/// and searches all of them. A fragmented message has one or two small ones.
+/// Size in bytes below which a fragment is small. The stack bounds waiting fragments by bytes alone, needs 150 bytes
+/// for each, and searches all of them. A fragmented message has one or two small ones.
 const SMALL_BYTES: usize = 200;
-/// Small fragments that may wait in the stack.
+/// Maximum number of small fragments that may wait in the stack.
 const MAX_SMALL: usize = 2048;
-/// How far a TSN may be ahead of the cumulative TSN. The stack keeps all data ahead of a gap.
+/// Maximum number by which a TSN may be ahead of the cumulative TSN. The stack keeps all data ahead of a gap.
 const MAX_AHEAD: u32 = 4096;
 /// Bytes before the first chunk of a packet (RFC 9260 §3.1).
 const COMMON_HEADER: usize = 12;
-/// Chunk types (RFC 9260 §3.2, RFC 3758, RFC 6525).
+/// Chunk type DATA (RFC 9260 §3.2).
 const DATA: u8 = 0;
+/// Chunk type INIT (RFC 9260 §3.2).
 const INIT: u8 = 1;
+/// Chunk type INIT ACK (RFC 9260 §3.2).
 const INIT_ACK: u8 = 2;
+/// Chunk type SACK (RFC 9260 §3.2).
 const SACK: u8 = 3;
+/// Chunk type HEARTBEAT (RFC 9260 §3.2).
 const HEARTBEAT: u8 = 4;
+/// Chunk type COOKIE ECHO (RFC 9260 §3.2).
 const COOKIE_ECHO: u8 = 10;
+/// Chunk type RE-CONFIG (RFC 6525 §3.1).
 const RECONFIG: u8 = 130;
+/// Chunk type FORWARD TSN (RFC 3758 §3.2).
 const FORWARD_TSN: u8 = 192;
-/// Parameter types (RFC 9260 §3.3.5, RFC 6525 §4), without the high byte, which is 0.
+/// Parameter type Heartbeat Info (RFC 9260 §3.3.5), without the high byte, which is 0.
 const HEARTBEAT_INFO: u8 = 1;
+/// Parameter type Outgoing SSN Reset Request (RFC 6525 §4), without the high byte, which is 0.
 const OUTGOING_RESET: u8 = 13;
+/// Parameter type Re-configuration Response (RFC 6525 §4), without the high byte, which is 0.
 const RECONFIG_RESPONSE: u8 = 16;
 /// Bytes of a DATA chunk's header (RFC 9260 §3.3.1).
 const DATA_HEADER: usize = 16;
@@ -46,7 +56,7 @@ thread_local! {
     static OVER_LIMIT: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether the connection whose output was just polled is over a limit. Resets the answer.
+/// Whether the connection whose output was just polled is over a limit. The call resets the answer to `false`.
 pub(super) fn take_over_limit() -> bool {
     OVER_LIMIT.take()
 }
@@ -147,7 +157,7 @@ impl DtlsInstance for Wrapped {
     }
 }
 
-/// What to do with a packet.
+/// Decision about a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Verdict {
     Pass,
@@ -157,7 +167,7 @@ enum Verdict {
     OverLimit,
 }
 
-/// What the client has sent, and what of that waits in the stack.
+/// State of the filter of one connection: what the client has sent, and what of it waits in the stack.
 #[derive(Debug, Default)]
 struct SctpFilter {
     /// Ids of the streams with data.
@@ -168,7 +178,7 @@ struct SctpFilter {
     cumulative_tsn: Option<u32>,
     /// The largest receive window that the stack has advertised, in bytes.
     window: u32,
-    /// Upper bound of the small fragments that wait in the stack.
+    /// Upper bound of the number of small fragments that wait in the stack.
     small: usize,
 }
 

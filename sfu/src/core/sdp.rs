@@ -11,8 +11,8 @@ use str0m::media::Mid;
 use super::payloads::{Chosen, Payload, Payloads};
 use crate::api::{Kind, OfferError};
 
-/// Maximum of lines with one attribute in a section, and before the first section. A browser writes less than half of
-/// it.
+/// Maximum number of lines with one attribute in a section, and before the first section. A browser writes less than
+/// half of it.
 const MAX_LINES: usize = 128;
 /// Longest mid that the WebRTC stack distinguishes, in bytes.
 pub(super) const MAX_MID: usize = 16;
@@ -24,7 +24,7 @@ const MAX_FINGERPRINT: usize = 64 * 3;
 const MAX_EXTENSION: u8 = 16;
 /// Longest URI of an RTP header extension, in bytes.
 const MAX_URI: usize = 128;
-/// Simulcast layers of a section that are kept.
+/// Maximum number of simulcast layers of a section that are kept.
 const MAX_LAYERS: usize = 8;
 /// Longest rid that the stack distinguishes, in bytes.
 const MAX_RID: usize = 8;
@@ -32,9 +32,9 @@ const MAX_RID: usize = 8;
 /// One m-line, as far as the offer's publish and subscribe lists must match it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MediaLine {
-    /// `a=mid`.
+    /// `a=mid` of the m-line.
     pub mid: String,
-    /// `None` for anything but audio and video.
+    /// Kind of media; `None` for anything but audio and video.
     pub kind: Option<Kind>,
     /// Whether the m-line is `m=application`.
     pub application: bool,
@@ -57,7 +57,7 @@ pub(super) struct Section {
     pub chosen: Option<Chosen>,
     /// Header extensions: id and URI.
     pub extensions: Vec<(u8, String)>,
-    /// Rids of the layers that the client sends; `false`: paused.
+    /// Rids of the layers that the client sends. Each has `false` where the layer is paused.
     pub layers: Vec<(String, bool)>,
     /// Whether `a=simulcast` lists the layers.
     pub simulcast: bool,
@@ -72,7 +72,7 @@ pub(super) struct Section {
 pub(super) struct Transport {
     /// ICE user name fragment and password.
     pub ice: (String, String),
-    /// Hash function and digest of its certificate.
+    /// Hash function and digest of the client's certificate.
     pub fingerprint: (String, String),
     /// `a=setup`: the DTLS role.
     pub setup: Option<&'static str>,

@@ -25,23 +25,23 @@ pub(super) struct AnnouncedRung {
     pub epoch: u16,
     /// Size of the layer.
     pub size: Size,
-    /// Scale of its anchors.
+    /// Scale of the anchors: width of an anchor's frame over that of the layer.
     pub scale: u16,
 }
 
 /// An m-line on which the participant receives. It lives as long as the m-line, whatever track it carries.
 pub(super) struct Slot {
-    /// `a=mid`.
+    /// `a=mid` of the m-line.
     pub mid: Mid,
     /// Negotiated media.
     pub kind: Kind,
-    /// The track that it carries.
+    /// The track that the slot carries.
     pub track: Option<TrackId>,
     /// Maximum rung that the client wants.
     pub max: Rung,
     /// How the client shows the track, if it has sent that.
     pub view: Option<View>,
-    /// What the last allocation went by, unless the track is hidden or muted.
+    /// The demand that the last allocation went by; `None` where the track is hidden or muted.
     pub demand: Option<Demand>,
     /// The allocated rung.
     pub rung: Option<Rung>,
@@ -51,7 +51,7 @@ pub(super) struct Slot {
     pub announced: Option<AnnouncedRung>,
     /// The network that the client runs on every frame.
     pub network: ViewerNetwork,
-    /// How the client's picture is made, as it was told.
+    /// How the client's picture is made and why, as the client was told.
     pub way: Option<(Way, WayReason)>,
     /// Timeline of a video stream.
     pub video: Rewriter,
@@ -59,21 +59,21 @@ pub(super) struct Slot {
     pub(super) audio: AudioTimeline,
     /// Maximum RTX share that the stack has; `None`: not set yet.
     pub(super) rtx_share: Option<f32>,
-    /// Whether its packets bypass the stack's pacer.
+    /// Whether the slot's packets bypass the stack's pacer.
     pub(super) unpaced: bool,
     /// Whether the client needs a key frame for lost frames, which waits until the downlink is not congested.
     pub key_frame_pending: bool,
-    /// Payload type of its packets, once looked up.
+    /// Payload type of the slot's packets, once looked up.
     pub(super) pt: Option<Pt>,
-    /// SSRC of its packets.
+    /// SSRC of the slot's packets.
     pub(super) ssrc: Option<Ssrc>,
-    /// Packets in the stack's pacer.
+    /// The slot's packets in the stack's pacer.
     pub(super) in_flight: InFlight,
     /// Totals of the subscription.
     pub sent: Sent,
 }
 
-/// What one subscription was sent.
+/// What one subscription was sent, in this second and in all.
 #[derive(Default, Clone, Copy)]
 pub(super) struct Sent {
     /// Bytes of RTP payload in this second.
@@ -86,7 +86,7 @@ pub(super) struct Sent {
     pub anchors_dropped: u64,
     /// Media bitrate of the last full second.
     pub media: Bitrate,
-    /// Bounds the subscriber's reports.
+    /// Quota that bounds the subscriber's reports on anchors.
     pub report_quota: ReportQuota,
 }
 
@@ -117,7 +117,7 @@ impl Slot {
         }
     }
 
-    /// Carries another track, or none, from now on.
+    /// Makes the slot carry another track, or none, from now on.
     pub(super) fn set_track(&mut self, track: Option<TrackId>) {
         if self.track != track {
             self.track = track;
@@ -134,13 +134,13 @@ impl Slot {
         }
     }
 
-    /// Payload type of its packets.
+    /// Payload type of the slot's packets.
     pub(super) fn payload_type(&mut self, rtc: &Rtc) -> Option<Pt> {
         self.pt = self.pt.or_else(|| payload_type(rtc, self.mid));
         self.pt
     }
 
-    /// Ends the current stream: the next packet does not continue it.
+    /// Ends the current stream: the next packet begins another one.
     pub(super) fn interrupt(&mut self) {
         self.video.set_target(None);
         self.audio.interrupt();

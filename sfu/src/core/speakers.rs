@@ -18,7 +18,7 @@ const SILENCE: f64 = -50.0;
 const MIN_LOUDER: f64 = 6.0;
 /// For how long another participant must be louder.
 const MIN_LOUDER_TIME: Duration = Duration::from_millis(400);
-/// A participant without packets for this time is silent. Muted microphones send nothing, and DTX sends little.
+/// Time without packets after which a participant is silent. Muted microphones send nothing, and DTX sends little.
 const STALE: Duration = Duration::from_millis(600);
 /// Lowest level of RFC 6464, in dBov.
 const MIN_LEVEL: f64 = -127.0;

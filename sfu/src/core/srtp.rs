@@ -23,7 +23,7 @@ const TAIL_CM: usize = 14;
 
 thread_local! {
     static PENDING: RefCell<Option<Pending>> = const { RefCell::new(None) };
-    /// Whether a connection on this thread has created an AES-CM cipher since [`RtcpGuard::on_output`].
+    /// Whether a connection on this thread has created an AES-CM cipher since the last [`RtcpGuard::on_output`].
     static CREATED_CM: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -45,8 +45,8 @@ pub(super) struct RtcpGuard {
 }
 
 impl RtcpGuard {
-    /// Runs `process`, by which the connection decrypts and processes a datagram, with the check; `None` if that is
-    /// refused at once.
+    /// Runs `process`, by which the connection decrypts and processes a datagram, with the check. Returns `None` if the
+    /// datagram is refused at once.
     pub(super) fn guard<T>(
         &mut self,
         now: Instant,
@@ -71,7 +71,7 @@ impl RtcpGuard {
         Some(done)
     }
 
-    /// To be called after the connection's output was polled: takes over which cipher it has negotiated.
+    /// Notes which cipher the connection has negotiated. To be called after the connection's output was polled.
     pub(super) fn on_output(&mut self) {
         self.cm |= CREATED_CM.take();
     }
@@ -101,6 +101,7 @@ pub(super) fn provider() -> &'static dyn SrtpProvider {
     &Wrapped
 }
 
+/// The stack's SRTP without the check.
 static INNER: LazyLock<&'static dyn SrtpProvider> =
     LazyLock::new(|| from_feature_flags().srtp_provider);
 
@@ -161,7 +162,7 @@ impl Aes128CmSha1_80Cipher for Cipher<dyn Aes128CmSha1_80Cipher> {
         self.0.encrypt(iv, input, output)
     }
 
-    /// The stack has checked the authentication tag.
+    /// Decrypts a packet, and checks it if it is RTCP. The stack has checked the authentication tag before.
     fn decrypt(
         &mut self,
         iv: &[u8; 16],
@@ -186,7 +187,8 @@ macro_rules! aead {
                 self.0.encrypt(iv, aad, input, output)
             }
 
-            /// Of an unencrypted packet the content comes in a second `aad`, and nothing is decrypted.
+            /// Decrypts a packet, and checks it if it is RTCP. The content of an unencrypted packet comes in a second
+            /// `aad`, and nothing is decrypted.
             fn decrypt(
                 &mut self,
                 iv: &[u8; 12],

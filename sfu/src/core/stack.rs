@@ -16,7 +16,7 @@ use super::sctp_filter;
 use super::wakes::Wake;
 use crate::config::SfuConfig;
 
-/// Packets of one stream that are kept for retransmission (RTX).
+/// Number of packets of one stream that are kept for retransmission (RTX).
 pub(super) const MAX_RTX_PACKETS: usize = 1024;
 
 /// A participant's connection: none before the first offer, and none after a panic.

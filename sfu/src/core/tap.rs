@@ -19,14 +19,14 @@ use super::vp9::{Descriptor, key_frame_size};
 
 /// Time to wait for a missing packet: a retransmission over a usual round trip.
 pub(super) const MAX_WAIT: Duration = Duration::from_millis(100);
-/// Packets that may wait behind a missing one.
+/// Maximum number of packets that wait behind a missing one.
 pub(super) const MAX_WAITING: usize = 64;
-/// Minimum time between two requests for a key anchor: closer ones mean the same anchor.
+/// Minimum time between two requests for a key anchor. Requests that are closer together mean the same anchor.
 const MIN_KEY_ANCHOR_INTERVAL: Duration = Duration::from_millis(200);
 
 struct Waiting {
     packet: PacketIn,
-    /// `None` for padding, which has a sequence number and no payload.
+    /// The packet's payload descriptor; `None` for padding, which has a sequence number and no payload.
     descriptor: Option<Descriptor>,
     payload: Arc<[u8]>,
 }
@@ -45,10 +45,10 @@ struct Partial {
     arrival: Option<Instant>,
 }
 
-/// What a tap is told with each allocation.
+/// Terms of a tap, which each allocation sets.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TapTerms {
-    /// Maximum scale of its anchors.
+    /// Maximum scale of the stream's anchors.
     pub(super) max_scale: u16,
     /// Policy by which the stream's anchors are chosen.
     pub(super) policy: AnchorPolicy,
@@ -114,12 +114,12 @@ impl Tap {
         }
     }
 
-    /// What it was told last.
+    /// The current terms.
     pub(super) fn terms(&self) -> TapTerms {
         self.terms
     }
 
-    /// Tells it other terms.
+    /// Sets other terms.
     pub(super) fn set_terms(&mut self, terms: TapTerms) {
         self.terms = terms;
     }

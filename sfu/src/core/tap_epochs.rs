@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use windlass_types::{Epoch, Layer};
 
-/// Epochs whose layer is kept, for anchors that are being made.
+/// Number of epochs whose layer is kept, for anchors that are being made.
 const MAX_EPOCHS: usize = 8;
 
 /// The last epochs of one stream, each with its layer.
@@ -15,7 +15,7 @@ pub(super) struct TapEpochs {
 }
 
 impl TapEpochs {
-    /// None yet; the first one will be `first`.
+    /// No epochs yet; the first one will be `first`.
     pub(super) fn new(first: u16) -> TapEpochs {
         TapEpochs { known: VecDeque::new(), next: first }
     }

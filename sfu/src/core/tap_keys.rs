@@ -7,13 +7,13 @@ use super::keyframes::MIN_INTERVAL;
 
 /// Time without a gap after which key frames are requested at the first interval again.
 const STEADY_TIME: Duration = Duration::from_secs(2);
-/// How often the interval between two requests doubles: up to 32 × [`MIN_INTERVAL`].
+/// Number of times that the interval between two requests may double: up to 32 × [`MIN_INTERVAL`].
 const MAX_DOUBLINGS: u32 = 5;
 
 /// The key frame requests of one tap.
 #[derive(Debug, Default)]
 pub(super) struct TapKeys {
-    /// Requests since frames last came without gaps.
+    /// Number of requests since frames last came without gaps.
     requests: u32,
     next: Option<Instant>,
     /// When the last key frame came, if there was no gap since.
@@ -31,12 +31,12 @@ impl TapKeys {
         true
     }
 
-    /// Frames do not follow each other any more.
+    /// Marks a gap: frames do not follow each other any more.
     pub(super) fn on_gap(&mut self) {
         self.steady_since = None;
     }
 
-    /// A frame came that follows the one before it, or a key frame.
+    /// Takes the arrival of a frame that follows the one before it, or of a key frame.
     pub(super) fn on_frame(&mut self, arrival: Instant) {
         let since = *self.steady_since.get_or_insert(arrival);
         if arrival.saturating_duration_since(since) >= STEADY_TIME {

@@ -15,8 +15,8 @@ use super::rewriter::PacketIn;
 use super::tap::{Tap, TapTerms};
 use crate::stats::Counters;
 
-/// Time for which the tapped layer and its scale stay in use: each change costs all subscribers a key frame or their
-/// detail.
+/// Time for which the tapped layer and its scale stay in use. A change of layer costs all subscribers a key frame, and
+/// a change of scale costs them their detail.
 const HOLD_TIME: Duration = Duration::from_secs(10);
 
 /// Subscribers of the enhanced rungs of one track, by layer: their number, and the largest scale that their tiles need.
@@ -41,7 +41,7 @@ impl LayerDemand {
         self.0[layer as usize].count
     }
 
-    /// The largest scale that the subscribers of a layer need; 0: it has none.
+    /// The largest scale that the subscribers of a layer need; 0: the layer has no subscribers.
     pub(super) fn scale(self, layer: Layer) -> u16 {
         self.0[layer as usize].max_scale
     }
@@ -91,12 +91,12 @@ impl ScaleHold {
     }
 }
 
-/// What the tap of a track is told with each allocation.
+/// Terms that each allocation sets for a track's taps.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TrackTerms {
     /// Policy by which the stream's anchors are chosen.
     pub(super) policy: AnchorPolicy,
-    /// Room and publisher of the stream; `None`: as before.
+    /// Room and publisher of the stream; `None`: unchanged.
     pub(super) owner: Option<Owner>,
     /// Maximum pixels of a frame.
     pub(super) max_pixels: u32,
@@ -193,7 +193,7 @@ impl Taps {
         max_frame_bytes: usize,
     ) -> Option<TapInput> {
         let above = scale.zip(self.low.as_ref()).and_then(|(scale, tap)| {
-            // Pictures of other sizes cannot be made as large as the anchors.
+            // Frames of other sizes cannot be scaled to the size of the anchors.
             let fits = (1..=scale).rev().filter(|part| scale % part == 0);
             let mut above = fits.filter_map(|part| tap.layer().enlarged(part));
             above.find(|&layer| layers.rate(layer, now).is_some())
@@ -230,7 +230,7 @@ impl Taps {
         enhanced.map_or(default, |(_, scale)| scale)
     }
 
-    /// The enhancer makes anchors of an epoch at this scale. Returns whether the epoch is known.
+    /// Takes the scale at which the enhancer makes anchors of an epoch. Returns whether the epoch is known.
     pub(super) fn on_scale(&mut self, epoch: Epoch, scale: u16) -> bool {
         let layer = self.low.as_ref().and_then(|tap| tap.layer_of(epoch));
         if let Some(layer) = layer {
@@ -244,13 +244,13 @@ impl Taps {
         self.enhanced = enhanced;
     }
 
-    /// Waits for key frames: the track was muted or goes on.
+    /// Drops frames until the next key frames: the track was muted or goes on.
     pub(super) fn await_key(&mut self) {
         [&mut self.low, &mut self.capture].into_iter().flatten().for_each(Tap::await_key);
     }
 
-    /// The enhancer's queue was full: for frames of the higher layer if `captured`. Returns whether there is such a
-    /// tap.
+    /// Notes that the enhancer's queue was full, for frames of the higher layer if `captured`. Returns whether there is
+    /// such a tap.
     pub(super) fn on_overflow(&mut self, captured: bool) -> bool {
         let tap = if captured { &mut self.capture } else { &mut self.low };
         tap.as_mut().map(Tap::on_overflow).is_some()
@@ -317,9 +317,9 @@ impl Taps {
     }
 }
 
-/// The largest scale that is of use for the tapped layer, where tiles need `tile_scale`: the smallest that is enough,
-/// or a larger one whose layer is sent, as captured pixels are better than made ones. It never exceeds the camera's
-/// size.
+/// The largest scale that is of use for the tapped layer, where tiles need `tile_scale`. It is the smallest scale that
+/// is enough, or a larger one whose layer is sent, as captured pixels are better than made ones. It never exceeds the
+/// camera's size.
 fn useful_scale(now: Instant, low: Layer, layers: &Layers, tile_scale: u16) -> u16 {
     let sent = |&scale: &u16| low.enlarged(scale).is_some_and(|l| layers.rate(l, now).is_some());
     let enough = |&scale: &u16| scale >= tile_scale;

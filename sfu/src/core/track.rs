@@ -29,20 +29,20 @@ pub(super) struct Track {
     pub(super) info: TrackInfo,
     pub(super) mid: Mid,
     pub(super) room: Arc<str>,
-    /// Its publisher's side, if it is published on another node.
+    /// The publisher's side of the track, if the track is published on another node.
     pub(super) remote: Option<RemotePublisher>,
-    /// What other nodes want of it, if it is published here.
+    /// What other nodes want of the track, if the track is published here.
     pub(super) nodes: NodeDemands,
     pub(super) subscribers: Vec<ParticipantId>,
     pub(super) layers: Layers,
-    /// What the publisher was asked to send.
+    /// Parameters that the publisher was given.
     pub(super) params: PublisherParams,
-    /// The largest layer that its publisher sends where the uplink carries it, if it says that.
+    /// The largest layer that the publisher sends where its uplink carries it; `None` if the publisher does not say.
     pub(super) largest: Option<Layer>,
     pub(super) recent: Recent,
     pub(super) keyframes: KeyFrameRequests,
     pub(super) taps: Taps,
-    /// What the recorder gets of it, if it is recorded.
+    /// State of the track's recording, if the track is recorded.
     pub(super) recording: Option<TrackRecording>,
     pub(super) stills: Stills,
     pub(super) anchor_costs: AnchorCostMeter,
@@ -102,7 +102,7 @@ impl Track {
         configured + self.remote.as_ref().map_or(self.holds(), |remote| remote.anchor_state().holds)
     }
 
-    /// Time for which the policy of its tap holds frames.
+    /// Time for which the policy of the track's tap holds frames.
     fn holds(&self) -> Duration {
         self.taps.low().map_or(Duration::ZERO, |tap| tap.terms().policy.holds())
     }
@@ -142,8 +142,8 @@ impl Track {
         Some(Output::Request(stream, EnhancerRequest::Uplink(uplink)))
     }
 
-    /// A publisher's answer to a request for a still as an anchor; `None` if it has not the size of anchors. `scale`:
-    /// that of anchors until the enhancer has reported it.
+    /// A publisher's answer to a request for a still, as an anchor; `None` if the answer has not the size of anchors.
+    /// `scale` is the anchors' scale until the enhancer has reported one.
     pub(super) fn still(
         &self,
         now: Instant,
@@ -187,7 +187,8 @@ impl Track {
             .then(|| Output::Request(tap.stream(), EnhancerRequest::KeyAnchor))
     }
 
-    /// Requests a key anchor for a subscriber that begins to receive anchors. Not limited, as these are few.
+    /// Requests a key anchor for a subscriber that begins to receive anchors. These requests have no rate limit, as
+    /// they are few.
     pub(super) fn request_initial_anchor(&self) -> Option<Output> {
         if let Some(remote) = &self.remote {
             return Some(remote.request_key_anchor());
@@ -208,7 +209,7 @@ impl Track {
         self.nodes.send_anchor_state(making)
     }
 
-    /// When its taps or its key frame requests are due.
+    /// When the track's taps, recording or key frame requests are due.
     pub(super) fn due(&self, now: Instant) -> Option<Instant> {
         let recording = self.recording.as_ref().and_then(TrackRecording::timeout);
         [self.keyframes.timeout(now), self.taps.timeout(), recording].into_iter().flatten().min()

@@ -15,13 +15,13 @@ use crate::api::{Kind, ParticipantId, TrackId, TrackInfo};
 pub(super) struct Tracks {
     by_id: BTreeMap<TrackId, Track>,
     streams: HashMap<StreamId, TrackId>,
-    /// The next track's id.
+    /// Id of the next track.
     next: u64,
     shard: Shard,
 }
 
 impl Tracks {
-    /// No tracks; `shard` gives their ids.
+    /// The tracks of a core, none at first. `shard` gives the ids.
     pub(super) fn new(shard: Shard) -> Tracks {
         Tracks { by_id: BTreeMap::new(), streams: HashMap::new(), next: shard.first_id(), shard }
     }
@@ -62,22 +62,22 @@ impl Tracks {
         self.shard.has_assigned(id.0, self.next)
     }
 
-    /// A track.
+    /// The track with this id.
     pub(super) fn get(&self, id: TrackId) -> Option<&Track> {
         self.by_id.get(&id)
     }
 
-    /// A track.
+    /// The track with this id, to change it.
     pub(super) fn get_mut(&mut self, id: TrackId) -> Option<&mut Track> {
         self.by_id.get_mut(&id)
     }
 
-    /// The track of a stream.
+    /// The track that belongs to a stream.
     pub(super) fn of_stream(&self, stream: StreamId) -> Option<&Track> {
         self.by_id.get(self.streams.get(&stream)?)
     }
 
-    /// The track of a stream.
+    /// The track that belongs to a stream, to change it.
     pub(super) fn of_stream_mut(&mut self, stream: StreamId) -> Option<&mut Track> {
         self.by_id.get_mut(self.streams.get(&stream)?)
     }
@@ -98,7 +98,7 @@ impl Tracks {
         self.by_id.values_mut()
     }
 
-    /// How many there are.
+    /// Number of tracks.
     pub(super) fn len(&self) -> usize {
         self.by_id.len()
     }

@@ -2,7 +2,7 @@
 
 /// STUN attribute USERNAME.
 const USERNAME: u16 = 0x0006;
-/// Magic cookie, at the fifth byte of every STUN message.
+/// STUN magic cookie, which begins at the fifth byte of every STUN message (RFC 8489 §5).
 const MAGIC_COOKIE: [u8; 4] = [0x21, 0x12, 0xa4, 0x42];
 /// Bytes of a STUN header.
 const HEADER: usize = 20;

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
 use std::time::{Duration, Instant};
 
-/// Addresses counted at a time. While it is full, other addresses pass unlimited.
+/// Maximum number of addresses counted at a time. While the list is full, other addresses pass unlimited.
 const MAX_ADDRESSES: usize = 16_384;
 /// Length of a counting window.
 const WINDOW: Duration = Duration::from_secs(1);

@@ -1,4 +1,4 @@
-//! How a subscriber shows a track, its weight in the allocation, and the layer that suffices for it.
+//! The tile in which a subscriber shows a track, the track's weight in the allocation, and the layer that suffices.
 
 use windlass_types::{Layer, Size};
 
@@ -21,7 +21,8 @@ const UNIT_WEIGHT_PIXELS: f64 = 640.0 * 360.0;
 const MIN_SIZE_WEIGHT: f64 = 0.4;
 /// Largest weight by size, so that large tiles leave bandwidth for others.
 const MAX_SIZE_WEIGHT: f64 = 2.5;
-/// Factor of a pinned tile's weight. Above the allocator's factor for rungs that are held.
+/// Factor of a pinned tile's weight. It is above the allocator's factor for rungs that are held, so that a pinned tile
+/// wins.
 const PINNED: f64 = 16.0;
 /// Factor of the active speaker's weight.
 const ACTIVE_SPEAKER: f64 = 6.0;
@@ -30,7 +31,7 @@ const MAX_BROWSER_SCALE: f64 = 1.25;
 /// Maximum pixels of a picture that browsers rebuild at more than the smallest scale
 /// (`client-web/src/worker/scale.ts`).
 const MAX_REBUILT_PIXELS: u64 = 1280 * 736;
-/// The tile of a client that sends no view: a window of this size is common, and a larger one changes little.
+/// Assumed tile size of a client that sends no view. A window of this size is common, and a larger one changes little.
 const DEFAULT_TILE: Size = Size::new(1280, 720);
 
 /// Size of the tile that shows a track, in device pixels.
@@ -63,7 +64,7 @@ impl View {
     }
 }
 
-/// Size of a frame in a tile over its own. It is shown whole, so the side with less room bounds it.
+/// By how much a frame is enlarged in a tile. The frame is shown whole, so the side with less room bounds the factor.
 pub(super) fn enlargement(tile: Size, frame: Size) -> f64 {
     let by_width = f64::from(tile.width) / f64::from(frame.width.max(1));
     by_width.min(f64::from(tile.height) / f64::from(frame.height.max(1)))

@@ -12,22 +12,22 @@ use crate::api::NetworkReport;
 
 /// Time for which a network must have run before anchors end for it.
 const FIRST_PROOF: Duration = Duration::from_secs(10);
-/// Longest such time.
+/// Maximum of the time for which a network must have run before anchors end for it.
 const MAX_PROOF: Duration = Duration::from_secs(160);
-/// Time of a network after which the next proof is a first one.
+/// Running time of a network after which the next proof takes [`FIRST_PROOF`] again.
 const FORGIVEN: Duration = Duration::from_secs(300);
-/// Time for which a report holds: there is one each second.
+/// Time for which a report holds: one comes each second.
 const HOLDS_FOR: Duration = Duration::from_secs(5);
 
-/// What a viewer's reports say of its network.
+/// The network that a viewer runs on every frame, by its reports.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ViewerNetwork {
     last: Option<Last>,
-    /// Time for which the next network must run.
+    /// Time for which the next network must run before anchors end for it.
     proof: Duration,
 }
 
-/// The last report.
+/// The last report of a viewer.
 #[derive(Debug, Clone, Copy)]
 struct Last {
     said: NetworkReport,
@@ -59,19 +59,19 @@ impl ViewerNetwork {
         ran.is_some() != runs
     }
 
-    /// The network that runs.
+    /// The network that runs, by a report that still holds.
     pub(super) fn running(&self, now: Instant) -> FrameNetwork {
         self.last(now).map_or(FrameNetwork::None, |last| last.said.network)
     }
 
-    /// The network that runs, if it has for long enough to be relied on.
+    /// The network that runs, if it has run for long enough to be relied on.
     pub(super) fn proved(&self, now: Instant) -> FrameNetwork {
         let since = self.last(now).and_then(|last| last.since);
         let proved = since.is_some_and(|since| now.saturating_duration_since(since) >= self.proof);
         if proved { self.running(now) } else { FrameNetwork::None }
     }
 
-    /// Why none can be relied on.
+    /// Why no network runs, by a report that still holds.
     pub(super) fn absence(&self, now: Instant) -> NoNetwork {
         self.last(now).and_then(|last| last.said.absence).unwrap_or_default()
     }

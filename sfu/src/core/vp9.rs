@@ -5,7 +5,7 @@
 
 pub(super) use windlass_types::key_frame::key_frame_size;
 
-/// The descriptor cannot be read.
+/// The payload descriptor cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("malformed VP9 payload descriptor")]
 pub(super) struct Malformed;
@@ -13,9 +13,9 @@ pub(super) struct Malformed;
 /// A picture id, with its place and width.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct PictureId {
-    /// Its value.
+    /// Value of the picture id.
     pub value: u16,
-    /// 15 bits rather than 7.
+    /// Whether the id has 15 bits rather than 7.
     pub wide: bool,
     offset: usize,
 }
@@ -36,11 +36,11 @@ pub(super) struct Descriptor {
     pub tl0: Option<(u8, usize)>,
     /// Whether the frame is predicted from others.
     pub inter: bool,
-    /// First packet of a frame.
+    /// Whether the packet is the first one of its frame.
     pub begin: bool,
-    /// Last packet of a frame.
+    /// Whether the packet is the last one of its frame.
     pub end: bool,
-    /// Spatial layer.
+    /// Number of the spatial layer.
     pub spatial: u8,
     /// Length of the descriptor in bytes; the VP9 data follows.
     pub len: usize,

@@ -1,6 +1,6 @@
-//! Which connections have work to do, so that the core does not poll all of them: connections that were *touched*, as
-//! they may have something to send, and a timer for each of the others. The core and its peers share a list and a heap;
-//! the lock is never held over a call.
+//! Lists of the connections that have work to do, so that the core does not poll all of them. Listed are connections
+//! that were *touched*, as they may have something to send, and a timer for each of the others. The core and its peers
+//! share a list and a heap; the lock is never held over a call.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -1,5 +1,5 @@
-//! How each viewer's picture of a track is made, and why: what the allocation came to and what the viewer's machine
-//! reports, in one word each for the viewer, metrics and people ([`Way`], [`WayReason`]).
+//! The way in which each viewer's picture of a track is made, and the reason, for viewers, metrics and people ([`Way`],
+//! [`WayReason`]). Both follow from the allocation and from the viewer's reports.
 
 use std::time::Instant;
 
@@ -9,20 +9,20 @@ use super::allocator::Demand;
 use super::view;
 use super::viewer_network::ViewerNetwork;
 
-/// What the viewer is given of a layer.
+/// What the allocation gives a viewer of one track.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Given {
-    /// The layer that it receives.
+    /// The layer that the viewer receives.
     pub layer: Layer,
-    /// Whether it was granted anchors of it.
+    /// Whether the viewer was granted anchors of the layer.
     pub granted: bool,
-    /// Whether the server makes anchors of that layer, if it makes any.
+    /// Whether the server taps the layer to make anchors of it.
     pub tapped: bool,
-    /// Whether it makes none, for want of time or memory.
+    /// Whether the server makes no anchors of the layer, for lack of time or memory.
     pub refused: bool,
 }
 
-/// How a viewer's picture is made, and why.
+/// The way in which a viewer's picture is made, and the reason.
 pub(super) fn way(
     now: Instant,
     demand: &Demand,

@@ -14,17 +14,17 @@ const MAX_DATA: usize = 1024 * 1024;
 const MAX_UNRELIABLE: usize = 64 * 1024;
 /// Events that wait, from which on data messages that are not reliable are dropped.
 const MAX_EVENTS: usize = 64;
-/// Bytes of a data message beside its content.
+/// Bytes that a data message counts for beside its content.
 const OVERHEAD: usize = 256;
 
-/// The sender's side.
+/// The sender's side of a participant's queue of events.
 pub(super) struct EventQueue {
     sender: mpsc::Sender<SfuEvent>,
     /// Bytes of data messages in the queue.
     data: Arc<AtomicUsize>,
 }
 
-/// What became of an event.
+/// Result of [`EventQueue::put`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Put {
     /// The event is in the queue.

@@ -31,11 +31,11 @@ pub struct SfuHandle {
 /// The queues of one media thread.
 #[derive(Debug)]
 pub(super) struct ThreadSenders {
-    /// Senders wait for room.
+    /// Commands for the thread. Senders wait for room in the queue.
     pub(super) commands: mpsc::Sender<Command>,
-    /// Dropped and counted when full.
+    /// Outputs of the enhancer. They are dropped and counted when the queue is full.
     pub(super) anchors: mpsc::Sender<EnhancerOutput>,
-    /// What may be dropped is dropped and counted when full; other messages wait for room.
+    /// Messages of other SFUs. Media is dropped and counted when the queue is full; other messages wait for room.
     pub(super) relayed: mpsc::Sender<FromNode>,
 }
 
@@ -61,7 +61,7 @@ impl SfuHandle {
         self.watchdog.watch(on_hang)
     }
 
-    /// To be called when all threads have stopped.
+    /// Ends [`SfuHandle::watch`]. To be called when all threads have stopped.
     pub(super) fn on_stopped(&self) {
         self.watchdog.stop();
     }
@@ -219,8 +219,8 @@ impl SfuHandle {
         self.commands(id).send(Command::Uplink(id, track, report)).await.map_err(|_| SfuClosed)
     }
 
-    /// Takes a subscriber's report on a track, at most once a second. Returns that on its anchors, bounded by what was
-    /// sent.
+    /// Takes a subscriber's report on a track, at most once a second. Returns what the report says of its anchors,
+    /// bounded by what was sent.
     ///
     /// # Errors
     ///
@@ -252,8 +252,8 @@ impl SfuHandle {
         self.commands(id).send(Command::SetMuted(id, track, muted)).await.map_err(|_| SfuClosed)
     }
 
-    /// Sends a message of a participant to others of its room; `None`: to all others. Those that are not there are
-    /// passed over.
+    /// Sends a message of a participant to others of its room; `None`: to all others. Receivers that are not in the
+    /// room are passed over.
     ///
     /// # Errors
     ///
@@ -270,8 +270,8 @@ impl SfuHandle {
         answered.await.unwrap_or(Err(DataError::Closed))
     }
 
-    /// Counts a change of a participant's name or attributes, which with them has so many bytes, as a message to all
-    /// others. Ask for it before they are told.
+    /// Counts a change of a participant's name or attributes as a message to all others. `bytes` is the size of both
+    /// after the change. Ask before the others are told.
     ///
     /// # Errors
     ///
@@ -350,7 +350,7 @@ impl SfuHandle {
         self.commands(id).send(Command::Leave(id)).await.map_err(|_| SfuClosed)
     }
 
-    /// Records a room, or ends that: its tracks that are published here, those of now and of later ones.
+    /// Begins or ends the recording of a room. Recorded are its tracks that are published here, now and later.
     ///
     /// # Errors
     ///

@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 
 use crate::core::RemoteAddr;
 
-/// Batches that may wait for a thread.
+/// Maximum number of batches that wait for one thread.
 const MAX_BATCHES: usize = 256;
 
 /// A datagram for another thread.
@@ -27,7 +27,7 @@ pub(super) struct HandedOver {
 /// Batches from the other threads.
 pub(super) type Receiver = mpsc::Receiver<Vec<HandedOver>>;
 
-/// The queues of all threads. The own one is not used.
+/// The queues of all threads. A thread's own queue is not used.
 #[derive(Clone)]
 pub(super) struct Handover {
     senders: Vec<mpsc::Sender<Vec<HandedOver>>>,

@@ -1,8 +1,8 @@
 //! The I/O around [`Core`](crate::core::Core): media threads, each with some of the rooms and a socket on the common
 //! UDP port, a thread for TCP, and the handle for callers.
 //!
-//! Each media thread has bounded queues: commands and relay messages (senders wait for room), anchors and relayed media
-//! (dropped and counted when full), and datagrams that the kernel gave to another thread (dropped and counted).
+//! Each media thread has bounded queues. Senders of commands and relay messages wait for room. Anchors, relayed media,
+//! and datagrams that the kernel gave to another thread are dropped and counted when their queue is full.
 
 mod events;
 mod handle;
@@ -38,13 +38,13 @@ use crate::core::{Answered, Fault, ReadOffer, Recorded, Shard, View};
 use crate::relay::{NodeId, RelaySink};
 use crate::stats::SfuStats;
 
-/// Commands that may wait for a thread.
+/// Maximum number of commands that wait for a thread.
 const MAX_COMMANDS: usize = 256;
-/// Attempts to find a port that is free for UDP and TCP, where the system chooses it.
+/// Maximum number of attempts to find a port that is free for UDP and TCP, where the system chooses the port.
 const MAX_PORT_ATTEMPTS: u32 = 32;
-/// Messages of other SFUs that may wait for a thread: some hundred milliseconds of ten cameras.
+/// Maximum number of messages of other SFUs that wait for a thread: some hundred milliseconds of ten cameras.
 const MAX_RELAYED: usize = 1024;
-/// Anchors that may wait for a thread.
+/// Maximum number of anchors that wait for a thread.
 const MAX_ANCHORS: usize = 64;
 
 /// A command for a media thread.
@@ -101,9 +101,9 @@ impl Command {
 /// State that callers and media threads share.
 #[derive(Debug)]
 struct Shared {
-    /// Anchors dropped at full queues.
+    /// Number of anchors dropped at full queues.
     overflows: AtomicU64,
-    /// Relayed media dropped at full queues.
+    /// Number of relayed packets and anchors dropped at full queues.
     relay_overflows: AtomicU64,
     /// Whether an enhancer is available.
     enhancement: AtomicBool,

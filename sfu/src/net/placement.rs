@@ -20,7 +20,7 @@ pub(super) struct Placement {
 struct State {
     rooms: HashMap<String, Room>,
     participants: HashMap<ParticipantId, Place>,
-    /// Load by thread.
+    /// Load of each media thread, by its number.
     loads: Vec<Load>,
 }
 
@@ -36,7 +36,7 @@ struct Place {
     room: String,
 }
 
-/// Load of a thread, compared field by field.
+/// Load of a thread. Two loads are compared by `streams` first.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Load {
     /// Pairs of a sender and a receiver.
@@ -45,7 +45,7 @@ struct Load {
 }
 
 impl Load {
-    /// Load of one room.
+    /// Load of one room with this number of participants.
     fn of(participants: u64) -> Load {
         Load { streams: participants * participants.saturating_sub(1), participants }
     }
@@ -58,7 +58,7 @@ impl Load {
 }
 
 impl Placement {
-    /// No rooms.
+    /// A placement without rooms.
     pub(super) fn new(threads: usize, watchdog: Arc<Watchdog>) -> Placement {
         let state = Mutex::new(State {
             rooms: HashMap::new(),
@@ -75,7 +75,7 @@ impl Placement {
         Reservation { placement: self, id, thread, is_new }
     }
 
-    /// The thread, and whether the participant is new.
+    /// The thread of the participant, and whether the participant is new.
     fn place(&self, room: &str, id: ParticipantId) -> (usize, bool) {
         let State { rooms, participants, loads } = &mut *self.lock();
         if let Some(place) = participants.get(&id) {
@@ -143,7 +143,7 @@ impl Reservation<'_> {
         self.thread
     }
 
-    /// To be called when the thread has received the join: it releases the place later.
+    /// Keeps the place until the participant leaves. To be called when the thread has received the join.
     pub(super) fn confirm(mut self) {
         self.is_new = false;
     }

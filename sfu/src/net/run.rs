@@ -21,26 +21,26 @@ use crate::config::SfuConfig;
 use crate::core::{Core, Output, RemoteAddr, Shard, Via, contained};
 use crate::relay::{FromNode, RelaySink};
 
-/// Batches of datagrams that are received before other work has its turn.
+/// Maximum number of batches of UDP datagrams that are received before other work has its turn.
 const MAX_BATCHES: usize = 16;
-/// TCP datagrams, and messages of other SFUs, that are received before other work has its turn.
+/// Maximum number of TCP datagrams, and of messages of other SFUs, that are received before other work has its turn.
 const MAX_MESSAGES: usize = 128;
-/// Batches of other threads that are processed before other work has its turn.
+/// Maximum number of batches of other threads that are processed before other work has its turn.
 const MAX_HANDED_OVER: usize = 32;
-/// Connections that are serviced before their datagrams are sent.
+/// Maximum number of connections that are serviced before their datagrams are sent.
 const MAX_PEERS: usize = 32;
 /// Interval at which participants with a closed event receiver are removed.
 const CLOSED_CHECK_INTERVAL: Duration = Duration::from_millis(100);
-/// Commands, and outputs of the enhancer, that are processed between two reads of the socket.
+/// Maximum number of commands, and of the enhancer's outputs, that are processed between two reads of the socket.
 const MAX_COMMANDS: usize = 8;
 
-/// What a media thread owns and shares.
+/// Parts that a media thread owns or shares with other threads.
 pub(super) struct Parts {
     pub(super) shard: Shard,
     pub(super) socket: Socket,
     /// Receiver of TCP datagrams; on the first thread only.
     pub(super) tcp: Option<TcpPort>,
-    /// Sender of TCP datagrams, on every thread.
+    /// Sender of TCP datagrams; every thread has one.
     pub(super) tcp_sender: Option<TcpSender>,
     /// TCP candidates for clients.
     pub(super) tcp_candidates: Vec<SocketAddr>,
@@ -106,7 +106,7 @@ pub(super) fn run(config: &SfuConfig, parts: Parts) -> bool {
                 true
             }
             Err(error) => {
-                tracing::error!(%error, "media thread cannot start: the runtime does not accept the UDP socket");
+                tracing::error!(%error, "media thread cannot start: the runtime does not accept the UDP socket; check the open files limit (`ulimit -n`)");
                 false
             }
         }
@@ -144,7 +144,7 @@ impl TapOutput {
     /// Sends a request or a report to the enhancer; `false`: it is lost. No frame is lost with it: a subscriber repeats
     /// its request for a key anchor, and reports come again.
     fn request(&mut self, stream: StreamId, request: EnhancerRequest) -> bool {
-        // The stream continues, as above: a stop that came after the request would take it along.
+        // The stream continues: a stop that is sent after the request would undo it.
         self.unsent_stops.remove(&stream);
         (self.sinks.requests)(stream, request)
     }

@@ -19,14 +19,14 @@ const LOST_CHECKS: u32 = 120;
 pub enum ThreadFault {
     /// The thread has ended without a stop command.
     Ended {
-        /// Its number.
+        /// Number of the thread, from 0.
         thread: usize,
     },
     /// The thread does not respond.
     Hang {
-        /// Its number.
+        /// Number of the thread, from 0.
         thread: usize,
-        /// How long the thread has not responded.
+        /// Time for which the thread has not responded.
         silence: Duration,
     },
 }
@@ -61,7 +61,7 @@ struct Heartbeat {
 }
 
 impl Watchdog {
-    /// No faults.
+    /// A watchdog of `threads` threads without a fault.
     pub(super) fn new(threads: usize) -> Watchdog {
         let heartbeats = (0..threads).map(|_| Heartbeat::default()).collect();
         Watchdog { heartbeats, stopped: Mutex::new(false), changed: Condvar::new() }
@@ -72,13 +72,13 @@ impl Watchdog {
         self.heartbeats[thread].beats.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// To be called when a thread has ended without a stop command.
+    /// Notes that a thread has ended without a stop command.
     fn on_end(&self, thread: usize) {
         self.heartbeats[thread].ended.store(true, Ordering::Relaxed);
         self.changed.notify_all();
     }
 
-    /// To be called when all threads have stopped.
+    /// Ends the watch. To be called when all threads have stopped.
     pub(super) fn stop(&self) {
         *self.stopped.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.changed.notify_all();

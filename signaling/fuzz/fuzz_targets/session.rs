@@ -1,5 +1,5 @@
-//! One client's socket: texts of any content at any time, between what the shell answers. No panic, what is to be done
-//! stays bounded, and what goes out can be read back.
+//! One client's socket: texts of any content at any time, and any answers of the shell. The target asserts that there
+//! is no panic, that the list of actions stays bounded, and that messages to the client can be parsed.
 
 #![no_main]
 #![allow(missing_docs)]
@@ -12,7 +12,7 @@ use windlass_signaling::access::Grants;
 use windlass_signaling::rights::Ruling;
 use windlass_signaling::session::{Action, EnterError, Entered, Session, SessionConfig};
 
-/// Max actions for one input.
+/// Maximum number of actions that one input may cause.
 const MAX_ACTIONS: usize = 64;
 
 fuzz_target!(|data: &[u8]| {

@@ -1,4 +1,4 @@
-//! What a client may say.
+//! Messages of the client.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -10,13 +10,13 @@ use crate::grant::AccessToken;
 use crate::limits;
 use crate::moderate::Moderate;
 
-/// The name of the codec of all anchors: High-throughput JPEG 2000.
+/// Name of the codec of all anchors: High-throughput JPEG 2000.
 pub const ANCHOR_CODEC: &str = "htj2k";
 
-/// One client message with the id that its answer will carry.
+/// A client's message with the id that its answer will carry.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Request {
-    /// Chosen by the client, echoed in the `answer` or `error`. An `offer` must have one.
+    /// Id that the client chooses, repeated in the `answer` or `error`. An `offer` must have one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<u32>,
     /// The message.
@@ -24,52 +24,52 @@ pub struct Request {
     pub message: ClientMessage,
 }
 
-/// What a client may say; `type` in JSON is the variant's name in snake case.
+/// A message of the client. `type` in JSON is the variant's name in snake case.
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ClientMessage {
     /// Enter a room. The answer is `welcome`.
     Join(Join),
-    /// A WebRTC offer with what its sections mean. The answer is `answer`.
+    /// Send a WebRTC offer, with the tracks of its sections. The answer is `answer`.
     Offer(Offer),
-    /// Cap what this participant is given of a track.
+    /// Set the maximum rung of a subscribed track.
     SetRung(SetRung),
-    /// Tell how a track is shown.
+    /// Say how a track is shown: the size of its tile, and whether it is pinned.
     View(View),
-    /// Ask for a key anchor, which rests on no other: the client has none of those that this track's are added to.
+    /// Ask for a key anchor of a track, which needs no other anchor. The client lacks those that later anchors build
+    /// on.
     KeyAnchor {
         /// The subscribed track.
         track: String,
     },
-    /// Tell that one's own track is muted, or no longer.
+    /// Say whether one's own track is muted.
     Mute {
         /// The participant's own track.
         track: String,
         /// Whether it is muted now.
         muted: bool,
     },
-    /// What the browser made of a track since its last report.
+    /// Report how a subscribed track was shown since the last report.
     Report(Report),
-    /// What the browser says of the uplink of one's own track.
+    /// Report the uplink of one's own track, as the browser measures it.
     Uplink(Uplink),
     /// Send a message to others in the room.
     Send(SendData),
-    /// Change what the others are told of this participant.
+    /// Change the attributes and the name that the others see of this participant.
     Attributes(SetAttributes),
-    /// Ask for servers that help to reach this one, with names and passwords that are good from now on. The answer is
-    /// `ice_servers`.
+    /// Ask for STUN and TURN servers, with fresh names and passwords. The answer is `ice_servers`.
     IceServers {},
-    /// One is in the room at the server that `moved` named, and needs nothing of this one any more; what one sends to
-    /// it others may need still. The server closes the socket once nobody does.
+    /// Say that the client has joined the room on the server that `moved` named, and needs this server no more. Other
+    /// participants here may still need what the client sends. The server closes the socket once nobody does.
     Arrived {},
-    /// Say who else may be in the room, and what they may do there. Needs the grant `moderate`. The answer is `done`.
+    /// Send a moderator's request. Needs the grant `moderate`. The answer is `done`.
     Moderate(Moderate),
-    /// Leave the room, or the lobby; the socket stays open for another `join`.
+    /// Leave the room, or the lobby. The socket stays open for another `join`.
     Leave {},
     /// Ask for a `pong` with the same time.
     Ping {
-        /// The client's own clock; the server only echoes it.
+        /// Time by the client's own clock; the server only repeats it.
         time: f64,
     },
 }
@@ -78,34 +78,36 @@ pub enum ClientMessage {
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Join {
-    /// The protocol version that the client speaks.
+    /// Protocol version of the client.
     pub version: u32,
-    /// The room's name, as in its link.
+    /// Name of the room, as in its link.
     pub room: String,
-    /// The name that the others see.
+    /// Display name, which the others see.
     pub name: String,
-    /// A room of one's own, in which one receives one's own tracks as others would.
+    /// Whether to join a loopback room, in which the participant is alone and may subscribe to its own tracks.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub loopback: bool,
-    /// Names of the anchor codecs that the client can decode; unknown ones are ignored. Without `htj2k` it gets plain
-    /// rungs.
+    /// Names of the anchor codecs that the client can decode. Unknown names are ignored. Without `htj2k`, the client
+    /// gets plain rungs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "typescript", ts(optional))]
     pub anchor_codecs: Option<Vec<String>>,
-    /// What lets the client in, on a server with token keys.
+    /// Access token, for a server with token keys.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "typescript", ts(optional))]
     pub token: Option<AccessToken>,
-    /// What `moved` gave, where a server has sent the client here: the others learn whose place it takes.
+    /// Ticket of the `moved` message, where a server has sent the client here. By it the others learn whose place the
+    /// client takes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "typescript", ts(optional))]
     pub ticket: Option<String>,
-    /// The `seat` of one's last `welcome` to the room: with it one comes back into a locked room, and past the lobby.
+    /// Seat token of the last `welcome` to the room. With it, the client may come back into a locked room, and does not
+    /// wait in the lobby.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "typescript", ts(optional))]
     pub seat: Option<String>,
-    /// What the others are told of this participant: after a lost connection, or at another server, the attributes that
-    /// it had. Without the grant `data` they are ignored.
+    /// Attributes of the participant at first: after a lost connection, or on another server, those that it had. They
+    /// are ignored without the grant `data`.
     #[serde(default, skip_serializing_if = "Attributes::is_empty")]
     #[cfg_attr(feature = "typescript", ts(as = "Option<Attributes>", optional))]
     pub attributes: Attributes,
@@ -118,29 +120,29 @@ impl Join {
     }
 }
 
-/// A WebRTC offer with what its sections mean.
+/// A WebRTC offer, with the tracks of its sections.
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Offer {
-    /// The browser's session description.
+    /// Session description of the browser.
     pub sdp: String,
-    /// The sections that send.
+    /// Sections that send a track.
     #[serde(default)]
     pub publish: Vec<Publish>,
-    /// The sections that receive.
+    /// Sections that receive a track.
     #[serde(default)]
     pub subscribe: Vec<Subscribe>,
 }
 
-/// Audio or video.
+/// Kind of a track.
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TrackKind {
-    /// Opus.
+    /// Audio, encoded with Opus.
     Audio,
-    /// VP9, possibly in several layers.
+    /// Video, encoded with VP9, possibly in several layers.
     Video,
 }
 
@@ -148,13 +150,13 @@ pub enum TrackKind {
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Publish {
-    /// The section's `a=mid`.
+    /// `a=mid` of the section.
     pub mid: String,
     /// Whether the section sends audio or video.
     pub kind: TrackKind,
-    /// What the others see as the track's name, such as `camera`.
+    /// Name of the track that the others see, such as `camera`.
     pub name: String,
-    /// Of video: the largest layer that the client sends where its uplink carries it.
+    /// Largest layer of a video that the client sends where its uplink carries it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "typescript", ts(optional))]
     pub max: Option<Layer>,
@@ -164,99 +166,100 @@ pub struct Publish {
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Subscribe {
-    /// The section's `a=mid`.
+    /// `a=mid` of the section.
     pub mid: String,
-    /// The track that it shall receive.
+    /// Id of the track that the section receives.
     pub track: String,
-    /// The best rung that it may get, from its first packet on; without, what `set_rung` said last.
+    /// Maximum rung from the first packet on. Absent: the last `set_rung` holds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "typescript", ts(optional))]
     pub max: Option<Rung>,
 }
 
-/// Cap what a participant is given of a track.
+/// Set the maximum rung of a subscribed track.
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SetRung {
     /// The subscribed track.
     pub track: String,
-    /// The best rung that it may get.
+    /// Maximum rung of the track.
     pub max: Rung,
 }
 
-/// How a subscribed track is shown: what is enough for it, and how much it matters beside the others, follows.
+/// How a subscribed track is shown. The server derives from it which layer suffices, and the track's weight among
+/// others.
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct View {
     /// The subscribed track.
     pub track: String,
-    /// Width of its place on the screen in pixels of the device; 0: it is not seen, and not sent.
+    /// Width of the tile in device pixels; 0: the tile is not visible, and the track is not sent.
     pub width: u16,
-    /// Height of its place on the screen in pixels of the device; 0: it is not seen, and not sent.
+    /// Height of the tile in device pixels; 0: the tile is not visible, and the track is not sent.
     pub height: u16,
-    /// Whether its user wants it above all others.
+    /// Whether the user has pinned the tile, so that the track comes before all others.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     #[cfg_attr(feature = "typescript", ts(optional, as = "Option<bool>"))]
     pub pinned: bool,
 }
 
-/// What a browser made of a track since its last report. Absent figures are zero.
+/// Report on a subscribed track since the last report. Absent figures are zero.
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Report {
     /// The subscribed track.
     pub track: String,
-    /// Frames shown each second.
+    /// Frames shown, per second.
     pub shown_fps: f64,
-    /// Frames shown with detail from anchors each second.
+    /// Frames shown with detail from anchors, per second.
     pub enhanced_fps: f64,
-    /// Anchors used.
+    /// Number of anchors that were used.
     pub anchors_used: u32,
-    /// Of these, anchors that came after their frame was shown.
+    /// Number of used anchors that came after their frame was shown.
     pub anchors_late: u32,
-    /// Anchors that began to arrive but could not be used.
+    /// Number of anchors that began to arrive, but could not be used.
     pub anchors_lost: u32,
-    /// Anchors that gave nothing that their frame had not.
+    /// Number of anchors that added nothing to their frame.
     pub anchors_duplicate: u32,
-    /// Anchors that came after one of a newer epoch.
+    /// Number of anchors that came after one of a newer epoch.
     pub anchors_former_epoch: u32,
     /// Median time from a frame's arrival at the server to its anchor's use, in ms.
     pub latency_p50_ms: f64,
-    /// 95th percentile of the same, in ms.
+    /// 95th percentile of the time from a frame's arrival at the server to its anchor's use, in ms.
     pub latency_p95_ms: f64,
     /// Mean time to decode a frame, in ms.
     pub decode_ms: f64,
     /// Mean time to rebuild a frame's HR picture, in ms.
     pub reconstruct_ms: f64,
-    /// The network that runs on every frame.
+    /// Network that runs on every frame.
     pub network: FrameNetwork,
-    /// Why none runs, where none does.
+    /// Why no network runs, where none does.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "typescript", ts(optional))]
     pub no_network: Option<NoNetwork>,
-    /// By how much the picture gets worse with each frame after an anchor, in mean square grey levels of luma.
+    /// Increase of the picture's mean squared error with each frame after an anchor, in squared grey levels of luma.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "typescript", ts(optional))]
     pub decay: Option<f64>,
-    /// In how many frames after it that was seen, in the mean.
+    /// Mean number of frames after an anchor over which `decay` was measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "typescript", ts(optional))]
     pub decay_frames: Option<f64>,
 }
 
-/// What a browser says of the uplink of one's own track.
+/// Report on the uplink of one's own track.
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Uplink {
     /// The participant's own track.
     pub track: String,
-    /// What it says.
+    /// The report, by the browser's measurements.
     #[serde(flatten)]
     pub report: UplinkReport,
 }
 
-/// Every `type` that a client may send.
+/// All values of `type` in a client's message.
 const TYPES: [&str; 15] = [
     "join",
     "offer",
@@ -276,8 +279,7 @@ const TYPES: [&str; 15] = [
 ];
 
 impl Request {
-    /// Reads one message. Never panics; what is wrong comes back with its code and, where one
-    /// could be read, the message's id.
+    /// Reads one message. Never panics. The error has its code and, where it could be read, the id of the message.
     ///
     /// # Errors
     ///
@@ -334,7 +336,7 @@ impl Request {
 }
 
 impl ClientMessage {
-    /// Reads one message and forgets its id.
+    /// Reads one message, without its id.
     ///
     /// # Errors
     ///
@@ -343,7 +345,7 @@ impl ClientMessage {
         Request::parse(text).map(|r| r.message)
     }
 
-    /// Refuses what is beyond [`limits`].
+    /// Refuses a message that exceeds the [`limits`].
     fn check(&self) -> Result<(), ProtocolError> {
         match self {
             ClientMessage::Join(join) => {
@@ -399,7 +401,7 @@ impl Offer {
     }
 }
 
-/// The version decides before anything else of a `join`: its other fields may have changed.
+/// Checks the version of a `join` before anything else, as its other fields may differ in other versions.
 fn check_version(value: &Value) -> Result<(), ProtocolError> {
     match value.get("version").and_then(Value::as_u64) {
         Some(v) if v == u64::from(crate::VERSION) => Ok(()),

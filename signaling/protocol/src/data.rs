@@ -1,4 +1,4 @@
-//! What participants send each other, and say of themselves.
+//! Messages of participants to each other, and their attributes.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -50,30 +50,30 @@ impl<'de> Deserialize<'de> for Base64 {
     }
 }
 
-/// A message to others in the room. Needs the grant `data`. It has `text` or `bytes`.
+/// A message to others in the room, with either `text` or `bytes`. Needs the grant `data`.
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SendData {
-    /// What it is about: 1 to 64 letters, digits, `-`, `_` and `.`.
+    /// Topic of the message: 1 to 64 letters, digits, `-`, `_` and `.`.
     pub topic: String,
-    /// The message, if it is a text: at most 16 KiB.
+    /// Content as text: at most 16 KiB.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "typescript", ts(optional))]
     pub text: Option<String>,
-    /// The message, if it is bytes, in Base64: at most 16 KiB of them.
+    /// Content as bytes, in Base64: at most 16 KiB before encoding.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "typescript", ts(as = "Option<String>", optional))]
     pub bytes: Option<Base64>,
-    /// Ids of the participants that get it; those that are not in the room are passed over. Absent: all others.
+    /// Ids of the participants that get the message. Ids that are not in the room are ignored. Absent: all others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "typescript", ts(optional))]
     pub to: Option<Vec<String>>,
-    /// Whether each gets it; without, it is dropped for those to whom more is on its way than they take.
+    /// Whether each receiver gets the message. If not, it is dropped for receivers for which too much waits already.
     #[serde(default = "yes", skip_serializing_if = "Clone::clone")]
     #[cfg_attr(feature = "typescript", ts(as = "Option<bool>", optional))]
     pub reliable: bool,
-    /// The client's own number for it, which the receivers get. Who sends a message again, as its connection was lost
-    /// before `done`, gives it the same number, and receivers that have it already drop it.
+    /// Number that the client gives the message; receivers get it too. A client that lost its connection before `done`
+    /// may send the message again with the same number. Receivers that have it already drop it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "typescript", ts(optional))]
     pub number: Option<u32>,
@@ -100,14 +100,14 @@ impl SendData {
     }
 }
 
-/// Change what the others are told of this participant. Needs the grant `data`.
+/// Change the attributes and the name that the others see of this participant. Needs the grant `data`.
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SetAttributes {
-    /// New values by key; `null` removes a key. Others stay as they are.
+    /// New values by key; `null` removes a key. Keys that are not listed keep their values.
     #[serde(default)]
     pub set: BTreeMap<String, Option<String>>,
-    /// Its new name, if the access token has none.
+    /// New name, if the access token sets none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "typescript", ts(optional))]
     pub name: Option<String>,
@@ -115,7 +115,7 @@ pub struct SetAttributes {
 
 impl SetAttributes {
     pub(crate) fn check(&self) -> Result<(), ProtocolError> {
-        // As many may go as come.
+        // The change may remove as many attributes as it sets.
         limits::check_count("set", self.set.len(), 2 * MAX_ATTRIBUTES)?;
         for (key, value) in &self.set {
             limits::check_attribute(key, value.as_deref().unwrap_or_default())?;
@@ -123,7 +123,7 @@ impl SetAttributes {
         self.name.as_deref().map_or(Ok(()), limits::check_name)
     }
 
-    /// The attributes after the change of `former` ones.
+    /// The attributes after this change of the `former` ones.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Every reason for which the server answers with an `error` message.
+//! Reasons for which the server answers with an `error` message.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub enum ErrorCode {
     /// The server does not speak the client's protocol version.
     UnsupportedVersion,
-    /// The message is not what the protocol says.
+    /// The message is not JSON, or not in the form that the protocol requires.
     Malformed,
     /// The message's `type` is unknown.
     UnknownType,
@@ -17,49 +17,49 @@ pub enum ErrorCode {
     NotJoined,
     /// The socket has joined already.
     AlreadyJoined,
-    /// No access token, or none that this server takes.
+    /// There is no access token, or this server does not accept it.
     Unauthorized,
-    /// The access token was good once.
+    /// The access token has expired.
     TokenExpired,
     /// The access token does not allow this.
     Forbidden,
-    /// The same identity has joined the room again, by another socket.
+    /// The same identity has joined the room again with another client.
     Replaced,
     /// A moderator or operator removed the participant, or ended the room.
     Removed,
-    /// Nobody of this identity may be in the room.
+    /// The identity is banned from the room, or from all rooms.
     Banned,
     /// The access token was revoked.
     Revoked,
-    /// A moderator did not let the client in, or nobody did in time.
+    /// A moderator refused the client in the lobby, or no moderator answered in time.
     Refused,
-    /// The room is locked: nobody new may come in.
+    /// The room is locked: no new participants may enter.
     Locked,
-    /// The room has as many participants as it may.
+    /// The room has its maximum number of participants.
     RoomFull,
-    /// The server has as many rooms or participants as it may.
+    /// The server has its maximum number of rooms or participants.
     ServerFull,
     /// The session description cannot be used.
     BadSdp,
     /// There is no such track.
     UnknownTrack,
-    /// There is no such participant in the room, or nobody of that id waits.
+    /// There is no such participant in the room or in its lobby.
     UnknownParticipant,
-    /// The participant has no identity: nothing tells it from others when it comes again.
+    /// The participant has no identity, so a ban would not recognize it.
     NoIdentity,
-    /// There are as many bans and other rules as there may be.
+    /// There is the maximum number of bans and other rules.
     TooManyRules,
-    /// No codec is common to both sides.
+    /// Client and server have no codec in common.
     NoCodec,
-    /// A message or field is beyond its bound.
+    /// A message or field exceeds its limit.
     TooLarge,
-    /// Messages come faster than the server takes them.
+    /// The client sends messages too fast.
     RateLimited,
-    /// No media connection came up in time.
+    /// The media connection did not come up in time.
     NoMedia,
-    /// The server is going down.
+    /// The server is shutting down.
     ShuttingDown,
-    /// The server failed; the fault is not the client's.
+    /// The server has failed; the client is not at fault.
     Internal,
 }
 
@@ -95,7 +95,7 @@ impl ErrorCode {
         ErrorCode::Internal,
     ];
 
-    /// What the client, or the person before it, can do next.
+    /// What the client, or its user, can do next.
     pub fn hint(self) -> &'static str {
         match self {
             ErrorCode::UnsupportedVersion => {
@@ -139,8 +139,8 @@ impl ErrorCode {
         }
     }
 
-    /// Whether the server always closes the socket after the error. Others close it only where
-    /// the `error` message says so.
+    /// Whether the server always closes the socket after this error. After other errors it does so only where the
+    /// `error` message says so.
     pub fn fatal(self) -> bool {
         matches!(
             self,
@@ -155,25 +155,25 @@ impl ErrorCode {
     }
 }
 
-/// Why a text is not a client message.
+/// Why a text is not a valid client message.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct ProtocolError {
-    /// The code of the `error` message to answer with.
+    /// Code of the `error` message that answers the text.
     pub code: ErrorCode,
-    /// What is wrong, for the developer of a client. Never quotes the message's secrets.
+    /// What is wrong, for the developer of a client. The text never quotes the message's secrets.
     pub message: String,
-    /// The id of the refused message, where one could be read.
+    /// Id of the refused message, if it could be read.
     pub id: Option<u32>,
 }
 
 impl ProtocolError {
-    /// An error that is not yet tied to a message id.
+    /// An error that does not have the id of a message yet.
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), id: None }
     }
 
-    /// This error as the answer to message `id`.
+    /// This error as the answer to the message with the id `id`.
     #[must_use]
     pub fn answering(mut self, id: Option<u32>) -> Self {
         self.id = id;

@@ -1,32 +1,33 @@
-//! Who may do what: the words of access tokens that clients see.
+//! Grants, by which access tokens say what their bearers may do, and the tokens themselves.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// Something that an access token allows.
+/// A grant: something that an access token allows.
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Grant {
-    /// To send tracks.
+    /// Publish tracks.
     Publish,
-    /// To receive others' tracks.
+    /// Subscribe to others' tracks.
     Subscribe,
-    /// To be given enhanced rungs; without it, plain ones only.
+    /// Receive enhanced rungs. Without the grant, the participant gets plain rungs only.
     Enhance,
-    /// To send messages to others, and to change one's own name and attributes.
+    /// Send messages to others, and change one's own name and attributes.
     Data,
-    /// To say who else may be in the room, and what they may do there: in messages `moderate`.
+    /// Moderate the room: decide who else may be in it, and what they may do there. Moderators send `moderate`
+    /// messages.
     Moderate,
-    /// To use the admin API, for the token's room, or with the room `*` for the whole server.
+    /// Use the admin API: for the token's room, or with the room `*` for the whole server.
     Admin,
 }
 
 impl Grant {
-    /// Every grant.
+    /// All grants, in the order of the documentation.
     pub const ALL: [Grant; 6] = [
         Grant::Publish,
         Grant::Subscribe,
@@ -36,7 +37,7 @@ impl Grant {
         Grant::Admin,
     ];
 
-    /// What a participant has in a room that is open, and by a token that does not say otherwise.
+    /// Grants of a participant in an open room, and of a token that names none.
     pub const PARTICIPANT: [Grant; 4] =
         [Grant::Publish, Grant::Subscribe, Grant::Enhance, Grant::Data];
 
@@ -59,9 +60,9 @@ impl fmt::Display for Grant {
     }
 }
 
-/// A name that is none of the grants'.
+/// The text is not the name of a grant.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is none of publish, subscribe, enhance, data, moderate, admin")]
+#[error("`{0}` is not a grant: use publish, subscribe, enhance, data, moderate or admin")]
 pub struct UnknownGrant(String);
 
 impl FromStr for Grant {

@@ -1,4 +1,4 @@
-//! Servers that help a client to reach this one.
+//! STUN and TURN servers for clients.
 
 use std::fmt;
 
@@ -8,13 +8,13 @@ use serde::{Deserialize, Serialize};
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IceServer {
-    /// Its addresses (`turn:…`, `turns:…`, `stun:…`).
+    /// URLs of the server (`turn:…`, `turns:…`, `stun:…`).
     pub urls: Vec<String>,
-    /// The name by which the client may use it.
+    /// User name of the client at the server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "typescript", ts(optional))]
     pub username: Option<String>,
-    /// The password that belongs to it.
+    /// Password for the user name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "typescript", ts(optional))]
     pub credential: Option<IceCredential>,
@@ -45,20 +45,20 @@ impl fmt::Debug for IceCredential {
     }
 }
 
-/// All of them, with how long what they need is good.
+/// STUN and TURN servers for a client, with the lifetime of their credentials.
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IceServers {
-    /// The servers; none where clients need none.
+    /// The servers; empty where clients need none.
     pub servers: Vec<IceServer>,
-    /// For how many seconds from now on their names and passwords are good; absent where they stay so.
+    /// Lifetime of the credentials in seconds from now on; absent where they do not expire.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "typescript", ts(optional))]
     pub ttl_s: Option<u32>,
 }
 
 impl IceServers {
-    /// Whether there are none.
+    /// Whether there are no servers.
     pub fn is_empty(&self) -> bool {
         self.servers.is_empty()
     }

@@ -1,4 +1,4 @@
-//! Bounds of the fields of client messages. What is beyond them is refused, never cut.
+//! Limits of the fields of client messages. What exceeds them is refused, never cut.
 
 use windlass_types::Attributes;
 use windlass_types::attributes::{MAX_ATTRIBUTES, MAX_BYTES, MAX_KEY, MAX_VALUE, size};
@@ -8,40 +8,40 @@ use crate::error::{ErrorCode, ProtocolError};
 use crate::grant::AccessToken;
 use crate::names::hides_text;
 
-/// Longest message in bytes of UTF-8.
+/// Maximum size of a message, in bytes of UTF-8.
 pub const MESSAGE_BYTES: usize = 128 * 1024;
-/// Longest session description in bytes.
+/// Maximum size of a session description, in bytes.
 pub const SDP_BYTES: usize = 64 * 1024;
-/// Longest room name in characters.
+/// Maximum length of a room's name, in characters.
 pub const ROOM_CHARS: usize = 64;
-/// Longest display name, of a participant or a track, in characters.
+/// Maximum length of the display name of a participant or a track, in characters.
 pub const NAME_CHARS: usize = 64;
-/// Longest display name in bytes of UTF-8.
+/// Maximum size of a display name, in bytes of UTF-8.
 pub const NAME_BYTES: usize = 128;
-/// Longest identity of an access token in bytes of UTF-8.
+/// Maximum size of an access token's identity, in bytes of UTF-8.
 pub const IDENTITY_BYTES: usize = 128;
-/// Longest access token in bytes.
+/// Maximum size of an access token, in bytes.
 pub const TOKEN_BYTES: usize = 4096;
-/// Longest track id in characters.
+/// Maximum length of a track id, in characters.
 pub const TRACK_CHARS: usize = 64;
-/// Longest seat in characters.
+/// Maximum length of a seat token, in characters.
 pub const SEAT_CHARS: usize = 256;
-/// Longest participant id in characters.
+/// Maximum length of a participant id, in characters.
 pub const PARTICIPANT_CHARS: usize = 64;
-/// Longest ticket of `moved` in characters.
+/// Maximum length of a ticket of `moved`, in characters.
 pub const TICKET_CHARS: usize = 256;
-/// Longest media id (`a=mid`) in characters.
+/// Maximum length of a media id (`a=mid`), in characters.
 pub const MID_CHARS: usize = 16;
 /// Maximum number of anchor codecs that a client may name.
 pub const ANCHOR_CODECS: usize = 16;
-/// Longest name of an anchor codec in characters.
+/// Maximum length of an anchor codec's name, in characters.
 pub const CODEC_CHARS: usize = 16;
 /// Maximum number of tracks that one offer may publish.
 pub const PUBLISHED_TRACKS: usize = 16;
 /// Maximum number of tracks that one offer may subscribe to.
 pub const SUBSCRIBED_TRACKS: usize = 256;
 
-/// A room name is part of a link: 1 to [`ROOM_CHARS`] of `A–Z a–z 0–9 - _ .`.
+/// Checks the name of a room, which is part of a link: 1 to [`ROOM_CHARS`] of `A–Z a–z 0–9 - _ .`.
 ///
 /// # Errors
 ///
@@ -50,17 +50,17 @@ pub fn check_room(room: &str) -> Result<(), ProtocolError> {
     check_token("room", room, ROOM_CHARS)
 }
 
-/// A track id is a token of 1 to [`TRACK_CHARS`] characters.
+/// Checks a track id: 1 to [`TRACK_CHARS`] letters, digits, `-`, `_` or `.`.
 pub(crate) fn check_track(track: &str) -> Result<(), ProtocolError> {
     check_token("track", track, TRACK_CHARS)
 }
 
-/// A participant id is a token of 1 to [`PARTICIPANT_CHARS`] characters.
+/// Checks a participant id: 1 to [`PARTICIPANT_CHARS`] letters, digits, `-`, `_` or `.`.
 pub(crate) fn check_participant(field: &str, id: &str) -> Result<(), ProtocolError> {
     check_token(field, id, PARTICIPANT_CHARS)
 }
 
-/// An identity has 1 to [`IDENTITY_BYTES`].
+/// Checks an identity: 1 to [`IDENTITY_BYTES`] bytes.
 pub(crate) fn check_identity(identity: &str) -> Result<(), ProtocolError> {
     if identity.is_empty() || identity.len() > IDENTITY_BYTES {
         return Err(malformed(format!("`identity` must have 1 to {IDENTITY_BYTES} bytes")));
@@ -68,22 +68,22 @@ pub(crate) fn check_identity(identity: &str) -> Result<(), ProtocolError> {
     Ok(())
 }
 
-/// A seat is a token of 1 to [`SEAT_CHARS`] characters.
+/// Checks a seat token: 1 to [`SEAT_CHARS`] letters, digits, `-`, `_` or `.`.
 pub(crate) fn check_seat(seat: &str) -> Result<(), ProtocolError> {
     check_token("seat", seat, SEAT_CHARS)
 }
 
-/// A ticket is a token of 1 to [`TICKET_CHARS`] characters.
+/// Checks a ticket: 1 to [`TICKET_CHARS`] letters, digits, `-`, `_` or `.`.
 pub(crate) fn check_ticket(ticket: &str) -> Result<(), ProtocolError> {
     check_token("ticket", ticket, TICKET_CHARS)
 }
 
-/// A topic is a token of 1 to [`MAX_TOPIC`] characters.
+/// Checks the topic of a message: 1 to [`MAX_TOPIC`] letters, digits, `-`, `_` or `.`.
 pub(crate) fn check_topic(topic: &str) -> Result<(), ProtocolError> {
     check_token("topic", topic, MAX_TOPIC)
 }
 
-/// The content of a message has at most [`MAX_CONTENT`] bytes.
+/// Checks the size of a message's content: at most [`MAX_CONTENT`] bytes.
 pub(crate) fn check_content(bytes: usize) -> Result<(), ProtocolError> {
     if bytes > MAX_CONTENT {
         let message = format!("the content has {bytes} bytes; {MAX_CONTENT} are allowed");
@@ -92,7 +92,8 @@ pub(crate) fn check_content(bytes: usize) -> Result<(), ProtocolError> {
     Ok(())
 }
 
-/// A key is a token of 1 to [`MAX_KEY`] characters, a value has at most [`MAX_VALUE`] bytes.
+/// Checks an attribute. Its key has 1 to [`MAX_KEY`] letters, digits, `-`, `_` or `.`. Its value has at most
+/// [`MAX_VALUE`] bytes.
 pub(crate) fn check_attribute(key: &str, value: &str) -> Result<(), ProtocolError> {
     check_token("key", key, MAX_KEY)?;
     if value.len() > MAX_VALUE {
@@ -102,7 +103,7 @@ pub(crate) fn check_attribute(key: &str, value: &str) -> Result<(), ProtocolErro
     Ok(())
 }
 
-/// At most [`MAX_ATTRIBUTES`] attributes of at most [`MAX_BYTES`] bytes together.
+/// Checks all attributes of a participant: at most [`MAX_ATTRIBUTES`], and at most [`MAX_BYTES`] bytes together.
 pub(crate) fn check_attributes(attributes: &Attributes) -> Result<(), ProtocolError> {
     check_count("attributes", attributes.len(), MAX_ATTRIBUTES)?;
     attributes.iter().try_for_each(|(key, value)| check_attribute(key, value))?;
@@ -114,7 +115,7 @@ pub(crate) fn check_attributes(attributes: &Attributes) -> Result<(), ProtocolEr
     Ok(())
 }
 
-/// An access token is bounded by [`TOKEN_BYTES`].
+/// Checks the size of an access token: at most [`TOKEN_BYTES`].
 pub(crate) fn check_access_token(token: &AccessToken) -> Result<(), ProtocolError> {
     if token.reveal().len() > TOKEN_BYTES {
         let message = format!("`token` is longer than {TOKEN_BYTES} bytes");
@@ -123,18 +124,20 @@ pub(crate) fn check_access_token(token: &AccessToken) -> Result<(), ProtocolErro
     Ok(())
 }
 
-/// A media id is a token of 1 to [`MID_CHARS`] characters.
+/// Checks a media id: 1 to [`MID_CHARS`] letters, digits, `-`, `_` or `.`.
 pub(crate) fn check_mid(mid: &str) -> Result<(), ProtocolError> {
     check_token("mid", mid, MID_CHARS)
 }
 
-/// At most [`ANCHOR_CODECS`] names of codecs, each a token of 1 to [`CODEC_CHARS`] characters.
+/// Checks the names of anchor codecs: at most [`ANCHOR_CODECS`], each with 1 to [`CODEC_CHARS`] letters, digits, `-`,
+/// `_` or `.`.
 pub(crate) fn check_codecs(names: &[String]) -> Result<(), ProtocolError> {
     check_count("anchor_codecs", names.len(), ANCHOR_CODECS)?;
     names.iter().try_for_each(|name| check_token("anchor_codecs", name, CODEC_CHARS))
 }
 
-/// A display name has 1 to [`NAME_CHARS`] characters in at most [`NAME_BYTES`] bytes, which show as they are.
+/// Checks a display name. It has 1 to [`NAME_CHARS`] characters in at most [`NAME_BYTES`] bytes, which show as they
+/// are.
 ///
 /// # Errors
 ///
@@ -154,12 +157,12 @@ pub fn check_name(name: &str) -> Result<(), ProtocolError> {
     Ok(())
 }
 
-/// An identity has 1 to [`IDENTITY_BYTES`] bytes, which show as they are.
+/// Whether a text may be an identity: 1 to [`IDENTITY_BYTES`] bytes, which show as they are.
 pub fn is_identity(text: &str) -> bool {
     (1..=IDENTITY_BYTES).contains(&text.len()) && !hides_text(text)
 }
 
-/// Session descriptions are bounded by [`SDP_BYTES`].
+/// Checks the size of a session description: at most [`SDP_BYTES`].
 pub(crate) fn check_sdp(sdp: &str) -> Result<(), ProtocolError> {
     if sdp.len() > SDP_BYTES {
         return Err(ProtocolError::new(
@@ -170,7 +173,7 @@ pub(crate) fn check_sdp(sdp: &str) -> Result<(), ProtocolError> {
     Ok(())
 }
 
-/// A list field has at most `most` entries.
+/// Checks that a list field has at most `max` entries.
 pub(crate) fn check_count(field: &str, count: usize, max: usize) -> Result<(), ProtocolError> {
     if count > max {
         return Err(ProtocolError::new(

@@ -1,4 +1,4 @@
-//! What moderators ask for, and what they are told for it.
+//! Requests of moderators, and the participants in a lobby.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,76 +6,77 @@ use crate::error::ProtocolError;
 use crate::grant::Grant;
 use crate::limits;
 
-/// What a moderator wants; `action` in JSON is the variant's name in snake case.
+/// A moderator's request. `action` in JSON is the variant's name in snake case.
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "action", rename_all = "snake_case")]
 pub enum Moderate {
-    /// What a participant may do from now on, of `publish`, `subscribe`, `enhance` and `data`; its token's other grants
-    /// stay.
+    /// Set the grants of a participant, of `publish`, `subscribe`, `enhance` and `data`. The token's other grants stay.
     Grants {
         /// Id of the participant whose grants change.
         participant: String,
         /// All grants that the participant has from now on.
         grants: Vec<Grant>,
     },
-    /// Let nobody new into the room, or end that.
+    /// Lock the room, so that no new participants may enter, or unlock it.
     Lock {
-        /// Whether it is locked from now on.
+        /// Whether the room is locked from now on.
         locked: bool,
     },
-    /// Let whoever comes wait until a moderator admits them, or end that: then all who wait are let in.
+    /// Give the room a lobby, in which new participants wait until a moderator admits them, or remove it. Then all who
+    /// wait are admitted.
     Lobby {
-        /// Whether there is one from now on.
+        /// Whether the room has a lobby from now on.
         lobby: bool,
     },
-    /// Let in who waits.
+    /// Admit a participant in the lobby.
     Admit {
-        /// The `id` of who knocked.
+        /// `id` of the participant in the lobby.
         waiting: String,
     },
-    /// Send away who waits.
+    /// Refuse a participant in the lobby.
     Refuse {
-        /// The `id` of who knocked.
+        /// `id` of the participant in the lobby.
         waiting: String,
     },
-    /// Remove a participant; a token that is still good lets it in again.
+    /// Remove a participant. With a valid token it may join again.
     Remove {
         /// Id of the participant to remove.
         participant: String,
     },
-    /// Remove a participant, and let nobody of its identity in any more.
+    /// Remove a participant, and ban its identity from the room.
     Ban {
         /// Id of the participant to ban.
         participant: String,
-        /// How long the ban holds, in seconds; without, for as long as its token, or any other, may live.
+        /// Time of the ban in seconds. Absent: until the participant's token and all others that were used have
+        /// expired, and at least a day.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "typescript", ts(optional))]
         seconds: Option<u32>,
     },
-    /// End a ban.
+    /// Lift a ban.
     Unban {
-        /// Identity of the ban to end.
+        /// Identity whose ban to lift.
         identity: String,
     },
-    /// Mute somebody's track, whatever its owner says, or end that.
+    /// Mute a participant's track, so that its publisher cannot unmute it, or end that.
     Mute {
-        /// The track.
+        /// Id of the track.
         track: String,
-        /// Whether it is muted from now on.
+        /// Whether the track is muted from now on.
         muted: bool,
     },
 }
 
-/// Somebody who waits in the lobby.
+/// A participant in the lobby.
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Knock {
-    /// By which it is admitted or refused; it is no participant's.
+    /// Id by which the participant is admitted or refused. It is not a participant id.
     pub id: String,
-    /// The name to show.
+    /// Display name of the participant.
     pub name: String,
-    /// Who that is by the access token, where one was needed.
+    /// Identity in the participant's access token, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "typescript", ts(optional))]
     pub identity: Option<String>,

@@ -1,10 +1,10 @@
-//! What a name must not hold: nothing that does not show, that reorders what stands around it, or that covers it.
+//! Characters that a name must not have: those that do not show, that reorder the text around them, or that cover it.
 //!
-//! Two names that look alike should be one, as far as single characters go: no controls, no marks of direction, no
-//! invisible letters, fillers or tags, and only so many marks on a letter. What joins letters or emoji may stay where
-//! it does so and is seen: in emoji of several, in scripts whose letters join (RFC 5892 Appendix A), after an emoji
-//! that it gives its colours. (Letters of different scripts that look alike are not looked for: identities by access
-//! tokens tell people apart.)
+//! Two names that look alike should be one, as far as single characters go. So names have no controls, no marks of
+//! direction, no invisible letters, fillers or tags, and at most [`MARKS`] marks on a letter. Invisible characters that
+//! join letters or emoji may stay where their effect is seen. That is in emoji of several characters, in scripts whose
+//! letters join (RFC 5892 Appendix A), and after an emoji to which they give colours. (Letters of different scripts
+//! that look alike are not looked for: identities by access tokens tell people apart.)
 
 use icu_properties::props::{
     CanonicalCombiningClass, DefaultIgnorableCodePoint, EmojiModifier, ExtendedPictographic,
@@ -12,28 +12,28 @@ use icu_properties::props::{
 };
 use icu_properties::{CodePointMapData, CodePointSetData};
 
-/// Marks on one letter: Tibetan and pointed Hebrew have as many.
+/// Maximum number of marks on one letter: Tibetan and pointed Hebrew have this many.
 const MARKS: usize = 4;
 
 /// ZERO WIDTH NON-JOINER.
 const NON_JOINER: char = '\u{200c}';
 /// ZERO WIDTH JOINER.
 const JOINER: char = '\u{200d}';
-/// VARIATION SELECTOR-15: the character before it as text.
+/// VARIATION SELECTOR-15: shows the character before it as text.
 const AS_TEXT: char = '\u{fe0e}';
-/// VARIATION SELECTOR-16: the character before it as an emoji.
+/// VARIATION SELECTOR-16: shows the character before it as an emoji.
 const AS_EMOJI: char = '\u{fe0f}';
 /// COMBINING ENCLOSING KEYCAP.
 const KEYCAP: char = '\u{20e3}';
 /// BRAILLE PATTERN BLANK, which shows nothing.
 const BRAILLE_BLANK: char = '\u{2800}';
 
-/// Whether somebody who reads the text may see something else than it says.
+/// Whether a reader of the text may see something else than it contains.
 pub(crate) fn hides_text(text: &str) -> bool {
     let chars: Vec<char> = text.chars().collect();
     let mut marks = MARKS;
     for (at, &c) in chars.iter().enumerate() {
-        // At the beginning there is nothing that a mark could be on.
+        // The first character has no letter before it that a mark could be on.
         marks = if is_mark(c) { marks + 1 } else { 0 };
         if marks > MARKS || is_hidden(c) && !joins(&chars[..at], c, &chars[at + 1..]) {
             return true;
@@ -57,13 +57,13 @@ fn category(c: char) -> GeneralCategory {
     CodePointMapData::<GeneralCategory>::new().get(c)
 }
 
-/// Whether an invisible character changes how those beside it look.
+/// Whether an invisible character changes how the characters beside it look.
 fn joins(before: &[char], c: char, after: &[char]) -> bool {
     let (Some(&last), next) = (before.last(), after.first().copied()) else { return false };
     match c {
         AS_TEXT | AS_EMOJI => is_pictured(last) || next == Some(KEYCAP),
         JOINER => {
-            // Of the emoji before it, colours and skin are the end.
+            // The emoji before the joiner may end with a colour or skin modifier.
             let is_end =
                 |&&c: &&char| c == AS_EMOJI || CodePointSetData::new::<EmojiModifier>().contains(c);
             let emoji = before.iter().rev().find(|c| !is_end(c)).copied();
@@ -82,7 +82,7 @@ fn is_virama(c: char) -> bool {
     CodePointMapData::<CanonicalCombiningClass>::new().get(c) == CanonicalCombiningClass::Virama
 }
 
-/// Whether the letters on both sides would join.
+/// Whether the letters on both sides of a non-joiner would join without it.
 fn splits(before: &[char], after: &[char]) -> bool {
     use JoiningType as J;
     let joining = |c: &char| CodePointMapData::<JoiningType>::new().get(*c);

@@ -1,4 +1,4 @@
-//! What the server may say.
+//! Messages of the server.
 
 use std::collections::BTreeMap;
 
@@ -14,50 +14,50 @@ use crate::grant::Grant;
 use crate::ice::IceServers;
 use crate::moderate::Knock;
 
-/// What the server may say; `type` in JSON is the variant's name in snake case.
+/// A message of the server. `type` in JSON is the variant's name in snake case.
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ServerMessage {
-    /// The client is in the room.
+    /// The client has joined the room.
     Welcome(Welcome),
-    /// The room lives on another server of the cluster: go there at once, with the same room and token. Whoever is not
-    /// in the room yet finds the socket closed; for whoever is, all goes on until it has said `arrived` and so have the
-    /// others, or for some seconds.
+    /// The room is on another server of the cluster: go there at once, with the same room and token. A client that has
+    /// not joined yet finds the socket closed. A participant is served here until all participants of the room have
+    /// sent `arrived`, or for some seconds.
     Moved {
-        /// The address of that server's signalling (`wss://…/ws`).
+        /// Signalling address of that server (`wss://…/ws`).
         url: String,
-        /// To be given in `join` there by whoever is in the room: the others learn by it who that was.
+        /// Ticket for the `join` there, if the client is in the room. By it the others learn which participant it was.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "typescript", ts(optional))]
         ticket: Option<String>,
-        /// As in `welcome`: other servers of the cluster.
+        /// Signalling addresses of other servers of the cluster, as in `welcome`.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         #[cfg_attr(feature = "typescript", ts(as = "Option<Vec<String>>", optional))]
         others: Vec<String>,
     },
-    /// The WebRTC answer to offer `id`.
+    /// The WebRTC answer to the offer with the id `id`.
     Answer {
-        /// The offer's id.
+        /// Id of the offer.
         id: u32,
-        /// The server's session description.
+        /// Session description of the server.
         sdp: String,
         /// The client's own tracks.
         #[serde(default)]
         tracks: Vec<OwnTrack>,
     },
-    /// Someone has come.
+    /// A participant has joined the room.
     ParticipantJoined {
-        /// Id of the participant who has come.
+        /// Id of the participant who has joined.
         participant: String,
-        /// The name to show.
+        /// Display name of the participant.
         name: String,
-        /// Who that is by the access token, where one was needed.
+        /// Identity in the participant's access token, if there is one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "typescript", ts(optional))]
         identity: Option<String>,
-        /// Its id at the server that its room was on before, where it has just come from there: it takes that
-        /// participant's place.
+        /// Former id of a participant who moved here from another server of the cluster. The participant takes the
+        /// place of the one with that id.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "typescript", ts(optional))]
         was: Option<String>,
@@ -66,170 +66,171 @@ pub enum ServerMessage {
         #[cfg_attr(feature = "typescript", ts(as = "Option<Attributes>", optional))]
         attributes: Attributes,
     },
-    /// Someone has another name or other attributes.
+    /// A participant has another name or other attributes.
     ParticipantChanged {
         /// Id of the participant who has changed.
         participant: String,
-        /// The name to show from now on.
+        /// Display name of the participant from now on.
         name: String,
-        /// All attributes from now on.
+        /// All attributes of the participant from now on.
         #[serde(default, skip_serializing_if = "Attributes::is_empty")]
         #[cfg_attr(feature = "typescript", ts(as = "Option<Attributes>", optional))]
         attributes: Attributes,
     },
-    /// A message of somebody in the room. It has `text` or `bytes`.
+    /// A message of a participant in the room, with either `text` or `bytes`.
     Data {
-        /// Id of the participant who sent it.
+        /// Id of the participant who sent the message.
         from: String,
-        /// Its number: each message of its sender has a larger one than those before. A client that is at two servers
-        /// for a while, as it moves, gets each message at both.
+        /// Number of the message: each message of a sender has a larger one than its earlier messages. A client that
+        /// moves is at two servers for a while, and gets each message from both.
         seq: u32,
-        /// The sender's own number for it, if it gave one: the same where it sends a message again, also after it has
-        /// come back with another id (`was`).
+        /// Number that the sender gave the message, if any. A message that is sent again has the same number, even if
+        /// its sender has come back with another id (`was`).
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "typescript", ts(optional))]
         number: Option<u32>,
-        /// The message's topic.
+        /// Topic of the message.
         topic: String,
-        /// The message, if it is a text.
+        /// Content of the message, if it is text.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "typescript", ts(optional))]
         text: Option<String>,
-        /// The message, if it is bytes, in Base64.
+        /// Content of the message, if it is bytes, in Base64.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "typescript", ts(as = "Option<String>", optional))]
         bytes: Option<Base64>,
     },
-    /// Someone has gone; their tracks went with them.
+    /// A participant has left the room, and its tracks have ended.
     ParticipantLeft {
-        /// Id of the participant who has gone.
+        /// Id of the participant who has left.
         participant: String,
     },
     /// A track can be subscribed to from now on.
     TrackAdded {
-        /// The track.
+        /// The new track.
         track: Track,
     },
-    /// A track is gone.
+    /// A track has ended.
     TrackRemoved {
-        /// Its id.
+        /// Id of the track.
         track: String,
     },
-    /// A track's owner muted it, or ended that; of one's own track: an operator did.
+    /// A track was muted or unmuted by its publisher. For one's own track: by an operator or moderator.
     TrackMuted {
-        /// Its id.
+        /// Id of the track.
         track: String,
         /// Whether it is muted now.
         muted: bool,
     },
-    /// Nothing more comes of a track, for want of bandwidth, or it goes on.
+    /// A subscribed track is paused for lack of bandwidth, or goes on.
     Paused {
         /// The subscribed track.
         track: String,
         /// Whether it is paused now.
         paused: bool,
     },
-    /// Somebody speaks now, until another does.
+    /// The room has another active speaker.
     Speaker {
         /// Id of the participant who speaks.
         participant: String,
     },
-    /// The quality of somebody's connection has changed, or is known now; also of the client's own.
+    /// The quality of a participant's connection has changed, or is known now. It may be the client's own.
     Quality {
-        /// Whose.
+        /// Id of the participant whose connection it is.
         participant: String,
-        /// From now on.
+        /// Quality of the connection from now on.
         quality: ConnectionQuality,
     },
-    /// From here on the client is given another rung of a track.
+    /// The client receives another rung of a track from now on.
     Rung {
         /// The subscribed track.
         track: String,
-        /// The rung that the client is given.
+        /// Rung that the client receives.
         rung: Rung,
-        /// The epoch that begins; anchors of others do not fit its frames.
+        /// Epoch that begins. Anchors of other epochs do not fit its frames.
         epoch: u16,
         /// Width of the layer in pixels; zero while unknown.
         width: u16,
         /// Height of the layer in pixels; zero while unknown.
         height: u16,
-        /// HR size / LR size, where the rung is enhanced.
+        /// Scale of the rung's anchors (HR size over LR size), where the rung is enhanced.
         scale: u16,
     },
-    /// How the picture of a track is made from now on, and why.
+    /// The picture of a track is made in another way from now on.
     Way {
         /// The subscribed track.
         track: String,
-        /// How it is made.
+        /// Way in which the picture is made.
         way: Way,
-        /// Why in that way.
+        /// Why the picture is made in this way.
         reason: WayReason,
     },
-    /// What the client is asked to send of its own track from now on.
+    /// Parameters for the layers of the client's own track, from now on.
     Knobs {
         /// The client's own track.
         track: String,
-        /// Layers, by name; those that are not named stay as they are.
+        /// Parameters by layer. Layers that are not listed keep theirs.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         layers: BTreeMap<Layer, LayerKnobs>,
     },
-    /// The client is asked for a still: tiles of the next camera frame of its own track, or all of it.
+    /// A request for a still: tiles of the next camera frame of the client's own track, or all of it.
     Regions {
         /// The client's own track.
         track: String,
-        /// Names the request in the answer.
+        /// Id of the request, which the answer repeats as its epoch.
         id: u16,
         /// Width of the low layer in pixels.
         width: u16,
         /// Height of the low layer in pixels.
         height: u16,
-        /// Size of the answer's picture over that.
+        /// Scale of the answer: size of its picture over that of the low layer.
         scale: u16,
-        /// The bits of the tile map (64×64 pixels of the low layer each, row by row, the lowest bit first) in Base64.
+        /// Tile map in Base64: one bit for each tile of 64×64 pixels of the low layer, row by row, the lowest bit
+        /// first.
         tiles: String,
         /// Maximum bytes of the answer.
         bytes: usize,
     },
-    /// What was sent to the client in the last second.
+    /// Statistics of the subscriptions in the last second.
     Stats {
         /// One entry for each subscribed video track.
         tracks: Vec<TrackStats>,
     },
-    /// One waits in the lobby: the answer to `join` comes when a moderator admits one, or refuses.
+    /// The client waits in the lobby. The answer to `join` comes when a moderator admits or refuses it.
     Waiting {},
-    /// What one may do has changed. What one does and may not any more has ended already.
+    /// The client's grants have changed. What it may not do any more has ended already.
     Grants {
-        /// What one may do from now on.
+        /// Grants of the client from now on.
         grants: Vec<Grant>,
     },
-    /// Who may come into the room has changed.
+    /// The restrictions of entering the room have changed.
     Door {
-        /// Whether nobody new may.
+        /// Whether the room is locked: no new participants may enter.
         locked: bool,
-        /// Whether whoever comes waits until a moderator admits them.
+        /// Whether the room has a lobby: new participants wait until a moderator admits them.
         lobby: bool,
     },
-    /// The room is recorded from now on, or is not any more.
+    /// The recording of the room has begun or ended.
     Recording {
-        /// Whether it is recorded now.
+        /// Whether the room is recorded now.
         on: bool,
     },
-    /// Who waits now, to moderators; at most once a second.
+    /// The participants in the lobby, for moderators. Sent at most once a second.
     Lobby {
-        /// All of them, who came first at first.
+        /// All participants in the lobby, the first one first.
         waiting: Vec<Knock>,
     },
-    /// What a `moderate` asked for is so from now on; or a `send` or `attributes` with an `id` is on its way to the
+    /// A `moderate` request is carried out. Or a `send` or `attributes` message with an `id` is on its way to the
     /// others.
     Done {
-        /// The message's id, where it had one.
+        /// Id of the message, if it had one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "typescript", ts(optional))]
         id: Option<u32>,
     },
     /// The answer to `ice_servers`.
     IceServers {
-        /// What helps from now on.
+        /// Servers that are valid from now on.
         ice: IceServers,
     },
     /// The answer to `ping`.
@@ -237,35 +238,35 @@ pub enum ServerMessage {
         /// The time of the `ping`.
         time: f64,
     },
-    /// Something could not be done.
+    /// A message was refused, or the session has failed.
     Error(Error),
 }
 
-/// Default of `max_lr_pixels`, for servers that do not say it.
+/// Default of `lr_pixels`, for servers that do not send it.
 fn max_lr_pixels() -> u32 {
     windlass_types::MAX_LR_PIXELS
 }
 
-/// Default of `max_sections`, for servers that do not say it.
+/// Default of `max_sections`, for servers that do not send it.
 fn max_sections() -> u32 {
     64
 }
 
-/// The client is in the room.
+/// State of the room that the client has joined.
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Welcome {
-    /// The protocol version that the server speaks.
+    /// Protocol version of the server.
     pub version: u32,
-    /// The client's own id.
+    /// Id of the client's participant.
     pub participant: String,
-    /// The room.
+    /// Name of the room.
     pub room: String,
-    /// Whether it is a room of one's own.
+    /// Whether the room is a loopback room, in which the participant is alone.
     pub loopback: bool,
     /// The operator's latency budget for anchors, in ms.
     pub budget_ms: u32,
-    /// The least HR size / LR size of enhanced rungs: `rung` says that of each track.
+    /// Minimum scale of enhanced rungs (HR size over LR size). `rung` has the scale of each track.
     pub scale: u32,
     /// Maximum pixels of a layer that is enhanced, in either orientation: larger pictures need not be rebuilt.
     #[serde(default = "max_lr_pixels")]
@@ -273,22 +274,22 @@ pub struct Welcome {
     /// Maximum number of sections that send or receive media in an offer of the client.
     #[serde(default = "max_sections")]
     pub max_sections: u32,
-    /// Who else is here.
+    /// Other participants in the room.
     pub participants: Vec<Participant>,
-    /// What can be subscribed to.
+    /// Tracks that the client may subscribe to.
     pub tracks: Vec<Track>,
-    /// The client's own identity by its access token, where one was needed.
+    /// Identity in the client's access token, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "typescript", ts(optional))]
     pub identity: Option<String>,
-    /// What the client may do.
+    /// Grants of the client.
     #[serde(default)]
     pub grants: Vec<Grant>,
-    /// Whether nobody new may come in.
+    /// Whether the room is locked: no new participants may enter.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     #[cfg_attr(feature = "typescript", ts(optional, as = "Option<bool>"))]
     pub locked: bool,
-    /// Whether whoever comes waits until a moderator admits them.
+    /// Whether the room has a lobby: new participants wait until a moderator admits them.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     #[cfg_attr(feature = "typescript", ts(optional, as = "Option<bool>"))]
     pub lobby: bool,
@@ -296,18 +297,20 @@ pub struct Welcome {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     #[cfg_attr(feature = "typescript", ts(optional, as = "Option<bool>"))]
     pub recording: bool,
-    /// The client's own attributes, which it had in `join`.
+    /// Attributes of the client's participant, as in `join`.
     #[serde(default, skip_serializing_if = "Attributes::is_empty")]
     #[cfg_attr(feature = "typescript", ts(as = "Option<Attributes>", optional))]
     pub attributes: Attributes,
-    /// By which the client comes back into a locked room, and past the lobby: a secret of its own.
+    /// Seat token, with which the client may come back into a locked room, and does not wait in the lobby. Keep it
+    /// secret.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "typescript", ts(optional))]
     pub seat: Option<String>,
-    /// Servers that help the client to reach this one.
+    /// STUN and TURN servers for the client.
     #[serde(default, skip_serializing_if = "IceServers::is_empty")]
     pub ice: IceServers,
-    /// Signalling addresses of other servers of the cluster, for when this one is lost; the best first.
+    /// Signalling addresses of other servers of the cluster, the best first: for when the connection to this one is
+    /// lost.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(feature = "typescript", ts(as = "Option<Vec<String>>", optional))]
     pub others: Vec<String>,
@@ -317,26 +320,26 @@ pub struct Welcome {
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OwnTrack {
-    /// The `a=mid` of the section that sends it.
+    /// `a=mid` of the section that sends the track.
     pub mid: String,
-    /// The id by which `mute`, and the others, know it.
+    /// Id of the track, for `mute` and for the others.
     pub track: String,
 }
 
-/// Someone in the room.
+/// A participant in the room.
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Participant {
-    /// The participant's id.
+    /// Id of the participant.
     pub id: String,
-    /// The name to show.
+    /// Display name of the participant.
     pub name: String,
-    /// Who that is by the access token, where one was needed.
+    /// Identity in the participant's access token, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "typescript", ts(optional))]
     pub identity: Option<String>,
-    /// Its id at the server that its room was on before, where it has just come from there: it takes that participant's
-    /// place.
+    /// Former id of a participant who moved here from another server of the cluster. The participant takes the place of
+    /// the one with that id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "typescript", ts(optional))]
     pub was: Option<String>,
@@ -350,61 +353,61 @@ pub struct Participant {
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Track {
-    /// The track's id, unique on the server.
+    /// Id of the track, unique on the server.
     pub id: String,
     /// Id of the participant who publishes the track.
     pub participant: String,
-    /// Audio or video.
+    /// Kind of the track: audio or video.
     pub kind: TrackKind,
-    /// The publisher's name for it, such as `camera`.
+    /// Name that the publisher gives the track, such as `camera`.
     pub name: String,
-    /// Whether its owner muted it.
+    /// Whether the publisher, or an operator, has muted the track.
     pub muted: bool,
-    /// The `stream` of the anchor messages; only of video.
+    /// The `stream` field of the track's anchor messages; video only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "typescript", ts(optional))]
     pub stream: Option<u32>,
 }
 
-/// What was sent of one track in the last second.
+/// Statistics of one subscription in the last second.
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TrackStats {
     /// The subscribed track.
     pub track: String,
-    /// Video in kbit/s.
+    /// Bitrate of the video in kbit/s.
     #[serde(rename = "video_kbps")]
     #[cfg_attr(feature = "typescript", ts(as = "f64"))]
     pub video_bitrate: Bitrate,
-    /// Anchors in kbit/s.
+    /// Bitrate of the anchors in kbit/s.
     #[serde(rename = "anchor_kbps")]
     #[cfg_attr(feature = "typescript", ts(as = "f64"))]
     pub anchor_bitrate: Bitrate,
-    /// Anchors each second.
+    /// Anchors sent, per second.
     pub anchors_per_s: f64,
-    /// Anchors dropped since the subscription began, for being late or for want of room.
+    /// Number of anchors dropped since the subscription began: they were late, or did not fit.
     pub anchors_dropped: u64,
-    /// Why no anchors are made of the track though this client could have them.
+    /// Why the server makes no anchors of the track, although the client could have them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "typescript", ts(optional))]
     pub refused: Option<Refusal>,
 }
 
-/// Something could not be done.
+/// An error: a message was refused, or the session has failed.
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Error {
     /// The reason, for programs.
     pub code: ErrorCode,
-    /// What happened, for people.
+    /// Description of the error for people.
     pub message: String,
-    /// What to do next, for people.
+    /// Advice for people on what to do next.
     pub hint: String,
-    /// The id of the message that this answers, where it had one.
+    /// Id of the message that the error answers, if it had one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "typescript", ts(optional))]
     pub id: Option<u32>,
-    /// Whether the server closes the socket after this.
+    /// Whether the server closes the socket after this error.
     pub fatal: bool,
 }
 

@@ -15,7 +15,7 @@ pub const LEEWAY_S: u64 = 10;
 pub struct Grants(Vec<Grant>);
 
 impl Grants {
-    /// The set of these grants.
+    /// The set that has these grants.
     pub fn new(grants: impl IntoIterator<Item = Grant>) -> Grants {
         let mut grants: Vec<_> = grants.into_iter().collect();
         grants.sort_unstable();
@@ -48,26 +48,26 @@ impl Grants {
     }
 }
 
-/// The claims of a token (RFC 7519 §4). Others are ignored, except `aud`: such a token is for another service.
+/// The claims of a token (RFC 7519 §4). Other claims are ignored, except `aud`: a token with it is for another service.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Claims {
-    /// The room; `*` for all.
+    /// Room of the token; `*` for all.
     pub room: String,
-    /// The identity, which has one participant in a room at a time.
+    /// Identity of the bearer, which has one participant in a room at a time.
     pub sub: String,
-    /// The display name, instead of the client's.
+    /// Display name of the bearer, instead of the client's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The grants; by default those of a participant.
+    /// Grants of the bearer; by default those of a participant.
     #[serde(default = "Grants::participant")]
     #[schema(value_type = Option<Vec<Grant>>)]
     pub grants: Grants,
-    /// Expiry, in seconds since 1970.
+    /// Time at which the token expires, in seconds since 1970.
     pub exp: f64,
-    /// The token's id, by which it can be revoked.
+    /// Id of the token, by which it can be revoked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jti: Option<String>,
-    /// From when on it is valid, in seconds since 1970.
+    /// Time from which on the token is valid, in seconds since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nbf: Option<f64>,
 }

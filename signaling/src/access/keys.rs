@@ -29,7 +29,7 @@ pub struct TokenKey {
     text: Vec<u8>,
 }
 
-/// Why a key cannot be used. Does not contain the key.
+/// Why a key cannot be used. The error does not contain the key.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadKey {
     /// The key has no id before an equals sign.
@@ -43,7 +43,7 @@ pub enum BadKey {
     /// The key's file cannot be read.
     #[error("cannot read the file of token key `{id}`: {reason}")]
     File {
-        /// The key.
+        /// Id of the key.
         id: String,
         /// The system's error.
         reason: String,
@@ -119,7 +119,7 @@ impl TokenKey {
         jsonwebtoken::encode(&header, claims, &key).map_err(|_| BadKey::Pem(self.id.clone()))
     }
 
-    /// The key that checks tokens of this one.
+    /// The key that checks the tokens that this key signs.
     fn verifier(&self) -> Result<Verifier, BadKey> {
         let (algorithm, key) = if self.is_pem() {
             if EncodingKey::from_ed_pem(&self.text).is_ok() {
@@ -151,7 +151,7 @@ impl fmt::Debug for TokenKeys {
 }
 
 impl TokenKeys {
-    /// The set of these keys, each with an id of its own.
+    /// The set of `keys`, each with an id of its own.
     ///
     /// # Errors
     ///

@@ -51,25 +51,25 @@ pub struct Access {
     keys: Arc<RwLock<Option<TokenKeys>>>,
 }
 
-/// What a client may do in a room.
+/// Identity, name and rights of a client that may enter a room.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Admission {
     /// The identity in the token; `None` in an open room.
     pub identity: Option<String>,
     /// The display name, if the token has one.
     pub name: Option<String>,
-    /// Its grants.
+    /// Grants of the client.
     pub grants: Grants,
-    /// Its token.
+    /// Bearer of the token.
     pub bearer: Bearer,
 }
 
-/// What is kept of a token while its bearer is in a room.
+/// Facts about a token that are kept while its bearer is in a room.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Bearer {
-    /// Its id (`jti`), if it has one.
+    /// Id of the token (`jti`), if it has one.
     pub token: Option<String>,
-    /// Its expiry, in seconds since 1970; 0 without a token.
+    /// Time at which the token expires, in seconds since 1970; 0 without a token.
     pub expires: u64,
 }
 
@@ -128,7 +128,7 @@ impl From<AccessError> for ProtocolError {
 }
 
 impl Access {
-    /// Rooms that need a token signed by one of `keys`; without any, open ones.
+    /// Access with a token that is signed by one of `keys`. Without keys, all rooms are open.
     ///
     /// # Errors
     ///
@@ -143,13 +143,13 @@ impl Access {
         self.keys.read().is_none()
     }
 
-    /// Takes the keys of another one. Participants stay.
+    /// Takes over the keys of `other`. Participants stay.
     pub fn replace(&self, other: &Access) {
         let keys = other.keys.read().clone();
         *self.keys.write() = keys;
     }
 
-    /// What the bearer of a token may do in `room` at `now` (seconds since 1970).
+    /// Admission of the bearer of a token to `room` at `now` (seconds since 1970).
     ///
     /// # Errors
     ///

@@ -21,7 +21,8 @@ pub(crate) enum AdminErrorCode {
     Unauthorized,
     /// The access token has expired.
     TokenExpired,
-    /// The access token does not grant this; or without token keys, requests of this machine only are allowed, or none.
+    /// The access token does not grant this. Or the server has no token keys, and requests are not allowed, or only
+    /// those of this machine.
     Forbidden,
     /// The body or path is invalid.
     Malformed,
@@ -33,11 +34,11 @@ pub(crate) enum AdminErrorCode {
     UnknownTrack,
     /// The participant has no identity.
     NoIdentity,
-    /// The server records nothing.
+    /// The server has no recorder.
     NoRecorder,
     /// The room is not recorded.
     NotRecorded,
-    /// A recording cannot be written.
+    /// The recording cannot be written.
     NotWritable,
     /// Too many rooms have settings.
     TooManyRooms,
@@ -54,9 +55,9 @@ pub(crate) enum AdminErrorCode {
 pub(crate) struct AdminError {
     /// The reason, for programs.
     pub code: AdminErrorCode,
-    /// What happened, for people.
+    /// Description of the error for people.
     pub message: String,
-    /// What to do next, for people.
+    /// Advice for people on what to do next.
     pub hint: String,
     #[serde(skip)]
     status: u16,

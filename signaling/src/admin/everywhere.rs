@@ -22,11 +22,11 @@ use super::operator::Authorized;
 use crate::rights::unix_now_ms;
 use crate::shared::Shared;
 
-/// Maximum size of a request's body in bytes. Those that are passed on are settings.
+/// Maximum size of a request's body, in bytes. The requests that are passed on are settings.
 const MAX_BODY: usize = 64 << 10;
 /// Maximum size of an answer in bytes.
 const MAX_ANSWER: usize = 16 << 20;
-/// Says how many servers answered of how many there are: `2/3`.
+/// Header with the number of servers that answered, of those that there are: `2/3`.
 const SERVERS: HeaderName = HeaderName::from_static("windlass-servers");
 
 /// A request, as servers pass it on.
@@ -35,12 +35,12 @@ struct Order {
     method: String,
     path: String,
     body: String,
-    /// When it was ordered, in milliseconds since 1970: all servers that carry it out say the same.
+    /// Time of the order, in milliseconds since 1970. All servers that carry the order out use the same time.
     #[serde(default)]
     at: u64,
 }
 
-/// When an operator ordered something, in milliseconds since 1970.
+/// Time at which an operator ordered something, in milliseconds since 1970.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct OrderedAt(pub(super) u64);
 
@@ -53,19 +53,19 @@ impl<S: Sync> FromRequestParts<S> for OrderedAt {
     }
 }
 
-/// A server's answer.
+/// A server's answer to an order.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Answer {
     status: u16,
     body: Value,
 }
 
-/// What of the rooms a request is about, where all servers are to carry it out.
+/// Subject of a request that all servers are to carry out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Concern {
     /// All rooms.
     Rooms,
-    /// One room, or what is in it.
+    /// One room, or a participant or track in it.
     Room,
     /// The servers themselves.
     Servers,
@@ -85,7 +85,8 @@ fn concern(method: &str, path: &str) -> Option<Concern> {
     }
 }
 
-/// Passes requests on, and makes one answer of all. Those that this server refuses go no further.
+/// Passes requests on to the other servers, and makes one answer of all. Requests that this server refuses go no
+/// further.
 pub(crate) async fn pass_on(
     State(shared): State<Arc<Shared>>,
     request: Request,
@@ -107,7 +108,7 @@ pub(crate) async fn pass_on(
     };
     let begins = order.method == "POST" && concern == Concern::Room;
     let own = next.run(Request::from_parts(parts, Body::from(body))).await;
-    // What has begun here, the other servers learn by its rule.
+    // The other servers learn of a recording that has begun here by its rule.
     let may_pass_on = own.status() == StatusCode::NOT_FOUND || own.status().is_success() && !begins;
     let Ok(order) = serde_json::to_vec(&order) else { return own };
     if !may_pass_on {
@@ -128,11 +129,11 @@ pub(crate) async fn pass_on(
     response
 }
 
-/// Carries out what another server passes on.
+/// Carries out an order that another server passes on. Returns the answer.
 pub(crate) async fn carry_out(shared: &Arc<Shared>, order: &[u8]) -> Vec<u8> {
     let answer = match serde_json::from_slice::<Order>(order) {
         Ok(order) if concern(&order.method, &order.path).is_some() => perform(shared, order).await,
-        // Of a later version.
+        // An order of a later version.
         _ => None,
     };
     let unknown = Answer { status: StatusCode::NOT_FOUND.as_u16(), body: Value::Null };
@@ -155,7 +156,7 @@ async fn perform(shared: &Arc<Shared>, order: Order) -> Option<Answer> {
     Some(Answer { status, body: serde_json::from_slice(&body).unwrap_or_default() })
 }
 
-/// One answer of all: this server's, unless another has what it lacks.
+/// One answer out of those of all servers: this server's, with what only other servers have.
 fn joined(
     concern: Concern,
     head: axum::http::response::Parts,
@@ -195,7 +196,7 @@ fn joined(
     (status, axum::Json(answer.body)).into_response()
 }
 
-/// Makes one entry of those of a room that several servers have.
+/// Makes one entry out of those of a room that several servers have. Numbers are added up.
 fn add_up(body: &mut Value) {
     let Some(Value::Array(rooms)) = body.get_mut("rooms") else { return };
     rooms.sort_by(|a, b| a["room"].as_str().cmp(&b["room"].as_str()));

@@ -1,10 +1,12 @@
 //! Authorization of the admin API.
 //!
-//! With token keys: the bearer of an access token that grants `admin` for the room of the path, or for `*` where the
-//! path names none. Without: nobody, unless the operator allows programs of this machine (`admin-local`). A request is
-//! from such a program if it comes from a loopback address, has a loopback address as `Host` ([`crate::host`]), was not
-//! forwarded by a proxy, and was not made by a web page. Transparent forwarders (a tunnel, a sidecar) cannot be
-//! distinguished from a program of this machine.
+//! With token keys, the request must bear an access token that grants `admin` for the room of the path, or for `*`
+//! where the path names no room. Without keys, nobody is authorized, unless the operator allows programs of this
+//! machine (`admin-local`).
+//!
+//! A request is from a program of this machine if it comes from a loopback address and has a loopback address as `Host`
+//! ([`crate::host`]). It must not have been forwarded by a proxy, nor made by a web page. Transparent forwarders (a
+//! tunnel, a sidecar) cannot be distinguished from such a program.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -20,7 +22,7 @@ use crate::clock::unix_now;
 use crate::host;
 use crate::shared::Shared;
 
-/// What marks a request that another server of the cluster has authorized, and passes on.
+/// Marks a request that another server of the cluster has authorized, and passes on.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Authorized;
 

@@ -18,11 +18,11 @@ use crate::rights::Recording;
 use crate::shared::Shared;
 use crate::{record as recorded, recordings};
 
-/// What to record of a room.
+/// Settings of a new recording.
 #[derive(Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Record {
-    /// Id of the participant that alone is recorded, also when it comes back with its identity; by default all.
+    /// Id of the only participant to record, also after it comes back with its identity. By default all are recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     participant: Option<String>,
 }
@@ -30,11 +30,11 @@ pub(crate) struct Record {
 /// The recording of a room.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct RoomRecording {
-    /// Its name, which is that of its folder.
+    /// Name of the recording and of its folder.
     recording: String,
-    /// When it was ordered, in seconds since 1970.
+    /// Time of the order to record, in seconds since 1970.
     started: f64,
-    /// The identity, or else the id, of the participant that alone is recorded.
+    /// Identity, or else id, of the only participant that is recorded; absent: all are.
     #[serde(skip_serializing_if = "Option::is_none")]
     participant: Option<String>,
 }

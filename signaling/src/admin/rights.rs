@@ -36,7 +36,8 @@ pub(crate) struct RoomDoor {
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SetGrants {
-    /// Its grants from now on, of `publish`, `subscribe`, `enhance` and `data`; the token's other grants stay.
+    /// The participant's grants from now on, of `publish`, `subscribe`, `enhance` and `data`. The token's other grants
+    /// stay.
     grants: Vec<Grant>,
 }
 
@@ -45,7 +46,7 @@ pub(crate) struct SetGrants {
 #[serde(deny_unknown_fields)]
 #[schema(as = Period)]
 pub(crate) struct Duration {
-    /// In seconds; by default until all tokens that were used have expired, and at least a day.
+    /// Duration in seconds. By default until all tokens that were used have expired, and at least a day.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     seconds: Option<u32>,
 }
@@ -53,7 +54,7 @@ pub(crate) struct Duration {
 /// All bans of a room.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Bans {
-    /// By identity.
+    /// The bans, sorted by identity.
     bans: Vec<Ban>,
 }
 
@@ -62,14 +63,14 @@ pub(crate) struct Bans {
 pub(crate) struct Ban {
     /// The identity.
     identity: String,
-    /// When it ends, in seconds since 1970.
+    /// Time at which the ban ends, in seconds since 1970.
     until: u64,
 }
 
 /// The lobby of a room.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Lobby {
-    /// The participants in it, the first one first.
+    /// The participants in the lobby, the first one first.
     waiting: Vec<Waits>,
 }
 
@@ -77,9 +78,9 @@ pub(crate) struct Lobby {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Waiting)]
 pub(crate) struct Waits {
-    /// The id with which it is answered.
+    /// Id by which the participant is admitted or refused.
     id: String,
-    /// The identity in its access token.
+    /// The identity in the participant's access token.
     #[serde(skip_serializing_if = "Option::is_none")]
     identity: Option<String>,
     /// The display name.
@@ -90,7 +91,7 @@ pub(crate) struct Waits {
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Answered {
-    /// Whether it may enter.
+    /// Whether the participant may enter.
     admitted: bool,
 }
 

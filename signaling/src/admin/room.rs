@@ -28,7 +28,7 @@ pub(crate) struct Settings {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1)]
     max_participants: Option<usize>,
-    /// How anchors are chosen, such as `cost-effective`.
+    /// Policy by which anchors are chosen, such as `cost-effective`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     policy: Option<AnchorPolicy>,
@@ -37,7 +37,7 @@ pub(crate) struct Settings {
 /// All rooms.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Rooms {
-    /// By name. Loopback rooms are called `loopback/` and the participant's id.
+    /// The rooms, by name. Loopback rooms are called `loopback/` and the participant's id.
     rooms: Vec<Summary>,
 }
 
@@ -45,7 +45,7 @@ pub(crate) struct Rooms {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = RoomSummary)]
 pub(crate) struct Summary {
-    /// Its name.
+    /// Name of the room.
     room: String,
     /// Number of participants.
     participants: usize,
@@ -58,46 +58,46 @@ pub(crate) struct Summary {
 /// A room, with its participants and tracks.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct RoomDetails {
-    /// Its name.
+    /// Name of the room.
     room: String,
     #[serde(flatten)]
     settings: Settings,
-    /// Its participants, the first one first.
+    /// Participants of the room, the first one first.
     participants: Vec<Participant>,
 }
 
 /// A participant of a room.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Participant {
-    /// The id, as in signalling.
+    /// Id of the participant, as in signalling.
     id: String,
-    /// The identity in its access token.
+    /// Identity in the participant's access token.
     #[serde(skip_serializing_if = "Option::is_none")]
     identity: Option<String>,
     /// The display name.
     name: String,
-    /// When it joined, in seconds since 1970.
+    /// Time at which the participant joined, in seconds since 1970.
     since: u64,
-    /// Its grants.
+    /// Grants of the participant.
     grants: Vec<Grant>,
-    /// Its published tracks.
+    /// Tracks that the participant publishes.
     tracks: Vec<Track>,
-    /// The rungs that it receives of others' video.
+    /// Rungs that the participant receives of others' video.
     receives: Vec<Receives>,
 }
 
 /// A published track.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Track {
-    /// The id, as in signalling.
+    /// Id of the track, as in signalling.
     id: String,
-    /// `video` or `audio`.
+    /// Kind of the track: `video` or `audio`.
     kind: TrackKind,
-    /// The publisher's name for it.
+    /// Name that the publisher gives the track.
     name: String,
-    /// Whether it is muted: not forwarded.
+    /// Whether the track is muted: it is not forwarded.
     muted: bool,
-    /// Whether an operator muted it, so that its publisher cannot unmute it.
+    /// Whether an operator muted the track, so that its publisher cannot unmute it.
     muted_by_operator: bool,
 }
 
@@ -106,20 +106,20 @@ pub(crate) struct Track {
 pub(crate) struct Receives {
     /// Id of the track.
     track: String,
-    /// `q`, `q+`, `h`, `h+` or `f`.
+    /// The rung: `q`, `q+`, `h`, `h+` or `f`.
     #[schema(value_type = String)]
     rung: Rung,
-    /// Width of its layer in pixels.
+    /// Width of the rung's layer in pixels.
     width: u16,
-    /// Height of its layer in pixels.
+    /// Height of the rung's layer in pixels.
     height: u16,
 }
 
-/// Whether a track is muted.
+/// Whether a track is muted by an operator.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Muted {
-    /// True: it is muted until an operator unmutes it. False: its publisher decides.
+    /// True: the track is muted until an operator unmutes it. False: its publisher decides.
     muted: bool,
 }
 
@@ -240,7 +240,7 @@ pub(crate) async fn mute(
     Ok(Json(self::track(id, own)))
 }
 
-/// Removes a participant, and does not wait until it has left. `false`: it is not in the room.
+/// Removes a participant, and does not wait until it has left. Returns `false` if it is not in the room.
 async fn take_out(shared: &Shared, room: &str, id: ParticipantId) -> Result<bool, AdminError> {
     let ordered = shared.directory.remove(room, id);
     if ordered {

@@ -17,7 +17,7 @@ use crate::shared::Shared;
 /// Whether the enhancer runs.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub(crate) struct Enhancer {
-    /// In requests: whether to run it. In answers: whether it runs.
+    /// In requests: whether to run the enhancer. In answers: whether it runs.
     enabled: bool,
 }
 
@@ -39,10 +39,10 @@ pub(crate) async fn switch_enhancer(
     Ok(Json(Enhancer { enabled }))
 }
 
-/// How a server ends.
+/// Draining of a server before it ends.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Draining {
-    /// The longest time in seconds that rooms have to end; 0: it ends at once.
+    /// Maximum time in seconds that rooms have to end; 0: the server ends at once.
     seconds: u64,
 }
 
@@ -61,8 +61,8 @@ pub(crate) struct RoomPolicy {
     /// The room; by default all rooms without a policy of their own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     room: Option<String>,
-    /// Such as `latency-sensitive`; `null` restores the policy of all rooms, or for all rooms that of the
-    /// configuration.
+    /// The policy, such as `latency-sensitive`. `null` for a room: the policy of all rooms. `null` for all rooms: the
+    /// policy of the configuration.
     #[serde(deserialize_with = "Option::deserialize")]
     #[schema(value_type = Option<String>, required = true)]
     policy: Option<AnchorPolicy>,

@@ -1,11 +1,11 @@
-//! Events of the directory for webhooks. Loopback rooms have none.
+//! Events of the directory for webhooks. Loopback rooms have no events.
 
 use windlass_sfu::TrackId;
 
 use super::{OwnTrack, Present};
 use crate::webhooks::{Event, EventParticipant, EventTrack, Webhooks, What};
 
-/// A room began or ended.
+/// Queues the event that a room began or ended.
 pub(super) fn room(webhooks: &Webhooks, what: What, room: &str) {
     // Only the names of loopback rooms contain `/`.
     if !room.contains('/') {
@@ -13,14 +13,14 @@ pub(super) fn room(webhooks: &Webhooks, what: What, room: &str) {
     }
 }
 
-/// A participant joined or left.
+/// Queues the event that a participant joined or left.
 pub(super) fn participant(webhooks: &Webhooks, what: What, present: &Present) {
     if !present.room.contains('/') {
         webhooks.push(&of(what, present));
     }
 }
 
-/// A track was published or unpublished.
+/// Queues the event that a track was published or unpublished.
 pub(super) fn track(
     webhooks: &Webhooks,
     what: What,

@@ -1,4 +1,5 @@
-//! Metrics as text: as OpenMetrics for who asks for it, as Prometheus does, and in Prometheus's older form for others.
+//! Metrics as text, in OpenMetrics for clients that ask for it, as Prometheus does, and in Prometheus's older form for
+//! others.
 
 use std::fmt;
 
@@ -14,10 +15,12 @@ use prometheus_client::registry::{Registry, Unit};
 
 use crate::metric::{Family, Metric, MetricKind, Value};
 
+/// Content type by which a client asks for OpenMetrics.
 const OPEN_METRICS: &str = "application/openmetrics-text";
+/// No exemplar: metrics have none.
 const NO_EXEMPLAR: Option<&Exemplar<NoLabelSet, f64>> = None;
 
-/// An HTTP answer with metrics. Of `families` that have no figure there is nothing; each figure needs its family.
+/// An HTTP answer with metrics. Families without figures are left out; each figure needs its family.
 pub fn metrics_page(
     request: &HeaderMap,
     families: Vec<Family>,

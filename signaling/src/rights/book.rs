@@ -10,8 +10,8 @@ use crate::access::ALL_ROOMS;
 
 /// Maximum number of rules. Further ones are refused, and counted.
 const MAX_RULES: usize = 20_000;
-/// Maximum number of rules of one room, so that its moderators do not exhaust [`MAX_RULES`]. Half of all may be for all
-/// rooms.
+/// Maximum number of rules of one room, so that its moderators do not exhaust [`MAX_RULES`]. Up to half of
+/// [`MAX_RULES`] may be about all rooms.
 const MAX_RULES_PER_ROOM: usize = 1_000;
 /// Maximum number of participants in one lobby.
 const MAX_WAITING_PER_ROOM: usize = 100;
@@ -20,7 +20,7 @@ const MAX_WAITING: usize = 2_000;
 /// Time for which a lifting rule is kept, in seconds: the lifted rule may arrive late.
 const LIFTED_FOR_S: u64 = 600;
 
-/// All rules. See the module.
+/// The rules of all rooms, at most one for each subject.
 #[derive(Debug, Default)]
 pub(crate) struct Book {
     rooms: BTreeMap<String, BTreeMap<Subject, Rule>>,
@@ -28,7 +28,7 @@ pub(crate) struct Book {
     waiting: usize,
 }
 
-/// What [`Book::put`] did.
+/// Result of [`Book::put`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Update {
     /// The rule holds from now on.
@@ -41,7 +41,7 @@ pub(crate) enum Update {
     Full,
 }
 
-/// What a rule is about, and in which room.
+/// Room and subject of a rule.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RoomSubject<'a> {
     pub(crate) room: &'a str,
@@ -60,9 +60,9 @@ pub struct Door {
 /// A recording that was ordered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Recording {
-    /// When it was ordered, in milliseconds since 1970.
+    /// Time of the order to record, in milliseconds since 1970.
     pub(crate) since: u64,
-    /// The id of the participant, or its identity if it has one, that alone is recorded.
+    /// Identity, or else id, of the only participant that is recorded; `None`: all are.
     pub(crate) participant: Option<String>,
 }
 
@@ -129,7 +129,7 @@ impl Book {
         Some(&self.get(room, about)?.says)
     }
 
-    /// What there are rules about.
+    /// Rooms and subjects of all rules.
     pub(crate) fn subjects(&self) -> impl Iterator<Item = RoomSubject<'_>> {
         let rooms = self.rooms.iter();
         rooms.flat_map(|(room, rules)| rules.keys().map(move |about| RoomSubject { room, about }))

@@ -31,20 +31,20 @@ pub use self::seat::SeatKey;
 pub use self::spread::{AppliedRule, OutgoingRule};
 use crate::access::{ALL_ROOMS, Admission, Bearer, Grants};
 
-/// Minimum time of a ban or revocation without an explicit one, in seconds: a day.
+/// Minimum time of a ban or revocation for which no time was given, in seconds: a day.
 const MIN_BAN_S: u64 = 24 * 3_600;
 /// Time after which an empty room is no longer locked and has no lobby, in seconds.
 const EMPTY_ROOM_S: u64 = 300;
 /// Time for which an empty room is still recorded, in seconds: its participants may come back.
 const EMPTY_RECORDING_S: u64 = 60;
-/// Lifetime of a knock in seconds; renewed while the participant waits.
+/// Lifetime of a knock in seconds. It is renewed while the participant waits.
 const KNOCK_S: u64 = 30;
 /// Maximum time in the lobby, in seconds.
 const MAX_WAIT_S: u64 = 30 * 60;
 /// Lifetime of an answer to a knock, in seconds.
 const ANSWER_S: u64 = 60;
 
-/// How a participant may enter.
+/// Way in which a participant may enter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EntryMode {
     /// The participant may enter at once.
@@ -60,7 +60,7 @@ pub(crate) enum Effect {
     Restrict(ParticipantId, Permissions),
 }
 
-/// All rules, and the participants that they affect. See the module.
+/// All rules, and the participants that they affect. The module's documentation has the method.
 #[derive(Debug)]
 pub(crate) struct Rights {
     inner: Mutex<Inner>,
@@ -69,9 +69,9 @@ pub(crate) struct Rights {
     /// Notified when there are unsent rules.
     pub(crate) spread: Notify,
     seats: SeatKey,
-    /// Rules that were refused because there were too many.
+    /// Number of rules that were refused because there were too many.
     full: AtomicU64,
-    /// Participants that were not let in.
+    /// Number of participants that were not let in.
     refused: AtomicU64,
 }
 
@@ -96,7 +96,7 @@ struct LocalParticipant {
     loopback: bool,
     identity: Option<String>,
     bearer: Bearer,
-    /// The grants of its token.
+    /// Grants of the participant's token.
     grants: Grants,
     ruling: watch::Sender<Ruling>,
 }
@@ -110,14 +110,14 @@ struct Waiter {
     answer: watch::Sender<Option<Result<(), Denied>>>,
 }
 
-/// Registers a local participant, until this is dropped.
+/// Registration of a local participant, which ends when this value is dropped.
 #[derive(Debug)]
 pub(crate) struct Member {
     rights: Arc<Rights>,
     id: ParticipantId,
     /// The room's name.
     pub room: String,
-    /// Its rights.
+    /// Rights of the participant.
     pub ruling: watch::Receiver<Ruling>,
 }
 
@@ -127,7 +127,7 @@ impl Drop for Member {
     }
 }
 
-/// A place in the lobby, until this is dropped.
+/// Place of a participant in the lobby, which it leaves when this value is dropped.
 #[derive(Debug)]
 pub(crate) struct Waiting {
     rights: Arc<Rights>,
@@ -170,7 +170,7 @@ impl Rights {
         way
     }
 
-    /// Whom a seat token names: who shows it was that participant of the room, and was not removed.
+    /// The participant that a seat token names: its bearer was this participant of the room, and was not removed.
     pub(crate) fn seated(
         &self,
         room: &str,
@@ -270,7 +270,7 @@ impl Rights {
         let (answer, answered) = watch::channel(None);
         let waiter = Waiter { room: room.to_owned(), name, identity, since: now_ms, answer };
         let mut inner = self.inner.lock();
-        // An identity waits once.
+        // An identity has one place in the lobby.
         let same =
             |w: &&Waiter| w.room == room && w.identity.is_some() && w.identity == waiter.identity;
         for former in inner.waiters.values().filter(same) {
@@ -281,7 +281,7 @@ impl Rights {
         Ok(Waiting { rights: self.clone(), id, answer: answered })
     }
 
-    /// A participant has left the lobby.
+    /// Removes a participant that has left the lobby.
     fn left_lobby(&self, id: &str) {
         let waiter = self.inner.lock().waiters.remove(id);
         let Some(Waiter { room, .. }) = waiter else { return };
@@ -296,7 +296,7 @@ impl Rights {
         let _ = self.set(&room, about, lifted);
     }
 
-    /// Adds a rule of an earlier time, unless there is one about its subject.
+    /// Adds a rule with an earlier time, unless its subject has a rule already.
     fn put_unless_known(&self, room: &str, about: Subject, rule: Rule) -> Result<(), Full> {
         if self.inner.lock().book.get(room, &about).is_some() {
             return Ok(());
@@ -304,7 +304,7 @@ impl Rights {
         self.set(room, about, rule)
     }
 
-    /// Makes a rule hold: its time is later than that of any former one, even of a server whose clock is ahead.
+    /// Makes a rule hold. Its time is later than that of any former rule, even of a server whose clock is ahead.
     fn set(&self, room: &str, about: Subject, mut rule: Rule) -> Result<(), Full> {
         let mut inner = self.inner.lock();
         rule.at = inner.book.get(room, &about).map_or(rule.at, |known| rule.at.max(known.at + 1));
@@ -324,7 +324,8 @@ impl Rights {
         Ok(())
     }
 
-    /// Evaluates the rights of participants in rooms whose rules have changed; `tick`: also by time.
+    /// Evaluates the rights of participants in rooms whose rules have changed. `tick`: rules that end or must be
+    /// renewed by time are taken too.
     pub(crate) fn evaluate(&self, now_ms: u64, tick: bool) -> Vec<Effect> {
         let now = now_ms / 1000;
         let mut inner = self.inner.lock();
@@ -400,13 +401,13 @@ impl Rights {
 
 /// Figures of rights.
 pub(crate) struct RightsStats {
-    /// Rules.
+    /// Number of rules.
     pub rules: usize,
-    /// Participants in lobbies.
+    /// Number of participants in lobbies.
     pub waiting: usize,
-    /// Rules that were refused because there were too many.
+    /// Number of rules that were refused because there were too many.
     pub full: u64,
-    /// Participants that were not let in.
+    /// Number of participants that were not let in.
     pub refused: u64,
 }
 
@@ -530,7 +531,7 @@ impl Inner {
         news
     }
 
-    /// Extends bans and grants that follow tokens to the expiry of this one.
+    /// Extends bans and grants that follow tokens to the expiry of the token `bearer`.
     fn extend_to_expiry(
         &mut self,
         room: &str,
@@ -555,7 +556,7 @@ impl Inner {
     }
 }
 
-/// What the SFU lets a participant do.
+/// Permissions in the SFU that a participant's grants give it.
 pub(crate) fn may(grants: &Grants) -> Permissions {
     Permissions {
         publish: grants.has(Grant::Publish),

@@ -21,7 +21,7 @@ pub(crate) enum ModerationError {
     /// A participant without identity cannot be banned: it could not be recognized.
     #[error("the participant has no identity")]
     NoIdentity,
-    /// A grant that only tokens give.
+    /// The grant is one that only tokens give.
     #[error("only `publish`, `subscribe`, `enhance` and `data` change while a call runs")]
     OtherGrant,
     /// There are too many rules.
@@ -58,7 +58,7 @@ pub(crate) struct Moderation<'a> {
 /// A participant of the room.
 struct Found {
     id: ParticipantId,
-    /// Whether it is on this server.
+    /// Whether the participant is on this server.
     is_local: bool,
 }
 
@@ -105,7 +105,7 @@ impl Moderation<'_> {
         self.set(self.room, Subject::Door, seconds, Content::Door { locked, lobby })
     }
 
-    /// Records the room, or goes on with that: the recording that holds from now on.
+    /// Begins to record the room, or goes on with its recording. Returns the recording that holds from now on.
     pub(crate) fn record(&self, recording: Recording) -> Result<Recording, ModerationError> {
         if let Some(known) = self.recording() {
             return Ok(known);
@@ -116,7 +116,8 @@ impl Moderation<'_> {
         Ok(recording)
     }
 
-    /// Goes on with a recording after a restart. What was said of the room since it was ordered holds before that.
+    /// Goes on with a recording after a restart. Rules about the recording that were made since the order keep
+    /// precedence.
     pub(crate) fn resume_recording(&self, recording: &Recording) -> Result<(), ModerationError> {
         let Recording { since, participant } = recording.clone();
         let says = Content::Recording { since, participant };
@@ -135,7 +136,7 @@ impl Moderation<'_> {
         self.lift(self.room, Subject::Recording)
     }
 
-    /// Sets grants, of `publish`, `subscribe`, `enhance` and `data`; `None`: those of the token.
+    /// Sets a participant's grants, of `publish`, `subscribe`, `enhance` and `data`; `None`: those of its token.
     pub(crate) fn grants(
         &self,
         participant: &str,

@@ -10,12 +10,12 @@ use aws_lc_rs::digest;
 use serde::{Deserialize, Serialize};
 use windlass_protocol::{Grant, limits};
 
-/// Longest rule that is read, in bytes.
+/// Maximum size of a rule that is read, in bytes.
 pub(crate) const MAX_RULE_BYTES: usize = 2_048;
-/// Maximum difference of servers' clocks, in milliseconds. Rules from a later time are refused.
+/// Maximum difference of servers' clocks, in milliseconds. A rule that is further in the future is refused.
 const MAX_CLOCK_SKEW_MS: u64 = 60_000;
 
-/// What a rule is about, in its room.
+/// Subject of a rule, in its room.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Subject {
@@ -37,7 +37,7 @@ pub(crate) enum Subject {
     Answer(String),
 }
 
-/// Whose grants: an identity's, or a participant's without one.
+/// Participants whose grants a rule sets: those of an identity, or one without identity.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Grantee {
@@ -57,10 +57,10 @@ pub(crate) enum Content {
         locked: bool,
         lobby: bool,
     },
-    /// The room is recorded, since then, in milliseconds since 1970.
+    /// The room is recorded, since the time `since`, in milliseconds since 1970.
     Recording {
         since: u64,
-        /// The id of the participant, or its identity if it has one, that alone is recorded.
+        /// Identity, or else id, of the only participant that is recorded; `None`: all are.
         participant: Option<String>,
     },
     /// The grants, of `publish`, `subscribe`, `enhance` and `data`.
@@ -75,11 +75,11 @@ pub(crate) enum Content {
 /// A rule.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Rule {
-    /// When it was made, in milliseconds since 1970.
+    /// Time at which the rule was made, in milliseconds since 1970.
     pub at: u64,
     /// Time until which the rule holds, in seconds since 1970.
     pub until: u64,
-    /// Whether it is extended to the expiry of each token that it concerns.
+    /// Whether the rule is extended to the expiry of each token that it concerns.
     pub follows: bool,
     pub says: Content,
 }
@@ -110,7 +110,7 @@ pub enum BadRule {
 }
 
 impl Rule {
-    /// Whether this rule replaces another one about the same subject. A total order, so that servers agree.
+    /// Whether this rule replaces another one about the same subject. The order is total, so that servers agree.
     pub(crate) fn is_later_than(&self, other: &Rule) -> bool {
         let order = self.at.cmp(&other.at);
         let order = order.then(self.until.cmp(&other.until)).then(self.follows.cmp(&other.follows));

@@ -1,4 +1,4 @@
-//! What the rules say of one participant: why it must leave, or what it may do.
+//! Result of the rules for one participant: why it must leave, or what it may do.
 
 use std::sync::Arc;
 
@@ -10,9 +10,9 @@ use crate::access::Grants;
 /// The rights of a local participant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ruling {
-    /// Why it must leave.
+    /// Why the participant must leave; `None`: it may stay.
     pub denied: Option<Denied>,
-    /// What it may do.
+    /// Grants of the participant.
     pub grants: Grants,
     /// Restrictions of entering the room.
     pub door: Door,
@@ -35,10 +35,10 @@ pub enum Denied {
     #[error("the access token was revoked")]
     Revoked,
     /// A moderator refused the participant in the lobby.
-    #[error("you were not let in")]
+    #[error("a moderator or operator refused you")]
     Refused,
     /// No moderator answered within `MAX_WAIT_S`.
-    #[error("no moderator has let you in in time")]
+    #[error("no moderator admitted you in time")]
     Forgotten,
     /// The same identity has entered the lobby again.
     #[error("your identity waits in the lobby with another client")]

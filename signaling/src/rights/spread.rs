@@ -8,7 +8,7 @@ use super::record::{BadRule, RuleRecord, Subject};
 /// A rule that other servers must get.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutgoingRule {
-    /// What the rule is about: a later rule with the same key replaces it.
+    /// Subject of the rule as a key: a later rule with the same key replaces it.
     pub key: String,
     /// The rule.
     pub value: Vec<u8>,
@@ -17,7 +17,7 @@ pub struct OutgoingRule {
 /// A rule of another server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AppliedRule {
-    /// What the rule is about.
+    /// Subject of the rule as a key.
     pub key: String,
     /// Time until which the rule holds, in seconds since 1970.
     pub until: u64,

@@ -1,4 +1,4 @@
-//! What a [`Session`](super::Session) asks its shell to do, and what the shell answers.
+//! Actions that a [`Session`](super::Session) asks of its shell, and the shell's answers.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use crate::access::AccessError;
 use crate::admission::Refused;
 use crate::rights::ruling::{Denied, Ruling};
 
-/// What the shell has to do.
+/// An action of the shell.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Action {
     /// Send a message to the client.
@@ -24,9 +24,9 @@ pub enum Action {
     Ping,
     /// Close the socket, when everything before is sent.
     Close {
-        /// One of the close codes in [`super::close`].
+        /// Close code, one of [`super::close`].
         code: u16,
-        /// Why, for a developer who reads the close frame.
+        /// Reason for the developer who reads the close frame.
         reason: &'static str,
     },
     /// Enter the room; answer with [`super::Session::joined`].
@@ -41,16 +41,16 @@ pub enum Action {
         ticket: Option<String>,
         /// Seat token of an earlier stay in the room.
         seat: Option<String>,
-        /// Its attributes.
+        /// Attributes of the participant.
         attributes: Attributes,
-        /// Loopback, and what the client can decode.
+        /// Whether the room is a loopback room, and what the client can decode.
         options: JoinOptions,
     },
-    /// Answer the offer; answer with [`super::Session::answered`].
+    /// Pass the offer to the SFU; answer with [`super::Session::answered`].
     Offer {
         /// The client's id of the offer.
         id: u32,
-        /// Of the client.
+        /// The client's offer.
         offer: Offer,
     },
     /// Cap a subscription.
@@ -67,12 +67,12 @@ pub enum Action {
     SendData {
         /// The client's id of the message.
         id: Option<u32>,
-        /// Who gets it; `None`: all others.
+        /// Ids of the receivers; `None`: all others.
         to: Option<Vec<ParticipantId>>,
         /// The message.
         message: DataMessage,
     },
-    /// The participant is to have other attributes, or another name; answer with [`super::Session::changed`].
+    /// Change the participant's attributes, or its name; answer with [`super::Session::changed`].
     SetAttributes {
         /// The client's id of the message.
         id: Option<u32>,
@@ -81,11 +81,12 @@ pub enum Action {
         /// All attributes from now on.
         attributes: Attributes,
     },
-    /// The participant has no attributes any more.
+    /// Remove all attributes of the participant.
     ClearAttributes,
     /// Send the client fresh ICE servers.
     IceServers,
-    /// The client has arrived on the server to which it was sent. Command [`End::AllMoved`] when all have.
+    /// Note that the client has arrived on the server to which it was sent. Command [`End::AllMoved`] when all have
+    /// arrived.
     Arrived,
     /// Apply a moderator's request; answer with [`super::Session::moderated`].
     Moderate {
@@ -107,7 +108,7 @@ pub struct ParticipantInfo {
     pub name: String,
     /// The identity in its access token.
     pub identity: Option<String>,
-    /// Its id on the server from which it moved, as that server's ticket says.
+    /// The participant's id on the server from which it moved, as that server's ticket says.
     pub was: Option<String>,
     /// The attributes that the participant tells the others.
     pub attributes: Attributes,
@@ -127,17 +128,17 @@ pub struct Entered {
     pub id: ParticipantId,
     /// The identity in its access token.
     pub identity: Option<String>,
-    /// Whether its access token says its name.
+    /// Whether the client's access token sets its name.
     pub name_is_fixed: bool,
-    /// Its attributes.
+    /// Attributes of the client's participant.
     pub attributes: Attributes,
-    /// Its rights.
+    /// Rights of the client's participant.
     pub ruling: Ruling,
-    /// Its seat token, with which it may enter again.
+    /// Seat token, with which the client may enter again.
     pub seat: Option<String>,
     /// The other participants.
     pub participants: Vec<(ParticipantId, ParticipantInfo)>,
-    /// Their tracks.
+    /// Tracks of the other participants.
     pub tracks: Vec<TrackInfo>,
     /// STUN and TURN servers.
     pub ice: IceServers,
@@ -151,18 +152,18 @@ pub enum EnterError {
     /// The access token is refused.
     #[error(transparent)]
     Access(#[from] AccessError),
-    /// A moderator or operator refuses it.
+    /// A moderator or operator refuses the participant.
     #[error(transparent)]
     Denied(#[from] Denied),
-    /// The SFU refuses it.
+    /// The SFU refuses the participant.
     #[error(transparent)]
     Join(#[from] JoinError),
-    /// Admission control refuses it.
+    /// Admission control refuses the participant.
     #[error(transparent)]
     Refused(#[from] Refused),
 }
 
-/// What others command of a participant: a state, of which only the latest counts.
+/// Commands of others to a participant. They are a state, of which only the latest counts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Commands {
     /// The command to leave the room, with the reason; `None`: the participant may stay.
@@ -174,15 +175,15 @@ pub struct Commands {
 /// Why a participant has to leave.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum End {
-    /// Another participant with its identity has entered.
+    /// Another participant with the same identity has entered.
     Replaced,
-    /// An operator removed it.
+    /// An operator removed the participant.
     Removed,
-    /// Its room is on another server, or more of the room is.
+    /// The room is on another server, or that server has more of the room.
     Moved {
         /// Signalling address of that server.
         url: String,
-        /// Whether it is disconnected after [`super::SessionConfig::moving`].
+        /// Whether the participant is disconnected after [`super::SessionConfig::moving`].
         must: bool,
     },
     /// All participants of this server have arrived at the room's new server.

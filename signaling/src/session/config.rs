@@ -7,7 +7,7 @@ use std::time::Duration;
 pub struct RateLimit {
     /// Maximum number of messages at once.
     pub burst: u32,
-    /// Messages a second, on average.
+    /// Mean number of messages a second.
     pub per_second: u32,
 }
 
@@ -28,21 +28,21 @@ pub struct SessionConfig {
     pub ping: Duration,
     /// Time for which a participant that must move to another server is served here.
     pub moving: Duration,
-    /// All messages.
+    /// Limit of all messages.
     pub messages: RateLimit,
-    /// Offers: each costs time of the media thread.
+    /// Limit of offers: each costs time of the media thread.
     pub offers: RateLimit,
-    /// New published tracks: all other participants renegotiate for each.
+    /// Limit of new published tracks: all other participants renegotiate for each.
     pub tracks: RateLimit,
-    /// `mute` messages: all other participants get each.
+    /// Limit of `mute` messages: all other participants get each.
     pub mutes: RateLimit,
-    /// Data messages: all other participants get each.
+    /// Limit of data messages: all other participants get each.
     pub data: RateLimit,
-    /// Bytes of the messages' content.
+    /// Limit of the bytes of data messages' content.
     pub data_bytes: RateLimit,
-    /// Changes of name and attributes: all other participants are told of each.
+    /// Limit of changes of name and attributes: all other participants are told of each.
     pub changes: RateLimit,
-    /// Messages above the rate within a second from which on the socket is closed.
+    /// Number of messages above the rate within a second from which on the socket is closed.
     pub max_excess: u32,
 }
 

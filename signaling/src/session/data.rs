@@ -1,4 +1,4 @@
-//! What a client sends the others, and says of itself.
+//! Messages of a client to the others, and changes of its name and attributes.
 
 use std::time::Instant;
 
@@ -29,14 +29,14 @@ impl Session {
         let length = u32::try_from(content.len()).unwrap_or(u32::MAX);
         let allowed = self.data_bytes.take_many(length, now);
         check_rate(allowed, self.config.data_bytes, "bytes of data messages")?;
-        // Whoever has no such id is not in the room.
+        // An id that is not valid belongs to no participant of the room.
         let to = to.map(|to| to.iter().filter_map(|id| id.parse().ok()).collect());
         let message = DataMessage { topic, content, reliable, number };
         self.actions.push_back(Action::SendData { id, to, message });
         Ok(())
     }
 
-    /// The answer to [`Action::SendData`].
+    /// Takes the answer to [`Action::SendData`].
     pub fn sent(&mut self, id: Option<u32>, result: Result<(), DataError>) {
         match result {
             Ok(()) => self.done(id),
@@ -65,7 +65,7 @@ impl Session {
         Ok(())
     }
 
-    /// The answer to [`Action::SetAttributes`].
+    /// Takes the answer to [`Action::SetAttributes`].
     pub fn changed(&mut self, id: Option<u32>, result: Result<Attributes, DataError>) {
         match result {
             Ok(now) => {
@@ -78,7 +78,7 @@ impl Session {
         }
     }
 
-    /// Answers a message that has an id.
+    /// Answers a message that has an id with `done`.
     fn done(&mut self, id: Option<u32>) {
         if id.is_some() {
             self.send(ServerMessage::Done { id });

@@ -1,4 +1,4 @@
-//! How a [`Session`] handles the client's messages.
+//! Handling of the client's messages by a [`Session`].
 
 use std::time::Instant;
 
@@ -120,8 +120,8 @@ impl Session {
         Ok(())
     }
 
-    /// A track of the room; `None`: there is none. That is no error: the message may have crossed with the end of the
-    /// track.
+    /// A track of the room; `None`: there is none. Its absence is no error: the message may have crossed with the end
+    /// of the track.
     fn track_or_gone(&self, track: &str) -> Result<Option<TrackId>, ProtocolError> {
         let tracks = self.inside()?;
         Ok(convert::track_id(track, |id| tracks.contains(id)).ok())
@@ -149,7 +149,7 @@ impl Session {
     }
 }
 
-/// Refuses what comes more often than its limit allows.
+/// Refuses a message that comes more often than its limit allows.
 pub(super) fn check_rate(allowed: bool, limit: RateLimit, what: &str) -> Result<(), ProtocolError> {
     let message = || format!("more than {} {what} a second", limit.per_second);
     allowed.then_some(()).ok_or_else(|| ProtocolError::new(ErrorCode::RateLimited, message()))

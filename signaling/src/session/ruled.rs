@@ -12,16 +12,16 @@ use crate::rights::ruling::Ruling;
 /// Minimum time between two lists of the lobby.
 const LOBBY_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The rights of a participant, as its client was told them last.
+/// The rights of a participant that its client was told last.
 #[derive(Debug)]
 pub(super) struct Ruled {
     pub grants: Grants,
     door: Door,
     recording: bool,
     waiting: Arc<Vec<Knock>>,
-    /// When the lobby was last sent.
+    /// Time at which the lobby was last sent.
     sent: Option<Instant>,
-    /// Whether the lobby has changed since then.
+    /// Whether the lobby has changed since it was last sent.
     is_stale: bool,
 }
 
@@ -38,7 +38,7 @@ impl Ruled {
         }
     }
 
-    /// The rights have changed. Returns the messages that the client must get now.
+    /// Takes changed rights. Returns the messages that the client must get now.
     pub(super) fn change(&mut self, now: Instant, ruling: &Ruling) -> Vec<ServerMessage> {
         let mut messages = Vec::new();
         if self.grants != ruling.grants {

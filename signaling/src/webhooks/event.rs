@@ -8,7 +8,7 @@ use windlass_protocol::TrackKind;
 
 use crate::recordings::EventRecording;
 
-/// What happened.
+/// Kind of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = EventType)]
@@ -36,7 +36,7 @@ pub(crate) enum What {
 pub(crate) struct Event {
     /// Id of the event, the same in all attempts; also in the header `webhook-id`.
     pub id: String,
-    /// What happened.
+    /// Kind of the event.
     #[serde(rename = "type")]
     pub what: What,
     /// Time of the event, in seconds since 1970.
@@ -57,28 +57,28 @@ pub(crate) struct Event {
 /// A participant.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub(crate) struct EventParticipant {
-    /// The id, as in signalling.
+    /// Id of the participant, as in signalling.
     pub id: String,
-    /// The identity in its access token.
+    /// Identity in the participant's access token.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub identity: Option<String>,
-    /// The display name.
+    /// Display name of the participant.
     pub name: String,
 }
 
 /// A track.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub(crate) struct EventTrack {
-    /// The id, as in signalling.
+    /// Id of the track, as in signalling.
     pub id: String,
-    /// `video` or `audio`.
+    /// Kind of the track: `video` or `audio`.
     pub kind: TrackKind,
-    /// The publisher's name for it.
+    /// Name that the publisher gives the track.
     pub name: String,
 }
 
 impl Event {
-    /// An event in a room, of now.
+    /// An event in a room that happens now.
     pub(crate) fn now(what: What, room: &str) -> Event {
         let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Event {
@@ -93,7 +93,7 @@ impl Event {
     }
 
     pub(super) fn body(&self) -> String {
-        // Nothing in it can fail to serialise.
+        // An event has no part that can fail to serialise.
         serde_json::to_string(self).unwrap_or_default()
     }
 }

@@ -33,11 +33,11 @@ const MAX_WAITING: usize = 1000;
 pub struct WebhookConfig {
     /// The receivers. Each gets all events.
     pub urls: Vec<WebhookUrl>,
-    /// Secrets that sign events; several during a rotation.
+    /// Secrets that sign events. There are several during a rotation.
     pub secrets: Vec<WebhookSecret>,
     /// Time that a receiver has to answer.
     pub timeout: Duration,
-    /// First and longest pause between two attempts.
+    /// First and maximum pause between two attempts.
     pub pauses: (Duration, Duration),
     /// Maximum number of attempts for an event.
     pub attempts: u32,
@@ -55,18 +55,18 @@ impl Default for WebhookConfig {
     }
 }
 
-/// Why webhooks cannot be sent.
+/// Why webhooks cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum WebhookError {
     /// There are receivers, but no secret.
-    #[error("webhooks need a secret to be signed with")]
+    #[error("webhooks need a secret that signs them: set `webhook-secret`")]
     NoSecret,
     /// The system's CA certificates, needed for https receivers, cannot be read.
     #[error("cannot read the system's certificates: {0}")]
     Certificates(std::io::Error),
 }
 
-/// Counters.
+/// Counters of events.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     pub delivered: AtomicU64,
@@ -82,7 +82,7 @@ pub(crate) struct Webhooks {
     pub counts: Arc<Counts>,
 }
 
-/// A receiver, and its queue.
+/// A receiver and its queue of events.
 #[derive(Debug)]
 struct Receiver {
     url: WebhookUrl,
@@ -91,8 +91,8 @@ struct Receiver {
 }
 
 impl Webhooks {
-    /// Checks the configuration, and starts to send if there are receivers. Then it must be called within a tokio
-    /// runtime.
+    /// Checks the configuration, and starts to send if there are receivers. With receivers, it must be called within a
+    /// tokio runtime.
     pub(crate) fn start(config: &WebhookConfig) -> Result<Webhooks, WebhookError> {
         let mut receivers = Vec::new();
         for url in &config.urls {

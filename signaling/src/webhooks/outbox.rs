@@ -1,4 +1,5 @@
-//! The queue of one receiver: in order by room, each event until it is accepted or given up. Pure; time is an argument.
+//! The queue of events for one receiver. Each room's events stay in order, until they are accepted or given up. Pure:
+//! every time is an argument.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
@@ -7,10 +8,10 @@ use std::time::{Duration, Instant};
 /// Maximum number of concurrent attempts, each for another room.
 const MAX_CONCURRENT: usize = 8;
 
-/// When failed attempts are repeated.
+/// Pauses and number of repeated attempts.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pauses {
-    /// Pause before the second attempt; doubled for each further one.
+    /// Pause before the second attempt. It doubles for each further attempt.
     pub first: Duration,
     /// Longest pause between two attempts.
     pub max: Duration,
@@ -47,14 +48,14 @@ struct Line {
     waiting: VecDeque<Waiting>,
     /// Whether the first event is being sent.
     busy: bool,
-    /// Failed attempts of the first event.
+    /// Number of failed attempts of the first event.
     failed: u32,
     due: Instant,
-    /// Position in the order of rooms: when it was queued, or last sent.
+    /// Position in the order of rooms. It is set when the room is queued, and after each attempt.
     turn: u64,
 }
 
-/// What follows a failed attempt.
+/// Result of a failed attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Failed {
     /// The event will be sent again.
@@ -69,7 +70,7 @@ pub(crate) struct Outbox {
     lines: BTreeMap<String, Line>,
     bound: usize,
     pauses: Pauses,
-    /// Counts queued events and attempts: the order of rooms.
+    /// Number of queued events and attempts so far, which gives rooms their order.
     count: u64,
 }
 
@@ -78,8 +79,8 @@ impl Outbox {
         Outbox { lines: BTreeMap::new(), bound, pauses, count: 0 }
     }
 
-    /// Queues an event of a room. `true`: another one was dropped, the oldest that is not being sent of the room with
-    /// the most events, so that a busy room does not displace others.
+    /// Queues an event of a room. Returns `true` if another event was dropped: the oldest event that is not being sent
+    /// of the room with the most events. So a busy room does not displace others.
     pub(crate) fn push(&mut self, room: &str, id: &str, body: &str, now: Instant) -> bool {
         let full = self.len() >= self.bound;
         if full {
@@ -109,17 +110,17 @@ impl Outbox {
         Some(Letter { room: room.clone(), id, body })
     }
 
-    /// When [`Outbox::next`] may have another event.
+    /// Time at which [`Outbox::next`] may have another event.
     pub(crate) fn due(&self) -> Option<Instant> {
         self.lines.values().filter(|line| !line.busy).map(|line| line.due).min()
     }
 
-    /// The receiver has accepted the room's first event.
+    /// Notes that the receiver has accepted the room's first event.
     pub(crate) fn taken(&mut self, room: &str, now: Instant) {
         self.shift(room, now);
     }
 
-    /// The attempt failed.
+    /// Notes that the attempt to send the room's first event failed.
     pub(crate) fn failed(&mut self, room: &str, now: Instant, jitter: f64) -> Failed {
         let Some(line) = self.lines.get_mut(room) else { return Failed::GivenUp };
         line.busy = false;

@@ -55,7 +55,7 @@ pub(super) struct Sender {
 }
 
 impl Sender {
-    /// Makes an attempt; the error is for the log.
+    /// Makes an attempt. The error is a text for the log.
     async fn post(&self, url: &WebhookUrl, letter: &Letter) -> Result<(), String> {
         let now = unix_now();
         let signature = signatures(&self.secrets, &letter.id, now, &letter.body);
@@ -120,10 +120,10 @@ fn settle(receiver: &Receiver, counts: &Counts, room: &str, posted: Result<(), S
     };
     counts.failed.fetch_add(1, Ordering::Relaxed);
     match outbox.failed(room, now, rand::random()) {
-        Failed::Again => tracing::debug!(%reason, "webhook failed; will be retried"),
+        Failed::Again => tracing::debug!(%reason, "webhook failed: it will be sent again"),
         Failed::GivenUp => {
             counts.given_up.fetch_add(1, Ordering::Relaxed);
-            tracing::warn!(%reason, "webhook failed too often; event dropped");
+            tracing::warn!(%reason, "webhook failed too often: event dropped; check the receiver");
         }
     }
 }

@@ -21,10 +21,10 @@ const SECRET_BYTES: std::ops::RangeInclusive<usize> = 24..=64;
 #[serde(try_from = "String")]
 pub struct WebhookSecret(Vec<u8>);
 
-/// Why a secret cannot be used. Does not contain the secret.
+/// Why a secret cannot be used. The error does not contain the secret.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadSecret {
-    /// The text has another form.
+    /// The text has not the form of a secret.
     #[error("a webhook secret must be `whsec_` and 24 to 64 bytes in Base64, or @FILE")]
     Form,
     /// The secret's file cannot be read.

@@ -11,7 +11,7 @@ use serde::Deserialize;
 #[serde(try_from = "String")]
 pub struct WebhookUrl(Uri);
 
-/// The text is no such URL.
+/// The text is no URL of a receiver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a webhook must be an http:// or https:// address")]
 pub struct BadUrl;

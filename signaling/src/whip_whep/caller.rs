@@ -1,4 +1,4 @@
-//! Clients that offer: first admission control and the access token, then the body.
+//! Clients that offer. Admission control and the access token are checked first; the body is read after that.
 //!
 //! A body may arrive slowly, so the bodies of clients that may not enter are not read.
 
@@ -22,7 +22,7 @@ pub(super) struct Caller<'a> {
     pub protocol: Protocol,
     pub room: &'a str,
     pub admission: Admission,
-    /// Its slot of admission control, held for as long as its session lasts.
+    /// Slot of admission control, held for as long as the client's session lasts.
     pub permit: Permit,
     /// The offer.
     pub sdp: String,

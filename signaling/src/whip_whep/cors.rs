@@ -27,13 +27,13 @@ const PREFLIGHT: [(HeaderName, &str); 3] = [
     (ACCESS_CONTROL_MAX_AGE, "86400"),
 ];
 
-/// Adds [`ALWAYS`].
+/// Adds the headers [`ALWAYS`] to an answer.
 pub(super) async fn readable(mut answer: Response) -> Response {
     put(answer.headers_mut(), &ALWAYS);
     answer
 }
 
-/// Adds [`PREFLIGHT`].
+/// Adds the headers [`PREFLIGHT`] to an answer.
 pub(super) fn askable(headers: &mut HeaderMap) {
     put(headers, &PREFLIGHT);
 }

@@ -10,15 +10,15 @@ use windlass_protocol::{ErrorCode, ProtocolError};
 
 use crate::admission::Refused;
 
-/// A status, with code and message as in signalling.
+/// The error of a refused request: a status, with code and message as in signalling.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct WishError {
     /// The code that signalling has for this error.
     #[schema(value_type = String)]
     code: ErrorCode,
-    /// What happened, for people.
+    /// Description of the error for people.
     message: String,
-    /// What to do next, for people.
+    /// Advice for people on what to do next.
     hint: &'static str,
     #[serde(skip)]
     status: u16,

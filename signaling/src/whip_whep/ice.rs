@@ -4,14 +4,14 @@
 //! returns the new part of the answer. Candidates in a fragment are ignored: the server is ICE-lite and learns a
 //! client's address from its connectivity checks.
 
-/// Valid lengths of a ufrag, in characters (RFC 8839 §5.4).
+/// Valid lengths of an ICE user name fragment, in characters (RFC 8839 §5.4).
 const UFRAG: std::ops::RangeInclusive<usize> = 4..=256;
-/// Valid lengths of a password, in characters (RFC 8839 §5.4).
+/// Valid lengths of an ICE password, in characters (RFC 8839 §5.4).
 const PASSWORD: std::ops::RangeInclusive<usize> = 22..=256;
 
-/// How the line with the ufrag begins (RFC 8839 §5.4).
+/// Beginning of the line with the user name fragment (RFC 8839 §5.4).
 const UFRAG_LINE: &str = "a=ice-ufrag:";
-/// How the line with the password begins.
+/// Beginning of the line with the password (RFC 8839 §5.4).
 const PASSWORD_LINE: &str = "a=ice-pwd:";
 
 /// ICE credentials.
@@ -55,7 +55,7 @@ impl<'a> Credentials<'a> {
     }
 }
 
-/// The lines of an answer about ICE, of its first section: that stands for the whole bundle.
+/// The lines about ICE of an answer's first section, which stands for the whole bundle.
 pub(super) fn fragment(answer: &str) -> String {
     let kept = |line: &&str| {
         [

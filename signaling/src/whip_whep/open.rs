@@ -26,11 +26,11 @@ pub(crate) struct Sessions {
     pub(super) open: Mutex<HashMap<Key, Open>>,
 }
 
-/// A session, which ends when this is dropped.
+/// An open session. It ends when this value is dropped.
 #[derive(Debug)]
 pub(super) struct Open {
     pub(super) participant: ParticipantId,
-    /// The identity that began it, and may change it; `None`: whoever knows its path may.
+    /// Identity that began the session, and may change it. `None`: everybody who knows its path may.
     pub(super) owner: Option<String>,
     pub(super) agreed: Arc<AsyncMutex<Agreed>>,
     _end: oneshot::Sender<()>,
@@ -58,14 +58,14 @@ pub(super) struct Agreed {
 }
 
 impl Agreed {
-    /// The `ETag` of the ICE session.
+    /// Value of the `ETag` header for the ICE session.
     pub(super) fn tag(&self) -> String {
         format!("\"{}\"", self.ice_session)
     }
 }
 
 impl Sessions {
-    /// Waits until all have ended.
+    /// Waits until all sessions have ended.
     pub(crate) async fn closed(&self) {
         while !self.open.lock().is_empty() {
             tokio::time::sleep(Duration::from_millis(20)).await;

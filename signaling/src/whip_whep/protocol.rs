@@ -10,14 +10,14 @@ pub(super) const FRAGMENT: &str = "application/trickle-ice-sdpfrag";
 /// The protocol of a session, with which its path begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Protocol {
-    /// Publishes.
+    /// WHIP: the client publishes.
     Whip,
-    /// Subscribes.
+    /// WHEP: the client subscribes.
     Whep,
 }
 
 impl Protocol {
-    /// The beginning of its sessions' paths.
+    /// Beginning of the paths of the protocol's sessions.
     pub(super) fn path(self) -> &'static str {
         match self {
             Protocol::Whip => "whip",
@@ -25,7 +25,7 @@ impl Protocol {
         }
     }
 
-    /// The grant that its token needs.
+    /// Grant that a token needs for the protocol.
     pub(super) fn grant(self) -> Grant {
         match self {
             Protocol::Whip => Grant::Publish,
@@ -33,7 +33,7 @@ impl Protocol {
         }
     }
 
-    /// The participant's name, if its token has none.
+    /// Name of a participant whose token has none.
     pub(super) fn name(self) -> &'static str {
         match self {
             Protocol::Whip => "WHIP",

@@ -1,4 +1,4 @@
-//! Requests about a session: the same for WHIP and WHEP.
+//! Requests about an open session, which WHIP and WHEP have in common.
 
 use std::sync::Arc;
 

@@ -121,7 +121,7 @@ pub(super) fn end(
     token: Option<&str>,
 ) -> Result<StatusCode, WishError> {
     authorized(shared, key, token)?;
-    // Of concurrent requests one ends it.
+    // One of concurrent requests ends the session.
     let ended = shared.sessions.open.lock().remove(key);
     ended.map(|_| StatusCode::OK).ok_or_else(WishError::no_session)
 }
@@ -193,8 +193,8 @@ async fn follow(
             changed = commands.changed() => {
                 let (Ok(()), Some(shared)) = (changed, shared.upgrade()) else { break };
                 let latest = commands.borrow_and_update().clone();
-                // The client cannot be told to move. If it may, it stays; if it must, it is disconnected and connects
-                // again.
+                // The client cannot be told to move. If it may move, it stays. If it must move, it is disconnected and
+                // connects again.
                 if !matches!(latest.end, None | Some(End::Moved { must: false, .. })) {
                     break;
                 }
@@ -229,7 +229,7 @@ async fn follow(
     drop(permit);
 }
 
-/// Mutes the tracks that an operator has muted, and unmutes others: such a client cannot mute by itself.
+/// Mutes the tracks that an operator has muted, and unmutes others: a WHIP client cannot mute by itself.
 async fn hold(shared: &Shared, id: ParticipantId, held: &mut Vec<TrackId>, commands: &Commands) {
     let changes: Vec<_> = held
         .iter()

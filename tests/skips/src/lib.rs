@@ -1,22 +1,22 @@
-//! A test that cannot run says so and counts as skipped: it adds a line to a file, which `cargo xtask test` reads at
+//! Lets a test that cannot run say so and count as skipped: it adds a line to a file, which `cargo xtask test` reads at
 //! its end.
 //!
-//! A line is `name: why`, and why has what to install. Without the file (a test that is run by hand) it is printed
-//! alone. `tests/e2e/support/skips.mjs` is the same for JavaScript.
+//! A line is `name: why`, and `why` says what to install. Without the file (a test that is run by hand) the line is
+//! only printed. `tests/e2e/support/skips.mjs` is the same for JavaScript.
 
 use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::path::Path;
 
-/// The environment variable that names the file.
+/// Name of the environment variable that names the file.
 pub const FILE: &str = "WINDLASS_SKIPPED";
 
-/// Says that the test which calls this does not run, and why.
+/// Notes that the calling test does not run, and why.
 pub fn skip(why: impl AsRef<str>) {
     note(&name(), why.as_ref());
 }
 
-/// Says that something does not run, and why.
+/// Notes that `name` does not run, and why.
 pub fn note(name: &str, why: &str) {
     eprintln!("skipped: {name}: {why}");
     let Some(file) = std::env::var_os(FILE) else { return };
@@ -32,11 +32,11 @@ pub fn note(name: &str, why: &str) {
 /// Where the file cannot be opened or written.
 pub fn add(file: &Path, name: &str, why: &str) -> io::Result<()> {
     let line = format!("{name}: {why}").split_whitespace().collect::<Vec<_>>().join(" ") + "\n";
-    // In one piece, as other tests add lines at the same time.
+    // Written in one call, as other tests add lines at the same time.
     OpenOptions::new().create(true).append(true).open(file)?.write_all(line.as_bytes())
 }
 
-/// The lines of a file, in order, each once; none where nobody has added one.
+/// The lines of a file, in order, without duplicates. There are none if the file does not exist.
 ///
 /// # Errors
 ///
@@ -52,7 +52,7 @@ pub fn read(file: &Path) -> io::Result<Vec<String>> {
     Ok(lines)
 }
 
-/// The test's package and name: its thread is named after it.
+/// Package and name of the running test, by the name of its thread.
 fn name() -> String {
     let package = std::env::var("CARGO_PKG_NAME").unwrap_or_default();
     let thread = std::thread::current();

@@ -1,4 +1,4 @@
-//! What a publisher's browser sends: three layers of frames with valid VP9 headers, and nothing behind them.
+//! A simulated camera: three layers of frames with valid VP9 headers, and no picture data behind them.
 
 use std::time::{Duration, Instant};
 
@@ -6,26 +6,26 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use windlass_types::Layer;
 
-/// From one frame to the next.
+/// Time between two frames, at 30 frames a second.
 const EVERY: Duration = Duration::from_micros(33_333);
-/// Most bytes of a packet's payload.
+/// Maximum payload of a packet, in bytes.
 const PAYLOAD: usize = 1100;
-/// What our SDK lets each layer have, in bits per second.
+/// Maximum bitrates of the layers in our SDK, in bit/s.
 const BPS: [f64; 3] = [150_000.0, 500_000.0, 1_500_000.0];
-/// A key frame's bytes over those of others.
+/// Size of a key frame over that of other frames.
 const KEY: f64 = 6.0;
-/// RTP clock ticks of a frame.
+/// Duration of a frame in RTP ticks of 90 kHz.
 const TICKS: u32 = 3000;
 
-/// A packet to send.
+/// A packet that the camera sends.
 pub struct CameraPacket {
-    /// Of which layer.
+    /// Layer of the packet.
     pub layer: Layer,
-    /// Sequence number of that layer.
+    /// Sequence number of the packet in its layer.
     pub seq: u64,
     /// RTP timestamp.
     pub timestamp: u32,
-    /// Last of its frame.
+    /// Whether the packet is the last one of its frame (the RTP marker).
     pub marker: bool,
     /// VP9 payload.
     pub payload: Vec<u8>,
@@ -38,7 +38,7 @@ pub struct Camera {
     seq: [u64; 3],
     due: Instant,
     key: bool,
-    /// What key frames took beyond their share, to be saved by later frames.
+    /// Bytes of key frames beyond the layer's rate, which later frames must save.
     debt: [f64; 3],
 }
 
@@ -49,12 +49,12 @@ impl Camera {
         Camera { dice, number: 0, seq: [1; 3], due, key: true, debt: [0.0; 3] }
     }
 
-    /// When its next frame comes.
+    /// Time of the next frame.
     pub fn due(&self) -> Instant {
         self.due
     }
 
-    /// Has the next frame be a key frame, on all layers, as Chromium does.
+    /// Makes the next frame a key frame on all layers, as Chromium does.
     pub fn key_wanted(&mut self) {
         self.key = true;
     }
@@ -99,7 +99,7 @@ impl Camera {
             payload.extend([0x82, 0x49, 0x83, 0x42]);
             payload.extend((size << 28 | 0x2000_0000_0000_0000).to_be_bytes());
         }
-        // A packet has something behind its descriptor.
+        // A packet has at least one byte behind its descriptor.
         payload.resize(bytes.max(payload.len() + 1), 0);
         payload
     }

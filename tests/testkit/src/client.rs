@@ -14,13 +14,13 @@ use str0m::rtp::RtpWrite;
 use str0m::{Candidate, Event, Input, Output, Rtc, RtcConfig, RtcError};
 use windlass_types::Layer;
 
-/// A client at one address.
+/// A WebRTC client at one address.
 pub struct Client {
-    /// Its connection.
+    /// Connection of the client.
     pub rtc: Rtc,
-    /// Where it is.
+    /// Address of the client.
     pub address: SocketAddr,
-    /// When it wants to be woken.
+    /// Time at which [`Client::wake`] is due.
     pub due: Instant,
     /// Whether media can flow.
     pub connected: bool,
@@ -28,49 +28,49 @@ pub struct Client {
     pub channels: Vec<ChannelId>,
 }
 
-/// A section of video that is offered.
+/// A video section of an offer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Video {
-    /// Sent in three layers.
+    /// The client sends video in three layers.
     SendLayers,
-    /// Sent in one encoding, without a name for it.
+    /// The client sends video in one encoding, without a name for it.
     Send,
-    /// Received.
+    /// The client receives video.
     Receive,
 }
 
 /// An offer that waits for its answer.
 pub struct Offered {
-    /// What to send.
+    /// Session description of the offer.
     pub sdp: String,
     /// The new sections, in their order.
     pub mids: Vec<Mid>,
     pending: SdpPendingOffer,
 }
 
-/// What comes out of a client.
+/// An output of a client.
 pub enum Said {
     /// A datagram to send.
     Datagram(Transmit),
-    /// What happened.
+    /// An event of the WebRTC stack.
     Event(Box<Event>),
 }
 
 impl Client {
-    /// One that speaks VP9 and Opus.
+    /// A client that supports VP9 and Opus.
     pub fn new(address: SocketAddr, now: Instant) -> Client {
         let builder = Rtc::builder().clear_codecs().enable_vp9(true).enable_opus(true, false);
         Client::with(builder, address, now)
     }
 
-    /// One with settings of its own; it reads and writes RTP in any case.
+    /// A client with its own settings. It reads and writes RTP in any case.
     pub fn with(builder: RtcConfig, address: SocketAddr, now: Instant) -> Client {
         let mut rtc = builder.set_rtp_mode(true).build(now);
         rtc.add_local_candidate(Candidate::host(address, "udp").expect("a candidate"));
         Client { rtc, address, due: now, connected: false, channels: Vec::new() }
     }
 
-    /// Offers what it has, and these sections and data channels beside it.
+    /// Makes an offer. It has the existing sections, and new ones for `video` and data channels.
     pub fn offer(&mut self, video: &[Video], channels: &[&str]) -> Offered {
         let mut api = self.rtc.sdp_api();
         let mids = video.iter().map(|video| {
@@ -97,7 +97,7 @@ impl Client {
         self.due = now;
     }
 
-    /// Takes a datagram; [`Client::poll`] comes next.
+    /// Takes a datagram. To be followed by [`Client::poll`].
     ///
     /// # Errors
     ///
@@ -113,7 +113,7 @@ impl Client {
         self.rtc.handle_input(Input::Receive(now, Receive { proto, source, destination, contents }))
     }
 
-    /// Lets it know the time; [`Client::poll`] comes next.
+    /// Sets the time. To be followed by [`Client::poll`].
     ///
     /// # Errors
     ///
@@ -122,7 +122,7 @@ impl Client {
         self.rtc.handle_input(Input::Timeout(now))
     }
 
-    /// The next thing that it says; nothing when it has no more to say before [`Client::due`].
+    /// The next output; `None` when there is none before [`Client::due`].
     ///
     /// # Errors
     ///
@@ -145,8 +145,8 @@ impl Client {
         }))
     }
 
-    /// Writes a packet of VP9, of a layer or of the only encoding; whether the other side takes that. [`Client::wake`]
-    /// comes next.
+    /// Writes a VP9 packet of a layer, or of the only encoding. Returns `false` if the other side does not accept the
+    /// encoding. To be followed by [`Client::wake`].
     pub fn write(
         &mut self,
         mid: Mid,
@@ -162,7 +162,7 @@ impl Client {
         true
     }
 
-    /// Asks for a key frame of what comes in a section; whether anything does.
+    /// Requests a key frame of the video that a section receives. Returns whether the section receives any.
     pub fn ask_for_key_frame(&mut self, mid: Mid) -> bool {
         let mut api = self.rtc.direct_api();
         let Some(stream) = api.stream_rx_by_mid(mid, None) else { return false };

@@ -20,93 +20,93 @@ use windlass_types::{EnhancerOutput, EnhancerRequest, StreamId, TapInput};
 use crate::camera::Camera;
 use crate::client::{Client, Offered, Said, Video};
 
-/// The longest that time jumps.
+/// Maximum time of one step. The SFU and its clients are polled at least this often.
 const MAX_STEP: Duration = Duration::from_millis(5);
-/// The shortest.
+/// Minimum time of one step.
 const MIN_STEP: Duration = Duration::from_micros(250);
-/// From a publisher's answer to its camera's first frame.
+/// Time from a publisher's answer to its camera's first frame.
 const CAMERA: Duration = Duration::from_millis(500);
-/// Cameras are so far out of step.
+/// Time by which the first frames of successive participants' cameras differ, so that frames do not come together.
 const APART: Duration = Duration::from_millis(7);
 
-/// How a participant reaches the SFU.
+/// Access links of a participant.
 #[derive(Debug, Clone)]
 pub struct Access {
-    /// From the SFU.
+    /// Link from the SFU to the participant.
     pub down: Course,
-    /// To the SFU.
+    /// Link from the participant to the SFU.
     pub up: Course,
-    /// What their chance begins with.
+    /// Seed of the links' random numbers.
     pub seed: u64,
 }
 
 impl Access {
-    /// Links that nobody notices.
+    /// Links of 1 Gbit/s and 1 ms, which drop nothing unless their queue is full.
     pub fn wide(seed: u64) -> Access {
         let wide = || Course::steady(Conditions::default());
         Access { down: wide(), up: wide(), seed }
     }
 
-    /// Links with a name.
+    /// Links with the rates, queues, delays and losses of a named profile.
     pub fn of(profile: Profile, seed: u64) -> Access {
         Access { down: profile.down(seed), up: profile.up(), seed }
     }
 }
 
-/// A participant.
+/// A participant of the call.
 pub struct Party {
-    /// Its id.
+    /// Id of the participant.
     pub id: ParticipantId,
-    /// Its WebRTC client.
+    /// WebRTC client of the participant.
     pub client: Client,
     down: Link<Vec<u8>>,
     up: Link<Vec<u8>>,
     camera: Option<(Mid, Camera)>,
-    /// Layers that the SFU has no use for.
+    /// Layers that the SFU does not need, and has paused.
     paused: [bool; 3],
 }
 
 impl Party {
-    /// What became of the datagrams to it.
+    /// Statistics of the link from the SFU to the participant.
     pub fn down(&self) -> LinkStats {
         self.down.stats()
     }
 }
 
-/// What happened in a step of time. Participants are named by their place in [`World::parties`].
+/// An event in a step of time. Participants are named by their index in [`World::parties`].
 pub enum WorldEvent {
     /// A datagram came to a participant.
     Arrived {
-        /// To whom.
+        /// Index of the participant.
         at: usize,
-        /// Its bytes, without headers.
+        /// Size of the datagram in bytes, without headers.
         bytes: usize,
-        /// How long it waited before the bottleneck and in it.
+        /// Time that the datagram waited before the bottleneck and in it.
         waited: Duration,
     },
-    /// A participant's client says so.
+    /// An event of a participant's client.
     Client(usize, Box<Event>),
-    /// The SFU told a participant.
+    /// An event of the SFU for a participant.
     Told(ParticipantId, SfuEvent),
-    /// The SFU gave this to the enhancer.
+    /// An input of the SFU for the enhancer.
     Tapped(TapInput),
-    /// The SFU asked this of a stream's enhancement, or reported it.
+    /// A request or a report of the SFU to a stream's enhancement.
     Requested(StreamId, EnhancerRequest),
-    /// The SFU gave this to the recorder.
+    /// An input of the SFU for the recorder.
     Recorded(RecordInput),
-    /// The SFU told another node.
+    /// A message of the SFU to another node.
     Relayed(NodeId, Arc<str>, Relayed),
 }
 
-/// See the [crate].
+/// A call in memory; the crate's documentation has an example.
 pub struct World {
-    /// The SFU.
+    /// Core of the SFU.
     pub core: Core,
-    /// Where it is.
+    /// Address of the SFU.
     pub sfu: SocketAddr,
-    /// Now.
+    /// Current time of the call.
     pub now: Instant,
-    /// Who has joined, in the order in which they did.
+    /// The participants, in the order in which they joined.
     pub parties: Vec<Party>,
     by_address: HashMap<SocketAddr, usize>,
     later: VecDeque<(Instant, EnhancerOutput)>,
@@ -114,7 +114,7 @@ pub struct World {
 }
 
 impl World {
-    /// An SFU, and nobody.
+    /// A call without participants.
     pub fn new(config: SfuConfig) -> World {
         let now = Instant::now();
         let sfu = SocketAddr::from(([192, 0, 2, 1], 7881));
@@ -129,7 +129,7 @@ impl World {
         }
     }
 
-    /// Somebody joins the only room; their place in [`World::parties`].
+    /// Adds a participant to the only room. Returns its index in [`World::parties`].
     pub fn join(&mut self, id: ParticipantId, access: Access) -> usize {
         self.core.join(self.now, "room", id, JoinOptions::default()).expect("joined");
         let address = SocketAddr::from(([10, 0, (id.0 >> 8) as u8, id.0 as u8], 4000));
@@ -158,7 +158,7 @@ impl World {
         answer.tracks[0].1
     }
 
-    /// Subscribes to tracks, with a data channel for their anchors; the section of each track.
+    /// Subscribes to tracks, with a data channel for their anchors. Returns the section of each track.
     pub fn subscribe(&mut self, at: usize, tracks: &[TrackId]) -> Vec<Mid> {
         let video = vec![Video::Receive; tracks.len()];
         let offered = self.parties[at].client.offer(&video, &["control"]);
@@ -185,12 +185,12 @@ impl World {
         answer
     }
 
-    /// What the enhancer will say, at its time: later than all that it was to say before.
+    /// Plans an output of the enhancer at a time. It comes after all outputs that were planned before.
     pub fn enhancer_says(&mut self, at: Instant, output: EnhancerOutput) {
         self.later.push_back((at, output));
     }
 
-    /// Lets time pass; what happened.
+    /// Lets time pass, and returns the events.
     pub fn run(&mut self, span: Duration) -> Vec<WorldEvent> {
         let end = self.now + span;
         let mut all = Vec::new();
@@ -200,7 +200,7 @@ impl World {
         all
     }
 
-    /// Lets time pass until something is due, and no longer than to `end`; what happened.
+    /// Lets time pass until something is due, at most to `end`. Returns the events.
     pub fn step(&mut self, end: Instant) -> Vec<WorldEvent> {
         self.now = self.next().clamp(self.now + MIN_STEP, self.now + MAX_STEP).min(end);
         self.shoot();
@@ -255,7 +255,7 @@ impl World {
         }
     }
 
-    /// Both ways between a participant and the SFU.
+    /// Carries datagrams in both directions between a participant and the SFU.
     fn exchange(&mut self, at: usize) {
         while let Some((data, waited)) = self.parties[at].down.poll(self.now) {
             self.happened.push(WorldEvent::Arrived { at, bytes: data.len(), waited });
@@ -272,7 +272,7 @@ impl World {
         }
     }
 
-    /// Takes everything out of a client.
+    /// Takes all outputs of a client.
     fn hear(&mut self, at: usize) {
         let party = &mut self.parties[at];
         while let Some(said) = party.client.poll().expect("a client") {
@@ -292,7 +292,7 @@ impl World {
         }
     }
 
-    /// Takes everything out of the SFU.
+    /// Takes all outputs of the SFU.
     fn send(&mut self) {
         while let Some(output) = self.core.poll() {
             let happening = match output {
@@ -315,7 +315,7 @@ impl World {
         }
     }
 
-    /// A publisher sends the layers that it is asked to send, and begins each with a key frame.
+    /// Makes a publisher send the layers that the SFU asks for. Each layer begins with a key frame.
     fn obey(&mut self, id: ParticipantId, event: &SfuEvent) {
         let SfuEvent::Knobs { layers, .. } = event else { return };
         let Some(party) = self.parties.iter_mut().find(|p| p.id == id) else { return };

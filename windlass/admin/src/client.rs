@@ -16,15 +16,15 @@ use serde_json::Value;
 use thiserror::Error;
 use windlass_signaling::access::BadKey;
 
-/// Time for an answer. To stop the enhancer takes the longest: its threads end first.
+/// Maximum time for an answer. Stopping the enhancer takes the longest, because its threads end first.
 const TIMEOUT: Duration = Duration::from_secs(15);
-/// Maximum size of an answer in bytes: some tens of thousands of participants.
+/// Maximum size of an answer in bytes: enough for some tens of thousands of participants.
 const MAX_ANSWER: usize = 32 << 20;
 
-/// Header of an answer: how many servers of a cluster answered of how many there are, `2/3`.
+/// Header of an answer with the number of servers of a cluster that answered, and of all: `2/3`.
 const SERVERS: &str = "windlass-servers";
 
-/// How many did not answer.
+/// Number of servers that did not answer, by the value of the header [`SERVERS`].
 fn silent(servers: &str) -> usize {
     let number = |text: &str| text.parse::<usize>().unwrap_or(0);
     servers
@@ -35,16 +35,16 @@ fn silent(servers: &str) -> usize {
 /// A request to the admin API.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
-    /// The method.
+    /// Method of the request.
     pub method: Method,
-    /// The path, percent-encoded.
+    /// Path of the request, percent-encoded.
     pub path: String,
-    /// The body; `None`: it has none.
+    /// Body of the request; `None` if it has none.
     pub body: Option<Value>,
 }
 
 impl Request {
-    /// A request without a body. `path` has the segments of the path after `/admin`, as they are.
+    /// Creates a request without a body. `path` has the unescaped segments of the path after `/admin`.
     pub fn new(method: Method, path: &[&str]) -> Request {
         let segment =
             |segment: &&str| format!("/{}", utf8_percent_encode(segment, NON_ALPHANUMERIC));
@@ -52,79 +52,79 @@ impl Request {
         Request { method, path, body: None }
     }
 
-    /// The same request with this body.
+    /// Returns this request with the given body.
     #[must_use]
     pub fn with(self, body: Value) -> Request {
         Request { body: Some(body), ..self }
     }
 }
 
-/// Why a server did not do what it was asked for.
+/// Why a server did not do what an operator asked for.
 #[derive(Debug, Error)]
 pub enum AdminError {
-    /// The address is not one of a server.
+    /// The text is not the address of a server.
     #[error(
         "`{0}` is not the address of a server, such as http://127.0.0.1:7880 or https://calls.example"
     )]
     Address(String),
-    /// The system's certificates, by which a server is known, cannot be read.
+    /// The system's certificates, with which the server's is verified, cannot be read.
     #[error("the system's certificates cannot be read: {0}")]
     Certificates(std::io::Error),
-    /// No connection, or it ended.
+    /// There is no connection, or it ended.
     #[error("no answer from {server}: {source}; see that it runs, or name another by --server")]
     Unreachable {
-        /// Its address.
+        /// Address of the server.
         server: String,
-        /// What went wrong.
+        /// Error of the connection.
         source: hyper_util::client::legacy::Error,
     },
-    /// No answer in time.
+    /// The server did not answer in time.
     #[error("no answer from {server} within {} s", TIMEOUT.as_secs())]
     Late {
-        /// Its address.
+        /// Address of the server.
         server: String,
     },
-    /// The server refused.
+    /// The server refused the request.
     #[error("{message}. {hint}")]
     Refused {
-        /// The reason, for programs.
+        /// Reason of the refusal, for programs.
         code: String,
-        /// What happened.
+        /// Description of what happened.
         message: String,
-        /// What to do next.
+        /// Advice on what to do next.
         hint: String,
     },
-    /// An answer that is not of the admin API.
+    /// The answer does not come from the admin API.
     #[error(
         "{server} does not answer as a Windlass server does ({status}); see that --server names one"
     )]
     Foreign {
-        /// Its address.
+        /// Address of the server.
         server: String,
-        /// The answer's status.
+        /// HTTP status of the answer.
         status: hyper::StatusCode,
     },
-    /// No participant or track of the room is called this.
+    /// No participant or track of the room has this name.
     #[error(
         "nobody and no track in the room {room} is called `{name}`; `windlass room {room}` shows them"
     )]
     Unknown {
-        /// The room.
+        /// Name of the room.
         room: String,
-        /// What was asked for.
+        /// Name that was asked for.
         name: String,
     },
-    /// Several participants of the room are called this.
+    /// Several participants of the room have this name.
     #[error("{count} participants in the room are called `{name}`: name one by its id ({ids})")]
     Ambiguous {
-        /// What was asked for.
+        /// Name that was asked for.
         name: String,
-        /// How many.
+        /// Number of participants with this name.
         count: usize,
-        /// Their ids.
+        /// Ids of these participants.
         ids: String,
     },
-    /// The participant has no identity, by which it would be known again.
+    /// The participant has no identity, so that it cannot be banned.
     #[error(
         "`{0}` has no identity, as without access tokens nobody has: remove it without --ban, or lock the room"
     )]
@@ -135,12 +135,12 @@ pub enum AdminError {
     /// The file with the access token cannot be read.
     #[error("--token: the file cannot be read: {0}")]
     Token(std::io::Error),
-    /// The key cannot sign.
+    /// The key cannot sign tokens.
     #[error("--key: {0}")]
     Key(#[from] BadKey),
 }
 
-/// The body of a refusal.
+/// Body of a refusal by the admin API.
 #[derive(Deserialize)]
 struct Refusal {
     code: String,
@@ -159,12 +159,12 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client of the server at this address (`http://127.0.0.1:7880`), which it does not connect to yet. `token`: an
-    /// access token that grants `admin`; without one, a server takes requests of its own machine only, if at all.
+    /// Creates a client of the server at this address (`http://127.0.0.1:7880`); it does not connect yet. `token` is an
+    /// access token that grants `admin`. Without one, a server accepts requests from its own machine only, if at all.
     ///
     /// # Errors
     ///
-    /// The address is not one of a server, or it is one of HTTPS and the system has no certificates.
+    /// Fails if the address is not that of a server, or if it is HTTPS and the system has no certificates.
     pub fn new(server: &str, token: Option<String>) -> Result<Client, AdminError> {
         let wrong = || AdminError::Address(server.to_owned());
         let uri: Uri = server.parse().map_err(|_| wrong())?;
@@ -199,11 +199,11 @@ impl Client {
         self.silent.load(Ordering::Relaxed)
     }
 
-    /// Sends a request; the answer's body, which is null where it has none.
+    /// Sends a request; returns the answer's body, or null if it has none.
     ///
     /// # Errors
     ///
-    /// No answer, a refusal, or an answer that is not of the admin API.
+    /// Fails if there is no answer, the server refuses, or the answer does not come from the admin API.
     pub async fn send(&self, request: Request) -> Result<Value, AdminError> {
         let Request { method, path, body } = request;
         let server = self.server.clone();

@@ -11,7 +11,7 @@ use crate::client::{AdminError, Client};
 use crate::order::{Order, perform};
 use crate::token::operator;
 
-/// How long a token lives that is made for one command.
+/// Lifetime of a token that is made for one command.
 const TOKEN_LIFETIME: Duration = Duration::from_secs(60);
 
 /// What an operator asks of a running server.
@@ -222,7 +222,7 @@ fn policy(text: &str) -> Result<Policy, String> {
 }
 
 impl AdminCommand {
-    /// What is asked for, and of which server.
+    /// Splits the command into the order and the server that gets it.
     fn order(self) -> (Order, Target) {
         match self {
             AdminCommand::Rooms(target) => (Order::Rooms, target),
@@ -261,11 +261,11 @@ impl AdminCommand {
         }
     }
 
-    /// Asks the server, and waits for its answer: for people or as JSON.
+    /// Asks the server and waits for its answer, which is returned as text or as JSON.
     ///
     /// # Errors
     ///
-    /// The token cannot be read or made, there is no answer, or a refusal.
+    /// Fails if the token cannot be read or made, the server does not answer, or it refuses.
     pub fn run(self) -> Result<String, AdminError> {
         let (order, target) = self.order();
         let client = Client::new(&target.server, target.token()?)?;
@@ -276,7 +276,7 @@ impl AdminCommand {
 }
 
 impl Target {
-    /// The token that is sent; `None`: the server is on this machine and takes what comes from it.
+    /// Access token for the request; `None` if the server is to accept this machine without one.
     fn token(&self) -> Result<Option<String>, AdminError> {
         if let Some(said) = &self.token {
             let token = at_file::text(said).map_err(AdminError::Token)?;

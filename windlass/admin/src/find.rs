@@ -1,20 +1,20 @@
-//! Participants and tracks of a room by what people call them.
+//! Finds participants and tracks of a room by the names that people give them.
 
 use serde_json::Value;
 
 use crate::client::AdminError;
 
-/// The items of an array; none where it is none.
+/// Items of the array `name`; empty if there is no such array.
 pub(crate) fn items<'a>(of: &'a Value, name: &str) -> &'a [Value] {
     of[name].as_array().map_or(&[], Vec::as_slice)
 }
 
-/// A text; empty where it is none.
+/// Text of the field `name`; empty if there is no such text.
 pub(crate) fn text<'a>(of: &'a Value, name: &str) -> &'a str {
     of[name].as_str().unwrap_or_default()
 }
 
-/// A participant of the room by its id, its identity, or a display name that no other has.
+/// Finds a participant of the room by its id, its identity, or a display name that no other has.
 pub(crate) fn participant<'a>(room: &'a Value, name: &str) -> Result<&'a Value, AdminError> {
     for key in ["id", "identity", "name"] {
         let called = |who: &&Value| text(who, key) == name;
@@ -32,7 +32,7 @@ pub(crate) fn participant<'a>(room: &'a Value, name: &str) -> Result<&'a Value, 
     Err(AdminError::Unknown { room: text(room, "room").to_owned(), name: name.to_owned() })
 }
 
-/// Ids of the tracks that are meant by a track's id, or by a participant: then all of its audio tracks.
+/// Finds tracks by a track's id, or by a participant: then all of its audio tracks.
 pub(crate) fn tracks(room: &Value, name: &str) -> Result<Vec<String>, AdminError> {
     let of = |who: &'_ Value, wanted: &dyn Fn(&Value) -> bool| -> Vec<String> {
         let tracks = items(who, "tracks").iter().filter(|track| wanted(track));

@@ -1,7 +1,7 @@
-//! A client of the admin API: what an operator asks of a server, without curl.
+//! A client of the admin API: commands for operators, without curl.
 //!
-//! [`Order`] is what is asked for, [`AdminCommand`] the command line that says it. [`perform`] sends it by a [`Client`]
-//! and gives a [`Report`], as JSON and as text for people. The API is that of `/openapi.json`; a server of a cluster
+//! An [`Order`] is what an operator asks for; [`AdminCommand`] is its command line. [`perform`] sends it through a
+//! [`Client`] and returns a [`Report`], as JSON and as text. `/openapi.json` describes the API. A server of a cluster
 //! answers for all of them. [`token`] makes access tokens.
 
 mod client;

@@ -1,4 +1,4 @@
-//! What an operator asks of a server, as requests.
+//! Orders of an operator to a server, and the requests that carry them out.
 
 use hyper::Method;
 use serde_json::{Value, json};
@@ -8,95 +8,95 @@ use crate::client::{AdminError, Client, Request};
 use crate::find::{self, text};
 use crate::report::{self, Report};
 
-/// What an operator asks of a server.
+/// An order of an operator to a server.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Order {
     /// List the rooms.
     Rooms,
     /// Show a room.
     Room {
-        /// The room.
+        /// Name of the room.
         room: String,
     },
-    /// Create a room, or change how many it takes; its other settings stay.
+    /// Create a room, or change its maximum number of participants. Its other settings stay.
     Limit {
-        /// The room.
+        /// Name of the room.
         room: String,
         /// Maximum number of participants.
         max_participants: usize,
     },
     /// End a room: its participants are removed, and its settings are deleted.
     Close {
-        /// The room.
+        /// Name of the room.
         room: String,
     },
     /// Remove a participant.
     Kick {
-        /// The room.
+        /// Name of the room.
         room: String,
         /// The participant's id, identity, or display name.
         who: String,
-        /// Whether it may not come back either.
+        /// Whether the participant may not come back either.
         ban: bool,
     },
     /// Let an identity come back.
     Unban {
-        /// The room.
+        /// Name of the room.
         room: String,
-        /// The identity.
+        /// Identity that may come back.
         identity: String,
     },
     /// Mute or unmute tracks.
     Mute {
-        /// The room.
+        /// Name of the room.
         room: String,
         /// A track's id; or a participant's id, identity, or display name, for all of its audio tracks.
         what: String,
-        /// Whether they are to be muted.
+        /// Whether the tracks are to be muted.
         muted: bool,
     },
-    /// Set the restrictions of entering a room.
+    /// Set who may enter a room.
     Lock {
-        /// The room.
+        /// Name of the room.
         room: String,
-        /// New participants are refused.
+        /// Whether new participants are refused.
         locked: bool,
-        /// New participants wait until they are admitted.
+        /// Whether new participants wait until they are admitted.
         lobby: bool,
     },
     /// Record a room.
     Record {
-        /// The room.
+        /// Name of the room.
         room: String,
-        /// The id, identity, or display name of the participant that alone is recorded.
+        /// Id, identity, or display name of the only participant that is recorded; `None` for all.
         only: Option<String>,
     },
     /// End the recording of a room.
     EndRecording {
-        /// The room.
+        /// Name of the room.
         room: String,
     },
-    /// Set how anchors are chosen.
+    /// Set the policy that chooses anchors.
     Policy {
-        /// The policy; `None`: that of all rooms, or for all rooms that of the configuration.
+        /// The policy; `None` for the policy of all rooms, or without a room for that of the configuration.
         policy: Option<AnchorPolicy>,
-        /// The room; `None`: all rooms without a policy of their own.
+        /// Name of the room; `None` for all rooms without a policy of their own.
         room: Option<String>,
     },
     /// Start or stop the enhancer.
     Enhancer {
-        /// Whether it is to run.
+        /// Whether the enhancer is to run.
         enabled: bool,
     },
     /// End the server when its rooms have ended, or gone to other servers.
     Drain,
 }
 
-/// Sends an order, and says what came of it.
+/// Sends an order, and reports its result.
 ///
 /// # Errors
 ///
-/// The server does not answer or refuses, or the room has nobody and nothing that is called so.
+/// Fails if the server does not answer or refuses, or if no participant or track of the room has the given name.
 pub async fn perform(client: &Client, order: &Order) -> Result<Report, AdminError> {
     Ok(send(client, order).await?.without(client.silent()))
 }
@@ -154,7 +154,7 @@ async fn show(client: &Client, room: &str) -> Result<Value, AdminError> {
     client.send(Request::new(Method::GET, &["rooms", room])).await
 }
 
-/// The API replaces all settings: the policy is asked for first.
+/// Sets the maximum of participants. The API replaces all settings, so the present ones are read first.
 async fn limit(client: &Client, room: &str, max: usize) -> Result<Report, AdminError> {
     let now = match show(client, room).await {
         Ok(now) => now,

@@ -1,4 +1,4 @@
-//! What came of an order, for programs and for people.
+//! Result of an order, for programs and for people.
 
 use std::fmt::Write;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -9,22 +9,22 @@ use serde_json::{Value, json};
 
 use crate::find::{items, text};
 
-/// What came of an order.
+/// Result of an order.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Report {
-    /// As JSON: the server's answer, or what was done.
+    /// The server's answer as JSON, or a description of what was done.
     pub json: Value,
-    /// As lines of text.
+    /// Lines of text for people.
     pub text: String,
 }
 
 impl Report {
-    /// What was done, where the server's answer has nothing more.
+    /// Report of what was done, if the server's answer has nothing more.
     pub(crate) fn said(text: String) -> Report {
         Report { json: json!({"done": &text}), text }
     }
 
-    /// Says that so many servers of the cluster did not answer.
+    /// Adds that `silent` servers of the cluster did not answer.
     pub(crate) fn without(mut self, silent: usize) -> Report {
         if silent > 0 {
             self.json["silent_servers"] = silent.into();
@@ -40,7 +40,7 @@ impl Report {
     }
 }
 
-/// The recording of a room.
+/// Report of the recording of a room.
 pub(crate) fn recording(room: &str, json: Value) -> Report {
     let whom = match text(&json, "participant") {
         "" => format!("The room {room}"),
@@ -60,7 +60,7 @@ fn table(head: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// A number or a text as it is shown; a dash where there is none.
+/// Formats a number or a text; a dash if there is none.
 fn shown(value: &Value) -> String {
     match value {
         Value::Null => "-".to_owned(),
@@ -92,7 +92,7 @@ pub(crate) fn room(room: Value) -> Report {
     Report { json: room, text }
 }
 
-/// A room at this time (since 1970).
+/// Describes a room, with times relative to `now` (since 1970).
 fn described(room: &Value, now: Duration) -> String {
     let participants = items(room, "participants");
     let mut text = format!("Room {}: {}", self::text(room, "room"), count(participants.len()));
@@ -130,7 +130,7 @@ fn count(participants: usize) -> String {
     }
 }
 
-/// A track as `t7 video camera, muted`.
+/// Describes a track, such as `t7 video camera, muted`.
 fn track(track: &Value) -> String {
     let muted = match (track["muted"].as_bool(), track["muted_by_operator"].as_bool()) {
         (_, Some(true)) => ", muted by an operator",
@@ -145,7 +145,7 @@ fn list(of: impl Iterator<Item = String>) -> String {
     if all.is_empty() { "-".to_owned() } else { all.join("; ") }
 }
 
-/// A duration in its largest unit, and the next where it says something.
+/// Formats a duration in its largest unit, with the next smaller unit if it is not zero.
 fn since(seconds: u64) -> String {
     match seconds {
         0..60 => format!("{seconds} s"),

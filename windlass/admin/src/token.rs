@@ -1,4 +1,4 @@
-//! Access tokens, made by a key of the server: for participants, for operators, and the link to a first room.
+//! Makes access tokens with a key of the server: for participants, for operators, and for the link to a first room.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -7,27 +7,27 @@ use thiserror::Error;
 use windlass_protocol::{Grant, limits};
 use windlass_signaling::access::{ALL_ROOMS, BadKey, Claims, Grants, TokenKey};
 
-/// The room of the link that a server with a public name prints.
+/// Name of the room in the link that a server with a public name prints.
 pub const FIRST_ROOM: &str = "tea-room";
 
-/// How long the link to a first room lets somebody in.
+/// Lifetime of the token in the link to a first room.
 const FIRST_LIFETIME: Duration = Duration::from_secs(6 * 3600);
 
-/// Why no access token is made.
+/// Why no access token was made.
 #[derive(Debug, Error)]
 pub enum TokenError {
     /// An option has a value that no token can have.
     #[error("--{option}: {why}")]
     Value {
-        /// The option.
+        /// Name of the option.
         option: &'static str,
-        /// What is wrong with its value.
+        /// Reason for which the value is invalid.
         why: String,
     },
     /// No key was given.
     #[error("--key: there is none; `windlass key FILE` makes one, and --key k1=@FILE names it")]
     NoKey,
-    /// The key cannot sign.
+    /// The key cannot sign tokens.
     #[error("--key: {0}")]
     Key(#[from] BadKey),
 }
@@ -82,26 +82,26 @@ pub struct TokenArgs {
 }
 
 impl TokenArgs {
-    /// The token, or a link with it.
+    /// Makes the token, or a link with it.
     ///
     /// # Errors
     ///
-    /// A value that no token can have, or a key that cannot sign.
+    /// Fails if an option has a value that no token can have, or if the key cannot sign.
     pub fn run(&self) -> Result<String, TokenError> {
         Ok(said(self, &make(self, now())?))
     }
 }
 
-/// The time since 1970.
+/// Time since 1970.
 fn now() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
-/// A link to a room on a page, for whoever has started the server.
+/// Makes a link to a room on a page, for the person who started the server.
 ///
 /// # Errors
 ///
-/// The key cannot sign.
+/// Fails if the key cannot sign.
 pub fn first_link(key: &TokenKey, page: &str) -> Result<String, TokenError> {
     let args = TokenArgs {
         room: FIRST_ROOM.to_owned(),
@@ -116,7 +116,7 @@ pub fn first_link(key: &TokenKey, page: &str) -> Result<String, TokenError> {
     args.run()
 }
 
-/// A token for one request to the admin API.
+/// Makes a token for one request to the admin API.
 pub(crate) fn operator(key: &TokenKey, lifetime: Duration) -> Result<String, BadKey> {
     key.sign(&Claims {
         room: ALL_ROOMS.to_owned(),
@@ -129,7 +129,7 @@ pub(crate) fn operator(key: &TokenKey, lifetime: Duration) -> Result<String, Bad
     })
 }
 
-/// The token, or the link. What follows `#` is sent to nobody.
+/// The token, or a link with the token after `#`. Browsers send that part to no server.
 fn said(args: &TokenArgs, token: &str) -> String {
     match &args.page {
         None => token.to_owned(),
@@ -138,7 +138,7 @@ fn said(args: &TokenArgs, token: &str) -> String {
     }
 }
 
-/// The address of a page, without what follows its path.
+/// Address of a page, cut off after its path.
 fn page(text: &str) -> Result<String, String> {
     let known = ["http://", "https://"].iter().any(|scheme| text.starts_with(scheme));
     if !known || text.contains(['#', '?']) {
@@ -147,7 +147,7 @@ fn page(text: &str) -> Result<String, String> {
     Ok(text.trim_end_matches('/').to_owned())
 }
 
-/// A token that is good for the asked time from `now` (since 1970) on.
+/// Makes a token that is valid for the asked time from `now` (since 1970) on.
 fn make(args: &TokenArgs, now: Duration) -> Result<String, TokenError> {
     let wrong = |option, why| TokenError::Value { option, why };
     if args.room != ALL_ROOMS {

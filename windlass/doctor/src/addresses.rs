@@ -1,27 +1,28 @@
-//! Whether browsers are told addresses that they can send to.
+//! Checks whether browsers are told addresses that they can send to.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use crate::finding::Finding;
 
+/// Name of this check in findings.
 const CHECK: &str = "addresses";
 
-/// How browsers reach the server.
+/// Addresses by which browsers reach the server.
 #[derive(Debug, Clone)]
 pub struct Reach {
-    /// Address of page and signalling.
+    /// Listening address of page and signalling.
     pub http: SocketAddr,
-    /// Address of media.
+    /// Listening address of media.
     pub udp: SocketAddr,
-    /// Addresses that browsers are told in its place.
+    /// Addresses that browsers are told in place of the listening address.
     pub advertised: Vec<IpAddr>,
-    /// Addresses at which this machine's routes outward begin.
+    /// Source addresses of this machine's outward routes.
     pub outward: Vec<IpAddr>,
-    /// The address at which a STUN server sees this machine, where one was asked.
+    /// Address at which a STUN server sees this machine; `None` if none was asked.
     pub seen: Option<IpAddr>,
 }
 
-/// Looks at the addresses.
+/// Checks the addresses.
 pub fn addresses(reach: &Reach) -> Finding {
     let Reach { http, udp, advertised, outward, seen } = reach;
     if http.ip().is_loopback() {
@@ -71,7 +72,7 @@ pub fn addresses(reach: &Reach) -> Finding {
     Finding::ok(CHECK, format!("browsers are told {list}; {outside}"))
 }
 
-/// Whether an address means something within a network only.
+/// Whether an address has a meaning only within a private network.
 pub fn is_private(ip: IpAddr) -> bool {
     match ip {
         // RFC 6598: networks of providers whose customers share addresses.

@@ -1,15 +1,17 @@
-//! How long the certificate lasts.
+//! Checks how long the certificate is still valid.
 
 use std::time::{Duration, SystemTime};
 
 use crate::finding::Finding;
 
+/// Name of this check in findings.
 const CHECK: &str = "tls";
+/// Seconds of a day.
 const DAY: u64 = 24 * 3600;
-/// Certificates are renewed thirty days before their end, as ACME clients do it: one with less has not been.
+/// Remaining days below which renewal seems to have failed: ACME clients renew thirty days before the end.
 const RENEWED_DAYS: u64 = 20;
 
-/// Looks at the end of the certificate's validity, in seconds since 1970.
+/// Checks the end of the certificate's validity, given in seconds since 1970.
 pub fn certificate(not_after: u64, now: SystemTime) -> Finding {
     let now = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or(Duration::ZERO).as_secs();
     let renew = "renew it; --tls CERT,KEY is read again when the files change";

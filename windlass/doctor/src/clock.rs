@@ -1,27 +1,28 @@
-//! Whether the machine's clock follows others: access tokens, certificates and TURN credentials have times.
+//! Checks whether the machine's clock is synchronised. Access tokens, certificates and TURN credentials depend on it.
 
 use crate::finding::Finding;
 
+/// Name of this check in findings.
 const CHECK: &str = "clock";
 
-/// What the kernel knows of its clock.
+/// State of the clock as the kernel knows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kept {
-    /// A service keeps it, with at most this error.
+    /// A service synchronises the clock, with at most this error.
     Within {
-        /// In microseconds.
+        /// Maximum error in microseconds.
         error_us: u64,
     },
-    /// Nothing keeps it.
+    /// No service synchronises the clock.
     Alone,
     /// The kernel does not say.
     Unknown,
 }
 
-/// Errors above this make tokens of a minute invalid, or valid for too long.
+/// Maximum error of the clock in microseconds. Beyond it, tokens of a minute are invalid, or valid for too long.
 const MAX_ERROR_US: u64 = 5_000_000;
 
-/// Asks the kernel whether something keeps the clock.
+/// Asks the kernel whether a service synchronises the clock.
 pub fn clock() -> Finding {
     found(kept())
 }

@@ -1,11 +1,11 @@
-//! Whether another machine takes connections.
+//! Checks whether another machine accepts connections.
 
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 
 use crate::TIMEOUT;
 use crate::finding::Finding;
 
-/// The addresses of a host.
+/// Resolves the addresses of a host.
 pub(crate) fn resolve(host: &str, port: u16) -> Result<Vec<SocketAddr>, String> {
     let host = host.trim_start_matches('[').trim_end_matches(']');
     let found: Vec<_> = (host, port)
@@ -15,7 +15,7 @@ pub(crate) fn resolve(host: &str, port: u16) -> Result<Vec<SocketAddr>, String> 
     if found.is_empty() { Err(format!("the name {host} has no address")) } else { Ok(found) }
 }
 
-/// Connects to one of the host's addresses.
+/// Connects to one of the host's addresses by TCP.
 pub(crate) fn tcp(host: &str, port: u16) -> Result<TcpStream, String> {
     let mut last = String::new();
     for addr in resolve(host, port)? {
@@ -27,8 +27,8 @@ pub(crate) fn tcp(host: &str, port: u16) -> Result<TcpStream, String> {
     Err(last)
 }
 
-/// Looks whether a machine takes connections at `host` and `port`. `what`: its name for people; `option`: what names
-/// it.
+/// Checks whether a machine accepts connections at `host` and `port`. `what` is its name for people, `option` the
+/// option that names it.
 pub fn connect(check: &'static str, what: &str, host: &str, port: u16, option: &str) -> Finding {
     match tcp(host, port) {
         Ok(_) => Finding::ok(check, format!("{what} takes connections")),

@@ -1,14 +1,14 @@
-//! What a check found.
+//! Findings of checks.
 
 use std::fmt;
 
 use serde::Serialize;
 
-/// How much a finding matters.
+/// Severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
-    /// As it should be.
+    /// The part works as it should.
     Ok,
     /// The server serves, but not everybody, or not as well as it could.
     Warning,
@@ -26,27 +26,27 @@ impl fmt::Display for Level {
     }
 }
 
-/// What a check found.
+/// A finding of a check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// The part that was looked at, such as `ports`. Stable.
+    /// Name of the checked part, such as `ports`. Names are stable.
     pub check: &'static str,
-    /// How much it matters.
+    /// Severity of the finding.
     pub level: Level,
-    /// What was found.
+    /// Description of what was found.
     pub found: String,
-    /// What mends it: an option, or a command; `None` where nothing has to be mended.
+    /// Option or command that repairs it; `None` if nothing has to be repaired.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mend: Option<String>,
 }
 
 impl Finding {
-    /// A part that is as it should be.
+    /// Creates the finding that a part works.
     pub fn ok(check: &'static str, found: impl Into<String>) -> Finding {
         Finding { check, level: Level::Ok, found: found.into(), mend: None }
     }
 
-    /// A part that could be better.
+    /// Creates the finding that a part could be better.
     pub fn warning(
         check: &'static str,
         found: impl Into<String>,
@@ -55,7 +55,7 @@ impl Finding {
         Finding { check, level: Level::Warning, found: found.into(), mend: Some(mend.into()) }
     }
 
-    /// A part that does not work.
+    /// Creates the finding that a part does not work.
     pub fn fault(
         check: &'static str,
         found: impl Into<String>,
@@ -65,23 +65,23 @@ impl Finding {
     }
 }
 
-/// All findings.
+/// All findings of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Report {
-    /// The worst level of all.
+    /// Worst severity of all findings.
     level: Level,
-    /// In the order of the checks.
+    /// Findings in the order of the checks.
     findings: Vec<Finding>,
 }
 
 impl Report {
-    /// A report of these findings.
+    /// Creates a report of the findings.
     pub fn new(findings: Vec<Finding>) -> Report {
         let level = findings.iter().map(|f| f.level).max().unwrap_or(Level::Ok);
         Report { level, findings }
     }
 
-    /// Whether the server would not do what it is configured for.
+    /// Whether a finding is a fault: the server would not do what it is configured for.
     pub fn has_faults(&self) -> bool {
         self.level == Level::Fault
     }

@@ -1,18 +1,18 @@
-//! One request to a server, by plain HTTP.
+//! Sends one request to a server by plain HTTP.
 
 use std::io::{Read, Result, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// What is read of an answer at most.
+/// Maximum bytes that are read of an answer.
 const MAX_BYTES: u64 = 4096;
 
-/// The answer to `GET path`: its head, and as much of its body as fits into 4 KiB. `host` is what the request names;
-/// each step may take `patience`.
+/// Sends `GET path` and returns the answer: its head, and as much of its body as fits into 4 KiB. `host` is the value
+/// of the header `Host`. Each step may take `patience`.
 ///
 /// # Errors
 ///
-/// There is no connection, or it ends or waits too long.
+/// Fails if there is no connection, or if it ends or waits too long.
 pub fn get(addr: SocketAddr, host: &str, path: &str, patience: Duration) -> Result<String> {
     let mut stream = TcpStream::connect_timeout(&addr, patience)?;
     stream.set_read_timeout(Some(patience))?;

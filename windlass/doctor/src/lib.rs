@@ -1,8 +1,8 @@
-//! What would keep a server from serving, found before anybody calls: each check looks at one part and gives
+//! Finds what would keep a server from serving, before anybody calls. Each check looks at one part and returns
 //! [`Finding`]s.
 //!
-//! Checks block, for [`TIMEOUT`] at most where they ask another machine. They change nothing: sockets are bound and
-//! closed, and a relay's allocation is not used.
+//! Checks block; those that ask another machine wait for at most [`TIMEOUT`]. They change nothing: sockets are bound
+//! and closed, and a relay's allocation is not used.
 
 mod addresses;
 mod certificate;
@@ -31,5 +31,5 @@ pub use pace::pace;
 pub use ports::{Listens, Protocol, RIGHTS, ports};
 pub use relay::{Relay, relay, seen};
 
-/// Time for an answer of another machine.
+/// Maximum time for an answer of another machine.
 pub const TIMEOUT: Duration = Duration::from_secs(3);

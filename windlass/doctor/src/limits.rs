@@ -1,33 +1,35 @@
-//! Whether the system grants what the configuration asks for: open files, buffers of sockets.
+//! Checks whether the system grants the open files and socket buffers that the configuration needs.
 
 use rustix::process::{Resource, getrlimit};
 
 use crate::finding::Finding;
 
+/// Name of this check in findings.
 const CHECK: &str = "limits";
 
-/// What the server wants of the system.
+/// Resources that the server needs from the system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wanted {
-    /// Participants of all rooms, each with a socket of signalling.
+    /// Maximum participants of all rooms. Each has a signalling socket.
     pub participants: u64,
-    /// Media connections by TCP.
+    /// Maximum media connections by TCP.
     pub tcp: u64,
     /// Bytes of the media socket's receive buffer.
     pub receive_buffer: u64,
 }
 
-/// Files that are open without any participant: libraries, logs, threads' own.
+/// Files that are open without any participant: libraries, logs, and files of threads.
 const OWN_FILES: u64 = 64;
 
-/// Looks at the limits of this process and system. A service's own limits hold for the service: run it as that.
+/// Checks the limits of this process and of the system. A service may have limits of its own: run the check as that
+/// service.
 pub fn limits(wanted: &Wanted) -> Vec<Finding> {
     let granted = std::fs::read_to_string("/proc/sys/net/core/rmem_max").ok();
     let buffer = granted.and_then(|text| text.trim().parse().ok());
     vec![files(wanted, getrlimit(Resource::Nofile).maximum), receive_buffer(wanted, buffer)]
 }
 
-/// The server raises its limit to the maximum, half of which is for media by TCP.
+/// Checks the limit of open files. The server raises its limit to the maximum, and half of it is for media by TCP.
 fn files(wanted: &Wanted, maximum: Option<u64>) -> Finding {
     let needed = wanted.participants + OWN_FILES;
     let all = needed.max(wanted.tcp.min(wanted.participants) * 2);

@@ -1,13 +1,14 @@
-//! Whether a server's public name leads to it.
+//! Checks whether a server's public name leads to it.
 
 use std::net::IpAddr;
 
 use crate::connect::resolve;
 use crate::finding::Finding;
 
+/// Name of this check in findings.
 const CHECK: &str = "name";
 
-/// Looks whether `name` leads to one of this machine's addresses; `own`: those at which others see it.
+/// Checks whether `name` leads to one of `own`, the addresses at which others see this machine.
 pub fn name(name: &str, own: &[IpAddr]) -> Finding {
     led(name, resolve(name, 443).map(|all| all.iter().map(std::net::SocketAddr::ip).collect()), own)
 }

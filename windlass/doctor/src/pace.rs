@@ -1,4 +1,4 @@
-//! What this machine's processor carries of enhancement, by trying it.
+//! Measures how much enhancement this machine's CPU can do.
 
 use std::time::{Duration, Instant};
 
@@ -6,13 +6,14 @@ use windlass_sr::{CpuEngine, Engine, Luma, Residual, Simd, fused_model};
 
 use crate::finding::Finding;
 
+/// Name of this check in findings.
 const CHECK: &str = "processor";
-/// The picture that most publishers' low layer has.
+/// Width and height of the picture on which the network is tried: the size of most publishers' low layer.
 const SIZE: (usize, usize) = (320, 180);
-/// How long it is tried.
+/// Duration of the measurement.
 const TRIED: Duration = Duration::from_millis(300);
 
-/// Runs the cheapest network for a third of a second. `threads`: those that infer.
+/// Runs the cheapest network for a third of a second. `threads` is the number of inference threads.
 pub fn pace(threads: usize) -> Finding {
     let form = Simd::available().last().copied().unwrap_or(Simd::Scalar);
     match anchors_per_second() {

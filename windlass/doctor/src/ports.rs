@@ -1,4 +1,4 @@
-//! Whether the server could listen where it is told to.
+//! Checks whether the server can listen where it is told to.
 
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpListener, UdpSocket};
@@ -7,13 +7,14 @@ use crate::TIMEOUT;
 use crate::finding::Finding;
 use crate::http::get;
 
+/// Name of this check in findings.
 const CHECK: &str = "ports";
 
-/// What lets a program that is not root's use ports below 1024.
+/// Advice that lets a program without root's rights use ports below 1024.
 pub const RIGHTS: &str = "`setcap cap_net_bind_service=+ep` on the program, as root; or AmbientCapabilities=CAP_NET_BIND_SERVICE in its unit of \
                           systemd, as the Debian package's has it";
 
-/// How a port is used.
+/// Protocol of a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Protocol {
     /// TCP.
@@ -25,11 +26,11 @@ pub enum Protocol {
 /// An address that the server listens at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Listens {
-    /// The option that sets it.
+    /// Option that sets the address.
     pub option: &'static str,
-    /// How it is used.
+    /// Protocol of the port.
     pub protocol: Protocol,
-    /// The address.
+    /// Listening address.
     pub addr: SocketAddr,
 }
 
@@ -47,7 +48,8 @@ impl Listens {
     }
 }
 
-/// Looks whether each address is free; of one that a Windlass server has at `http`, the others may be in use too.
+/// Checks whether each address is free. If a Windlass server already answers at `http`, the other addresses may be in
+/// use too.
 pub fn ports(http: SocketAddr, all: &[Listens]) -> Vec<Finding> {
     let serves = is_windlass(http);
     let mut findings: Vec<_> = all.iter().filter_map(|&one| taken(one, serves)).collect();
@@ -86,7 +88,7 @@ fn taken(one: Listens, serves: bool) -> Option<Finding> {
     })
 }
 
-/// Whether a Windlass server answers there, by HTTP; a server of HTTPS tells plain requests what it is.
+/// Whether a Windlass server answers at an address, by HTTP. A server of HTTPS tells plain requests what it is.
 fn is_windlass(http: SocketAddr) -> bool {
     let ip =
         if http.ip().is_unspecified() { std::net::Ipv4Addr::LOCALHOST.into() } else { http.ip() };

@@ -1,4 +1,5 @@
-//! Whether a TURN server relays with the credentials that clients get, and where a STUN server sees this machine.
+//! Checks whether a TURN server relays with the credentials that clients get, and where a STUN server sees this
+//! machine.
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, TcpStream, UdpSocket};
@@ -21,7 +22,9 @@ use crate::connect::tcp;
 use crate::finding::Finding;
 use crate::stun::{MAX_ANSWER, WAIT, bound, is_timeout, udp};
 
+/// Name of this check in findings.
 const CHECK: &str = "turn";
+/// Reason for a fault: the TURN server refused the credentials.
 const REFUSED: &str = "refused: it does not take these credentials";
 
 /// A TURN or STUN server, as clients get it.
@@ -29,11 +32,11 @@ const REFUSED: &str = "refused: it does not take these credentials";
 pub struct Relay {
     /// `turn:HOST[:PORT][?transport=udp|tcp]`, `turns:…`, `stun:HOST[:PORT]` or `stuns:…` (RFC 7064, RFC 7065).
     pub url: String,
-    /// User and password, where it needs them.
+    /// User name and password; `None` if the server needs none.
     pub user: Option<(String, String)>,
 }
 
-/// What a URL says.
+/// The parts of a TURN or STUN URL.
 struct Place<'a> {
     host: &'a str,
     port: u16,
@@ -55,8 +58,8 @@ fn place(url: &str) -> Option<Place<'_>> {
     Some(Place { host, port, relays: scheme.starts_with("turn"), tls, tcp })
 }
 
-/// Asks a TURN server for an address that it relays, or a STUN server where it sees this machine, which is the second
-/// value.
+/// Asks a TURN server for an address that it relays, or a STUN server where it sees this machine. The second value is
+/// the address that the STUN server sees.
 pub fn relay(relay: &Relay) -> (Finding, Option<IpAddr>) {
     let url = &relay.url;
     let Some(place) = place(url) else {
@@ -86,7 +89,7 @@ pub fn relay(relay: &Relay) -> (Finding, Option<IpAddr>) {
 ///
 /// # Errors
 ///
-/// It does not answer; the reason, for people.
+/// Fails if the server does not answer, with the reason for people.
 pub fn seen(url: &str) -> Result<IpAddr, String> {
     match place(url) {
         Some(place) if !place.tcp => bound(place.host, place.port),
@@ -94,7 +97,7 @@ pub fn seen(url: &str) -> Result<IpAddr, String> {
     }
 }
 
-/// Asks for a relayed address; what it is.
+/// Asks a TURN server for a relayed address, and returns it.
 fn allocated(place: &Place<'_>, user: &(String, String)) -> Result<String, String> {
     let config = TurnConfig::new(TurnCredentials::new(&user.0, &user.1));
     let said = |error: std::io::Error| error.to_string();
@@ -132,7 +135,7 @@ fn secured(
     Ok(stream)
 }
 
-/// What carries messages to the server and back.
+/// A connection that carries messages to the server and back.
 trait Carries {
     fn send(&mut self, bytes: &[u8]) -> std::io::Result<()>;
     fn receive(&mut self, into: &mut [u8]) -> std::io::Result<usize>;
@@ -163,7 +166,7 @@ impl<S: Read + Write> Carries for Bytes<S> {
     }
 }
 
-/// Runs the client until it has a relayed address.
+/// Runs the TURN client until it has a relayed address.
 fn talk(client: &mut impl TurnClientApi, carrier: &mut impl Carries) -> Result<String, String> {
     let begun = Instant::now();
     let mut answer = [0; MAX_ANSWER];

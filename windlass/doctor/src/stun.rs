@@ -1,4 +1,4 @@
-//! Where a STUN server sees this machine (RFC 8489).
+//! Asks a STUN server where it sees this machine (RFC 8489).
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
@@ -11,14 +11,14 @@ use turn_client_proto::stun::types::message::{
 use crate::TIMEOUT;
 use crate::connect::resolve;
 
-/// How long one wait for an answer is: in between, requests are sent, or sent again.
+/// Duration of one wait for an answer. Between waits, requests are sent or repeated.
 pub(crate) const WAIT: Duration = Duration::from_millis(60);
-/// Larger than any answer of STUN, or to an allocation.
+/// Maximum bytes of an answer: larger than any answer of STUN, or to an allocation.
 pub(crate) const MAX_ANSWER: usize = 2048;
-/// A request is sent again after so many waits, each time after twice as many.
+/// Number of waits after which a request is repeated at first. It doubles with each repetition.
 const FIRST_WAITS: u32 = 4;
 
-/// A socket whose other end is the host's.
+/// Creates a UDP socket that is connected to the host.
 pub(crate) fn udp(host: &str, port: u16) -> Result<(UdpSocket, SocketAddr), String> {
     let all = resolve(host, port)?;
     // Behind a NAT it is the address of IPv4 that a machine does not know of itself.
@@ -34,7 +34,7 @@ pub(crate) fn udp(host: &str, port: u16) -> Result<(UdpSocket, SocketAddr), Stri
     Ok((open().map_err(|error| error.to_string())?, to))
 }
 
-/// The address of a Binding response.
+/// Address of this machine in a Binding response of the STUN server.
 pub(crate) fn bound(host: &str, port: u16) -> Result<IpAddr, String> {
     let (socket, _) = udp(host, port)?;
     let request = Message::builder_request(BINDING, MessageWriteVec::new());

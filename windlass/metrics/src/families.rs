@@ -1,15 +1,21 @@
-//! The table of all metrics: what `/metrics` and `docs/metrics.md` are made of.
+//! The table of all metrics: `/metrics` and `docs/metrics.md` are made from it.
 
 use windlass_enhancer::PipelineCounters;
 use windlass_signaling::{Family, families};
 
+/// Condition of metrics that only servers with `node-url` have.
 const CLUSTER: &str = "`node-url`";
+/// Condition of metrics that only processes with a GPU have.
 const GPU: &str = "a GPU";
+/// Condition of metrics that only processes with `nats` have.
 const NATS: &str = "`nats`";
+/// Condition of metrics that only servers with `node-listen` have.
 const RELAY: &str = "`node-listen`";
+/// Condition of metrics that only servers with remote workers have.
 const WORKERS: &str = "`workers` or `nats`";
 
-/// The program and its process, by the names that Prometheus's own libraries use, and its configuration.
+/// Metrics of the program and its process, with the names that Prometheus's own libraries use, and of the
+/// configuration.
 const PROGRAM: &[Family] = &[
     Family::gauge("windlass_build_info", "The version that runs.").by(&["version"]),
     Family::gauge("windlass_tasks", "Tasks that run or wait now."),
@@ -40,9 +46,10 @@ const PROGRAM: &[Family] = &[
     ),
 ];
 
+/// Condition of metrics that only servers with `record-to` have.
 const RECORD: &str = "`record-to`";
 
-/// The recorder.
+/// Metrics of the recorder.
 const RECORDER: &[Family] = &[
     Family::gauge("windlass_recordings", "Recordings that run now.").with(RECORD),
     Family::counter(
@@ -73,7 +80,7 @@ const RECORDER: &[Family] = &[
     .with(RECORD),
 ];
 
-/// The enhancer, but for its plain counters, which say themselves what they are.
+/// Metrics of the enhancer, except its plain counters: those carry their own help texts.
 const ENHANCER: &[Family] = &[
     Family::gauge("windlass_enhancer_enabled", "Whether the enhancer is switched on."),
     Family::gauge("windlass_enhancer_streams", "Publishers whose low layer is decoded now."),
@@ -214,7 +221,7 @@ const ENHANCER: &[Family] = &[
     .by(&["stage"]),
 ];
 
-/// GPUs.
+/// Metrics of GPUs.
 const CARDS: &[Family] = &[
     Family::gauge(
         "windlass_enhancer_card_working",
@@ -244,7 +251,7 @@ const CARDS: &[Family] = &[
     ),
 ];
 
-/// Workers on other machines, as a server sees them.
+/// Metrics of workers on other machines, as a server sees them.
 const WORKER: &[Family] = &[
     Family::counter(
         "windlass_worker_frames_dropped_total",
@@ -283,7 +290,7 @@ const WORKER: &[Family] = &[
     .by(&["worker", "device"]),
 ];
 
-/// Other servers of a cluster.
+/// Metrics of other servers of a cluster.
 const NODES: &[Family] = &[
     Family::gauge("windlass_cluster_nats_connected", "Whether a NATS server answers.").with(NATS),
     Family::counter(

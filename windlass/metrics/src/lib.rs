@@ -1,6 +1,6 @@
-//! What the program tells at `/metrics` beside the SFU and signalling: figures of the enhancer and of the process.
+//! Metrics of the program at `/metrics`, beside those of the SFU and signalling: the enhancer and the process.
 //!
-//! [`families()`] is the table of all metrics, from which their help and `docs/metrics.md` come.
+//! [`families()`] is the table of all metrics, from which the help texts and `docs/metrics.md` come.
 
 mod families;
 
@@ -15,17 +15,17 @@ use windlass_sr::cuda::{self, GpuStats};
 
 pub use self::families::all as families;
 
-/// When the process began to serve, in seconds since 1970.
+/// Time at which the process began to serve, in seconds since 1970.
 static STARTED: OnceLock<f64> = OnceLock::new();
 
-/// Notes when the server starts, and gives that, in seconds since 1970.
+/// Notes the start of the server, at the first call; returns it in seconds since 1970.
 pub fn start() -> f64 {
     let now = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |t| t.as_secs_f64());
     *STARTED.get_or_init(now)
 }
 
-/// The program and its process, by the names that Prometheus's own libraries use. `lost`: lines of the log that nobody
-/// took.
+/// Metrics of the program and its process, with the names that Prometheus's own libraries use. `lost` is the number of
+/// dropped log lines.
 pub fn of_process(lost: u64) -> Vec<Metric> {
     let mut metrics = vec![
         Metric::new("windlass_build_info", 1u64).label("version", env!("CARGO_PKG_VERSION")),
@@ -56,7 +56,7 @@ fn cpu_time() -> Duration {
     )
 }
 
-/// What the enhancer counts.
+/// Metrics of the enhancer.
 pub fn of_enhancer(enhancer: &Enhancer) -> Vec<Metric> {
     let stats = enhancer.stats();
     let mut metrics = vec![
@@ -103,7 +103,7 @@ pub fn of_enhancer(enhancer: &Enhancer) -> Vec<Metric> {
     metrics
 }
 
-/// By stage, and from a frame to its anchor.
+/// Latencies of the enhancer's stages, and from a frame to its anchor.
 fn stage_metrics(l: &StageLatencies) -> Vec<Metric> {
     let stages =
         [("decode", l.decode), ("schedule", l.schedule), ("infer", l.infer), ("encode", l.encode)];
@@ -114,7 +114,7 @@ fn stage_metrics(l: &StageLatencies) -> Vec<Metric> {
     stages.into_iter().chain([total]).collect()
 }
 
-/// What inference takes of what it may take, and what waits.
+/// Metrics of inference time, of its limit, and of what waits.
 fn capacity_metrics(stats: &EnhancerStats) -> Vec<Metric> {
     let q = stats.queues;
     let queues =

@@ -12,7 +12,7 @@ use crate::gains::Gains;
 use crate::model::{Demand, PictureSize};
 use crate::report::Report;
 
-/// Budgets that a server takes.
+/// Latency budgets that a server accepts.
 const BUDGETS: std::ops::RangeInclusive<Duration> =
     Duration::from_millis(50)..=Duration::from_secs(2);
 
@@ -55,17 +55,17 @@ pub enum PlanError {
     /// The constants cannot be used.
     #[error(transparent)]
     Constants(#[from] ConstantsError),
-    /// What the program brings is damaged, or cannot be printed.
+    /// The built-in constants are damaged, or the plan cannot be printed.
     #[error("the plan cannot be made or printed: {0}")]
     Json(#[from] serde_json::Error),
 }
 
 impl PlanArgs {
-    /// What is printed.
+    /// Returns the plan as text or JSON.
     ///
     /// # Errors
     ///
-    /// If the constants cannot be used.
+    /// Fails if the constants cannot be used.
     pub fn run(&self) -> Result<String, PlanError> {
         let constants = match &self.constants {
             Some(path) => Constants::read(path)?,

@@ -1,34 +1,34 @@
-//! What parts take, as measured.
+//! Measured costs of the parts of a server.
 
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// Measured by us, on the machine that they name.
+/// Constants that are shipped with the program; they name the machine on which `windlass-lab calibrate` measured them.
 const SHIPPED: &str = include_str!("../constants.json");
 
-/// What parts take on one machine.
+/// Measured costs of all parts on one machine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Constants {
-    /// Where they were measured.
+    /// Machine on which the constants were measured.
     pub machine: Machine,
-    /// The day, as 2026-11-27.
+    /// Day of the measurement, such as 2026-11-27.
     pub measured: String,
-    /// A server that nobody is on.
+    /// Cost of a server without participants.
     pub resting: Resting,
-    /// Packets.
+    /// Cost of forwarding packets.
     pub forwarding: Forwarding,
     /// Memory of clients.
     pub memory: Memory,
-    /// Frames a second of the video that was sent.
+    /// Frames per second of the video that was sent.
     pub fps: f64,
-    /// Layers by size, the smallest first.
+    /// Costs of layers, the smallest first.
     pub layers: Vec<LayerCost>,
-    /// Networks, the cheapest first.
+    /// Costs of networks, the cheapest first.
     pub networks: Vec<NetworkCost>,
-    /// Budgets, the shortest first.
+    /// Results under latency budgets, the shortest first.
     pub budgets: Vec<BudgetCost>,
 }
 
@@ -36,35 +36,35 @@ pub struct Constants {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Machine {
-    /// The processor's own name.
+    /// Name of the CPU, as it reports itself.
     pub cpu: String,
-    /// Threads that run at once.
+    /// Number of hardware threads.
     pub threads: usize,
     /// Operating system and instruction set.
     pub platform: String,
     /// `release` or `development`.
     pub build: String,
-    /// Load average of the minute before: what else took its processors.
+    /// Load average of the minute before the measurement: the load by other programs.
     pub load_average: f64,
 }
 
-/// What a server takes by itself.
+/// Cost of a server without participants.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Resting {
-    /// Processor cores.
+    /// CPU cores in use.
     pub cores: f64,
-    /// Memory, MiB.
+    /// Memory in MiB.
     pub mib: f64,
 }
 
-/// Processor time of a packet, its share of everything that is done for clients.
+/// CPU time of a packet, with its share of all other work for clients.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Forwarding {
-    /// Received from a publisher, µs.
+    /// CPU time of a packet received from a publisher, µs.
     pub us_in: f64,
-    /// Sent to a viewer, µs.
+    /// CPU time of a packet sent to a viewer, µs.
     pub us_out: f64,
 }
 
@@ -72,13 +72,13 @@ pub struct Forwarding {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Memory {
-    /// A publisher's.
+    /// Memory of a publisher, MiB.
     pub publisher_mib: f64,
-    /// A viewer's.
+    /// Memory of a viewer, MiB.
     pub viewer_mib: f64,
 }
 
-/// A layer of one size.
+/// Costs of a layer of one size.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LayerCost {
@@ -86,41 +86,41 @@ pub struct LayerCost {
     pub width: u32,
     /// Height in pixels.
     pub height: u32,
-    /// Bit rate of its packets' payloads.
+    /// Bitrate of the payloads of the layer's packets, kbit/s.
     pub kbps: f64,
-    /// RTP packets a second.
+    /// RTP packets per second.
     pub packets: f64,
-    /// Processor time to decode a frame, ms.
+    /// CPU time to decode a frame, ms.
     pub decode_ms: f64,
-    /// Processor time to follow what viewers see, by frame, ms.
+    /// CPU time per frame to follow what viewers see, ms.
     pub follow_ms: f64,
-    /// All other processor time by frame of an enhanced stream, ms: choosing, queues, learning, anchors' messages.
+    /// All other CPU time per frame of an enhanced stream, ms: choosing, queues, learning, and messages of anchors.
     pub other_ms: f64,
-    /// Memory of an enhanced stream beyond its publisher's, MiB.
+    /// Memory of an enhanced stream beyond that of its publisher, MiB.
     pub tap_mib: f64,
     /// Bytes of an anchor.
     pub anchor_bytes: f64,
 }
 
-/// A network.
+/// Cost of a network.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NetworkCost {
-    /// Its name.
+    /// Name of the network.
     pub name: String,
-    /// Processor time to infer and to code an anchor, ns by sample of the low layer.
+    /// CPU time to infer and encode an anchor, ns per sample of the low layer.
     pub ns_by_sample: f64,
 }
 
-/// What came under a latency budget.
+/// Anchors that were measured under a latency budget.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BudgetCost {
-    /// The budget, ms.
+    /// Latency budget, ms.
     pub budget_ms: f64,
-    /// Anchors that a viewer got of a publisher, a second.
+    /// Anchors per second that a viewer received from a publisher.
     pub anchors_per_s: f64,
-    /// Of the anchors that were chosen, those that missed the budget, 0 to 1.
+    /// Share of the chosen anchors that missed the budget, 0 to 1.
     pub missed: f64,
 }
 
@@ -130,29 +130,29 @@ pub enum ConstantsError {
     /// The file cannot be read.
     #[error("cannot read the constants in {0}: {1}")]
     Read(String, std::io::Error),
-    /// The file is of another kind.
+    /// The file does not hold constants.
     #[error("{0} has no constants of `windlass-lab calibrate`: {1}")]
     Kind(String, serde_json::Error),
-    /// They make no sense.
+    /// A constant has an impossible value.
     #[error("the constants in {0} cannot be right: {1}; calibrate again")]
     Value(String, String),
 }
 
 impl Constants {
-    /// Those that the program brings.
+    /// Returns the constants that are shipped with the program.
     ///
     /// # Errors
     ///
-    /// Never for a program whose tests passed.
+    /// Fails only if the built-in file is damaged, which a test rules out.
     pub fn shipped() -> Result<Constants, ConstantsError> {
         Constants::parse(SHIPPED, "the program")
     }
 
-    /// Those of a file.
+    /// Reads constants from a file.
     ///
     /// # Errors
     ///
-    /// If it cannot be read, or has none that can be right.
+    /// Fails if the file cannot be read, or holds no valid constants.
     pub fn read(path: &Path) -> Result<Constants, ConstantsError> {
         let named = path.display().to_string();
         let text =
@@ -167,11 +167,11 @@ impl Constants {
         Ok(constants)
     }
 
-    /// Says what cannot be right.
+    /// Checks the constants for impossible values.
     ///
     /// # Errors
     ///
-    /// With the first fault.
+    /// Fails with the first fault.
     pub fn check(&self) -> Result<(), String> {
         let mut figures = vec![
             ("resting.cores", self.resting.cores),
@@ -209,13 +209,13 @@ impl Constants {
         Ok(())
     }
 
-    /// A figure of a layer of so many pixels: on the line through the two sizes that are nearest, and never negative.
+    /// Figure of a layer with `pixels` pixels: on the line through the two nearest measured sizes, and never negative.
     pub(crate) fn of_layer(&self, pixels: f64, figure: impl Fn(&LayerCost) -> f64) -> f64 {
         let places = self.layers.iter().map(|layer| (layer.pixels(), figure(layer)));
         on_line(&places.collect::<Vec<_>>(), pixels).max(0.0)
     }
 
-    /// What comes under a budget, between those that were measured. More time gives no fewer anchors: where a
+    /// Result under a budget, interpolated between measured ones. A longer budget never gives fewer anchors: if a
     /// measurement says so, it is noise.
     pub(crate) fn of_budget(&self, budget_ms: f64) -> BudgetCost {
         let (mut anchors, mut missed) = (0.0_f64, 1.0_f64);
@@ -233,13 +233,13 @@ impl Constants {
 }
 
 impl LayerCost {
-    /// Pixels of a picture.
+    /// Number of pixels of a picture.
     pub fn pixels(&self) -> f64 {
         f64::from(self.width) * f64::from(self.height)
     }
 }
 
-/// On the line through the two nearest places; through one place it is level.
+/// Value at `x` on the line through the two nearest points. With one point, its value.
 fn on_line(places: &[(f64, f64)], x: f64) -> f64 {
     let Some(&(_, only)) = places.first() else { return 0.0 };
     if places.len() < 2 {

@@ -1,27 +1,27 @@
-//! What enhancement gives, as it was measured on clips: nothing here is computed.
+//! Measured gains of enhancement on clips. Nothing here is computed.
 
 use serde::{Deserialize, Serialize};
 
-/// Written from the figures in `lab/results` by a test of the laboratory.
+/// Gains that are shipped with the program. A test of the laboratory writes them from the figures in `lab/results`.
 const MEASURED: &str = include_str!("../gains.json");
 
-/// What a picture shows.
+/// Kind of content in a picture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Content {
-    /// Somebody before a camera.
+    /// A person in front of a camera.
     Person,
     /// Small text: a terminal, a notebook.
     Text,
-    /// Somebody out of focus.
+    /// A person out of focus.
     Soft,
 }
 
 impl Content {
-    /// All, in the order of reports.
+    /// All kinds of content, in the order of reports.
     pub const ALL: [Content; 3] = [Content::Person, Content::Text, Content::Soft];
 
-    /// For people.
+    /// Name of the content in reports.
     pub fn name(self) -> &'static str {
         match self {
             Content::Person => "person",
@@ -31,7 +31,7 @@ impl Content {
     }
 }
 
-/// Where the detail comes from.
+/// Source of the detail that viewers see beyond the low layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Way {
@@ -43,59 +43,59 @@ pub enum Way {
     Stills,
 }
 
-/// A mean over clips, with the least and the most of any.
+/// Mean over clips, with the smallest and the largest value of any clip.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Spread {
-    /// Of all clips.
+    /// Mean over all clips.
     pub mean: f64,
-    /// Of the clip that has least.
+    /// Smallest value of any clip.
     pub least: f64,
-    /// Of the clip that has most.
+    /// Largest value of any clip.
     pub most: f64,
 }
 
-/// What a way gave over the same video, sharpened, with anchors as late as the budget allows.
+/// Gain of a way over the same video, sharpened, with anchors as late as the budget allows.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Gain {
-    /// What was shown.
+    /// Content of the clips.
     pub content: Content,
-    /// What gave it.
+    /// Source of the detail.
     pub way: Way,
-    /// From a frame to its anchor.
+    /// Latency budget from a frame to its anchor, ms.
     pub budget_ms: u32,
-    /// The clips that were measured.
+    /// Names of the measured clips.
     pub clips: Vec<String>,
     /// Difference in PSNR-Y, dB.
     pub psnr_y_db: Spread,
-    /// Difference in VMAF-NEG; nothing where it was not measured.
+    /// Difference in VMAF-NEG; `None` if it was not measured.
     pub vmaf_neg: Option<Spread>,
-    /// What it took beside the video.
+    /// Bitrate of the anchors or stills beside the video, kbit/s.
     pub kbps: Spread,
 }
 
-/// All that was measured.
+/// All measured gains, and how they were measured.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Gains {
-    /// The command that measured them.
+    /// Command that measured the gains.
     pub command: String,
-    /// The day.
+    /// Day of the measurement.
     pub measured: String,
-    /// The gains.
+    /// Gains by content, way and budget.
     pub gains: Vec<Gain>,
 }
 
 impl Gains {
-    /// Those that the program brings.
+    /// Returns the gains that are shipped with the program.
     ///
     /// # Errors
     ///
-    /// Never for a program whose tests passed.
+    /// Fails only if the built-in file is damaged, which a test rules out.
     pub fn shipped() -> serde_json::Result<Gains> {
         serde_json::from_str(MEASURED)
     }
 
-    /// What was measured of a content under the longest budget that is no longer than this; of a shorter one, nothing
-    /// is known.
+    /// Gain of a content and way under the longest measured budget that is at most `budget_ms`. `None` if no measured
+    /// budget is that short.
     pub fn of(&self, content: Content, way: Way, budget_ms: f64) -> Option<&Gain> {
         let fits = |gain: &&Gain| {
             gain.content == content && gain.way == way && f64::from(gain.budget_ms) <= budget_ms

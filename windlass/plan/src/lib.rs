@@ -1,9 +1,8 @@
-//! `windlass plan`: what a server of so many publishers takes, and what its enhancement gives.
+//! `windlass plan`: computes what a server of many publishers takes, and what its enhancement gives.
 //!
-//! [`Constants`] are what parts were measured to take, on a machine that they name: shipped with the program, or
-//! written by `windlass-lab calibrate` on the operator's own. [`Demand`] is what an operator asks, [`Answer`] what
-//! follows: sums of constants, and nothing else. [`Gains`] are what `windlass-lab eval` measured on clips. [`PlanArgs`]
-//! is the command.
+//! [`Constants`] are measured costs of parts on a named machine: shipped with the program, or written by `windlass-lab
+//! calibrate` on the operator's own. [`Demand`] is what an operator asks, and [`Answer`] the result: sums of constants,
+//! and nothing else. [`Gains`] are what `windlass-lab eval` measured on clips. [`PlanArgs`] is the command.
 
 mod command;
 mod constants;

@@ -1,4 +1,4 @@
-//! From what is asked to cores, memory and bits: sums of constants.
+//! Computes cores, memory and bitrates from a demand: sums of constants.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,17 +7,17 @@ use serde::{Serialize, Serializer};
 
 use crate::constants::Constants;
 
-/// Bytes of a video packet beside its payload: IPv4 and UDP 28, RTP 12 with 16 of extensions, 16 of SRTP.
+/// Bytes of a video packet beyond its payload: IPv4 and UDP 28, RTP 12 and its extensions 16, SRTP 16.
 pub const HEADER_BYTES: f64 = 72.0;
-/// Bytes of an anchor that one packet carries, and bytes of such a packet beside them: IPv4 and UDP 28, DTLS 37, SCTP 28.
+/// Bytes of an anchor in one packet, and bytes of such a packet beyond them: IPv4 and UDP 28, DTLS 37, SCTP 28.
 const ANCHOR_PACKET: (f64, f64) = (1_100.0, 93.0);
 
 /// Width and height in pixels, as `320x180`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PictureSize {
-    /// Width.
+    /// Width in pixels.
     pub width: u32,
-    /// Height.
+    /// Height in pixels.
     pub height: u32,
 }
 
@@ -47,72 +47,72 @@ impl Serialize for PictureSize {
     }
 }
 
-/// What is asked.
+/// Demand on a server.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Demand {
-    /// Publishers, each with a camera.
+    /// Number of publishers, each with a camera.
     pub publishers: u32,
-    /// Viewers of each, every one with a connection of its own.
+    /// Number of viewers of each publisher, every one with a connection of its own.
     pub viewers: u32,
-    /// The layer that is sent and enhanced.
+    /// Size of the layer that is sent and enhanced.
     pub layer: PictureSize,
-    /// The latency budget, ms.
+    /// Latency budget, ms.
     pub budget_ms: f64,
 }
 
-/// What a server takes.
+/// Resources that a server takes for a demand.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Answer {
-    /// Processor cores.
+    /// CPU cores by task.
     pub cores: Cores,
     /// Memory, MiB.
     pub mib: f64,
-    /// Bits, with all headers.
+    /// Bitrates with all headers, kbit/s.
     pub kbps: Kbps,
-    /// Anchors that a viewer gets of a publisher, a second.
+    /// Anchors per second that a viewer gets from a publisher.
     pub anchors_per_s: f64,
-    /// Of the anchors that are chosen, those that miss the budget, 0 to 1.
+    /// Share of the chosen anchors that miss the budget, 0 to 1.
     pub missed: f64,
 }
 
-/// Processor cores, by what they do.
+/// CPU cores by task.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Cores {
     /// Receiving and sending packets.
     pub forwarding: f64,
-    /// Decoding the layer and following what viewers see.
+    /// Decoding the layer, and following what viewers see.
     pub decoding: f64,
     /// Making anchors, by network.
     pub anchors: Vec<(String, f64)>,
 }
 
 impl Cores {
-    /// All, with the cheapest network.
+    /// All cores together, with the cheapest network.
     pub fn least(&self) -> f64 {
         self.forwarding + self.decoding + self.anchors.first().map_or(0.0, |(_, cores)| *cores)
     }
 
-    /// All, with the dearest network.
+    /// All cores together, with the dearest network.
     pub fn most(&self) -> f64 {
         self.forwarding + self.decoding + self.anchors.last().map_or(0.0, |(_, cores)| *cores)
     }
 }
 
-/// Bits by direction, kbit/s.
+/// Bitrates by direction, kbit/s.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Kbps {
-    /// The uplink of a publisher.
+    /// Uplink of a publisher.
     pub publisher: f64,
-    /// Into the server.
+    /// Bitrate into the server.
     pub server_in: f64,
-    /// Out of the server.
+    /// Bitrate out of the server.
     pub server_out: f64,
-    /// The downlink of a viewer, for one publisher.
+    /// Downlink of a viewer, for one publisher.
     pub viewer: f64,
 }
 
 impl Answer {
-    /// What follows from the constants.
+    /// Computes the answer to a demand.
     pub fn new(constants: &Constants, demand: &Demand) -> Answer {
         let (publishers, views) = (
             f64::from(demand.publishers),
@@ -121,7 +121,7 @@ impl Answer {
         let pixels = f64::from(demand.layer.width) * f64::from(demand.layer.height);
         let of = |figure: fn(&crate::LayerCost) -> f64| constants.of_layer(pixels, figure);
         let budget = constants.of_budget(demand.budget_ms);
-        // Nobody is enhanced whom nobody sees.
+        // A publisher without viewers is not enhanced.
         let (anchors, enhanced) =
             if demand.viewers == 0 { (0.0, 0.0) } else { (budget.anchors_per_s, publishers) };
         let packets = of(|l| l.packets);

@@ -1,4 +1,4 @@
-//! The answer, for people and for programs.
+//! Report of a plan, for people and for programs.
 
 use std::fmt::Write as _;
 
@@ -8,21 +8,21 @@ use crate::constants::{Constants, Machine};
 use crate::gains::{Content, Gain, Gains, Spread, Way};
 use crate::model::{Answer, Demand};
 
-/// The budgets of the curve, ms.
+/// Latency budgets for which the report compares the demand, ms.
 const CURVE: [f64; 3] = [100.0, 200.0, 500.0];
-/// Publishers that a server enhances unless it is told otherwise.
+/// Default maximum of enhanced publishers of a server.
 const MAX_ENHANCED: u32 = 64;
-/// Participants that a server takes unless it is told otherwise.
+/// Default maximum of participants of a server.
 const MAX_PARTICIPANTS: u64 = 1000;
 
-/// Everything that is said.
+/// Contents of a report.
 #[derive(Debug, Serialize)]
 pub(crate) struct Report<'a> {
     pub command: &'static str,
     pub demand: Demand,
     pub answer: Answer,
     pub cost: Option<Cost>,
-    /// The same demand under other budgets.
+    /// Results for the same demand under other budgets.
     pub curve: Vec<Point>,
     /// Gains under the budget that was asked for.
     pub gains: Vec<&'a Gain>,
@@ -32,7 +32,7 @@ pub(crate) struct Report<'a> {
     pub measured: &'a Gains,
 }
 
-/// What the cores cost, with the cheapest network and with the dearest.
+/// Cost of the cores, with the cheapest network and with the dearest.
 #[derive(Debug, Serialize)]
 #[expect(clippy::struct_field_names, reason = "they are keys of the report")]
 pub(crate) struct Cost {
@@ -41,7 +41,7 @@ pub(crate) struct Cost {
     pub euro_publisher_hour: [f64; 2],
 }
 
-/// One budget.
+/// Result under one budget.
 #[derive(Debug, Serialize)]
 pub(crate) struct Point {
     pub budget_ms: f64,
@@ -50,7 +50,7 @@ pub(crate) struct Point {
     pub cores: [f64; 2],
 }
 
-/// Which constants were used.
+/// Origin of the constants that were used.
 #[derive(Debug, Serialize)]
 pub(crate) struct Source<'a> {
     pub from: String,
@@ -94,7 +94,7 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// For people.
+    /// The report as text for people.
     pub(crate) fn text(&self) -> String {
         let Demand { publishers, viewers, layer, budget_ms } = &self.demand;
         let Answer { cores, mib, kbps, anchors_per_s, missed } = &self.answer;
@@ -159,7 +159,7 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// What each content gains by each budget of the curve, with the spread over clips.
+    /// Writes what each content gains under each budget of the curve, with the spread over clips.
     fn write_gains(&self, out: &mut String) {
         let _ = writeln!(
             out,
@@ -185,14 +185,14 @@ impl<'a> Report<'a> {
     }
 }
 
-/// A gain and its spread; PSNR where nobody measured the other.
+/// Formats a gain and its spread: VMAF-NEG, or PSNR if that was not measured.
 fn cell(gain: &Gain) -> String {
     let (Spread { mean, least, most }, unit) =
         gain.vmaf_neg.map_or((gain.psnr_y_db, " dB"), |vmaf_neg| (vmaf_neg, ""));
     format!("{mean:+.1}{unit} ({least:+.1} to {most:+.1}); {:.0}", gain.kbps.mean)
 }
 
-/// What the figures do not say by themselves.
+/// Notes on what the figures do not show by themselves.
 fn notes(constants: &Constants, demand: &Demand) -> Vec<String> {
     let mut notes = Vec::new();
     let Demand { publishers, viewers, layer, budget_ms } = *demand;

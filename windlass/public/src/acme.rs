@@ -1,7 +1,7 @@
 //! A certificate by ACME (RFC 8555), kept and renewed in time.
 //!
-//! The server proves that the name leads to it where it serves anyway, by TLS-ALPN-01 (RFC 8737), so that it needs no
-//! other port. The certificate goes into a file, which the server reads again as it does with files that others renew.
+//! The server proves by TLS-ALPN-01 (RFC 8737) that the name leads to it. That uses the port of HTTPS, so no other port
+//! is needed. The certificate is kept in a file, which the server reloads like files that others renew.
 
 use std::fs;
 use std::io;
@@ -20,20 +20,20 @@ use crate::challenge;
 use crate::https::Https;
 use crate::state;
 
-/// The directory of Let's Encrypt.
+/// Directory of Let's Encrypt.
 pub const LETS_ENCRYPT: &str = "https://acme-v02.api.letsencrypt.org/directory";
 
-/// Waits after failures, in minutes. Let's Encrypt takes five failed attempts an hour.
+/// Waits after failures, in minutes. Let's Encrypt allows five failed attempts an hour.
 const AGAIN_MIN: [u64; 5] = [1, 5, 15, 30, 60];
-/// How long the ACME server may take to look whether the name leads here, and to issue.
+/// Maximum time for the ACME server to check that the name leads here, and to issue the certificate.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// How often at most the kept certificate is looked at: clocks may jump, machines may sleep.
+/// Maximum time between two looks at the kept certificate: clocks may jump, and machines may sleep.
 const LOOK: Duration = Duration::from_secs(3600);
 
 /// Why there is no new certificate.
 #[derive(Debug, ThisError)]
 pub enum AcmeError {
-    /// The system's certificates, by which the ACME server is known, cannot be read.
+    /// The system's certificates, with which the ACME server's is verified, cannot be read.
     #[error(
         "the system's certificates cannot be read ({0}): install them (Debian: ca-certificates)"
     )]
@@ -43,35 +43,35 @@ pub enum AcmeError {
         "{directory} does not answer ({reason}): see that this machine reaches it, or name another by --tls acme:URL"
     )]
     Unreachable {
-        /// Its directory.
+        /// Directory of the ACME server.
         directory: String,
-        /// What went wrong.
+        /// Reason for which there is no answer.
         reason: String,
     },
     /// The ACME server refuses, or cannot see that the name leads here.
     #[error("{directory} refuses: {detail}. {mend}")]
     Refused {
-        /// Its directory.
+        /// Directory of the ACME server.
         directory: String,
-        /// Its own words.
+        /// Text of the ACME server.
         detail: String,
-        /// What to do.
+        /// Advice on what to do.
         mend: String,
     },
-    /// Account or certificate cannot be kept.
+    /// The account or the certificate cannot be written to disk.
     #[error("cannot write {file}: {source}")]
     Keep {
-        /// The file.
+        /// File that cannot be written.
         file: PathBuf,
-        /// The system's error.
+        /// Error of the system.
         source: io::Error,
     },
-    /// No key or request could be made for the name.
+    /// No key or certificate request can be made for the name.
     #[error("cannot make a certificate's request for this name: {0}")]
     Request(#[from] rcgen::Error),
 }
 
-/// The certificate of one name, from one ACME server.
+/// Keeps the certificate of one name, from one ACME server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Acme {
     name: String,
@@ -80,41 +80,42 @@ pub struct Acme {
 }
 
 impl Acme {
-    /// For `name`, from the ACME server with this `directory` (`https://…`), kept below `folder`. Each server has a
-    /// folder of its own: an account and certificates of one for tests are none of another.
+    /// Creates a keeper for `name`, with the ACME server of this `directory` (`https://…`). Files are kept below
+    /// `folder`. Each ACME server has a folder of its own, because accounts and certificates of a test server are of no
+    /// use with another.
     pub fn new(name: &str, directory: &str, folder: &Path) -> Acme {
         let host = directory.trim_start_matches("https://").split('/').next().unwrap_or_default();
         let folder = folder.join("acme").join(host.replace(':', "_"));
         Acme { name: name.to_owned(), directory: directory.to_owned(), folder }
     }
 
-    /// The name.
+    /// Name that the certificate is for.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The ACME server's directory.
+    /// Directory of the ACME server.
     pub fn directory(&self) -> &str {
         &self.directory
     }
 
-    /// The file of key and certificate, once there is one.
+    /// File with key and certificate. It may not exist yet.
     pub fn file(&self) -> PathBuf {
         self.folder.join(format!("{}.pem", self.name))
     }
 
-    /// When the kept certificate is good; none where there is none that can be used.
+    /// Validity of the kept certificate; `None` if there is no usable one.
     pub fn kept(&self) -> Option<Validity> {
         Validity::of(&fs::read(self.file()).ok()?)
     }
 
-    /// Gets the certificate, and renews it, for as long as the server runs. After a failure it tries again, each time
-    /// later, or when SIGHUP asks for it. `answer` takes the certificate that handshakes of the ACME server get; none:
-    /// it is over.
+    /// Gets the certificate and renews it for as long as the server runs. After a failure it tries again, each time
+    /// later, or at SIGHUP. `answer` takes the certificate for handshakes of the ACME server; `None` when the challenge
+    /// is over.
     ///
     /// # Errors
     ///
-    /// SIGHUP cannot be heard.
+    /// Fails if SIGHUP cannot be heard.
     pub async fn run(self, answer: impl Fn(Option<&Pair>) + Send + Sync) -> io::Result<()> {
         let mut hangup = signal(SignalKind::hangup())?;
         let mut failures = 0;
@@ -176,7 +177,7 @@ impl Acme {
         write(self.file(), text.as_bytes())
     }
 
-    /// Answers what the ACME server asks for, and waits until it is content.
+    /// Answers the ACME server's challenges, and waits until it accepts them.
     async fn prove(
         &self,
         order: &mut Order,
@@ -206,7 +207,7 @@ impl Acme {
         }
     }
 
-    /// The account of the last time, or a new one.
+    /// Loads the account of the last time, or creates one.
     async fn account(&self) -> Result<Account, AcmeError> {
         let https = Https::new().map_err(AcmeError::Roots)?;
         let builder = Account::builder_with_http(Box::new(https));
@@ -280,7 +281,7 @@ fn write(file: PathBuf, text: &[u8]) -> Result<(), AcmeError> {
     }
 }
 
-/// Why the ACME server was not content.
+/// Reason for which the ACME server did not accept the challenge.
 async fn reason(order: &mut Order) -> Option<Problem> {
     let mut authorizations = order.authorizations();
     while let Some(Ok(mut authorization)) = authorizations.next().await {
@@ -297,7 +298,7 @@ fn is_type(problem: &Problem, kind: &str) -> bool {
     named.is_some_and(|(_, named)| named == kind)
 }
 
-/// An error with all that led to it.
+/// Formats an error with all of its causes.
 fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut next = error.source();

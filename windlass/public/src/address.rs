@@ -1,49 +1,49 @@
-//! Where others reach this machine.
+//! Finds the addresses by which others reach this machine.
 
 use std::net::IpAddr;
 
 use thiserror::Error;
 use windlass_doctor::{is_private, seen};
 
-/// STUN servers that anybody may ask, at companies apart from each other.
+/// Public STUN servers, of two unrelated companies.
 const WELL_KNOWN: [&str; 2] = ["stun:stun.cloudflare.com:3478", "stun:stun.l.google.com:19302"];
 
 /// Why no address was found.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{}. Name {}", self.found(), AddressError::MEND)]
 pub struct AddressError {
-    /// What this machine's own addresses are.
+    /// Description of this machine's own addresses.
     own: String,
-    /// Which servers were asked, and what came of it.
+    /// STUN servers that were asked, and their errors.
     asked: String,
 }
 
 impl AddressError {
-    /// What mends it.
+    /// Advice that solves the error.
     pub const MEND: &str = "the address by --advertise PUBLIC_IP, or a STUN server that answers by --turn-url stun:HOST";
 
-    /// What was found, without what mends it.
+    /// The problem without the advice.
     pub fn found(&self) -> String {
         let AddressError { own, asked } = self;
         format!("{own}, and no STUN server says where others see it ({asked})")
     }
 }
 
-/// Addresses at which others reach this machine.
+/// Addresses by which others reach this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
     /// The addresses, at least one.
     pub addresses: Vec<IpAddr>,
-    /// The STUN server that was needed to know one of them.
+    /// STUN server that was needed to find one of them; `None` if none was.
     pub by: Option<String>,
 }
 
-/// Finds the addresses. `own`: those at which this machine's routes outward begin. Where they are private, the first of
-/// `servers` (`stun:HOST[:PORT]`; none: well-known ones) that answers is asked. Blocks for as long as they take.
+/// Finds the addresses. `own` are the source addresses of this machine's outward routes. If they are private, the first
+/// of `servers` (`stun:HOST[:PORT]`; empty: well-known ones) that answers is asked. Blocks until then.
 ///
 /// # Errors
 ///
-/// All of `own` are private, and no server answers.
+/// Fails if all of `own` are private and no server answers.
 pub fn find(own: &[IpAddr], servers: &[String]) -> Result<Found, AddressError> {
     let (private, mut addresses): (Vec<_>, Vec<_>) = own.iter().partition(|ip| is_private(**ip));
     // A machine whose IPv6 is public may all the same have its IPv4 behind a NAT.

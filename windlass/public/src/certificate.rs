@@ -1,4 +1,4 @@
-//! When a certificate is good.
+//! Certificates with their keys, and their validity.
 
 use std::time::{Duration, SystemTime};
 
@@ -13,9 +13,9 @@ use x509_cert::time::Time;
 /// A certificate with its chain, and its private key, both PEM.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Pair {
-    /// The certificate, with its chain behind it.
+    /// The certificate, followed by its chain.
     pub certificate: String,
-    /// The key.
+    /// The private key.
     pub key: String,
 }
 
@@ -26,17 +26,17 @@ impl std::fmt::Debug for Pair {
     }
 }
 
-/// The time for which a certificate is good, since 1970.
+/// Period in which a certificate is valid, as times since 1970.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Validity {
-    /// Its begin.
+    /// Start of the validity.
     pub not_before: Duration,
-    /// Its end.
+    /// End of the validity.
     pub not_after: Duration,
 }
 
 impl Validity {
-    /// Of a PEM text with a certificate and its key; none where it has not both, or they do not belong together.
+    /// Validity of a PEM text with a certificate and its key; `None` if one is missing, or they do not belong together.
     pub fn of(pem: &[u8]) -> Option<Validity> {
         let chain = CertificateDer::pem_slice_iter(pem).collect::<Result<Vec<_>, _>>().ok()?;
         let first = CertificateInner::<Raw>::from_der(chain.first()?).ok()?;
@@ -48,7 +48,7 @@ impl Validity {
         Some(Validity { not_before, not_after })
     }
 
-    /// How long it is until a third of its time is left, when it is to be renewed.
+    /// Time until the certificate is to be renewed: when a third of its validity is left.
     pub(crate) fn renewed_in(self, now: SystemTime) -> Duration {
         let now = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let lasts = self.not_after.saturating_sub(self.not_before);

@@ -1,4 +1,4 @@
-//! How the ACME server is talked to: HTTPS, trusting what this system trusts.
+//! HTTPS client for the ACME server, which trusts the system's certificates.
 
 use std::future::Future;
 use std::io::{Error as IoError, ErrorKind};
@@ -14,16 +14,16 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use instant_acme::{BodyWrapper, BytesResponse, Error, HttpClient};
 
-/// Time for an answer's head.
+/// Maximum time for the head of an answer.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// Larger than any answer: the largest are certificates with their chains.
+/// Maximum bytes of an answer. The largest real ones are certificates with their chains.
 const MAX_ANSWER: usize = 1 << 20;
 
-/// A client of HTTPS.
+/// An HTTPS client.
 pub(crate) struct Https(Client<HttpsConnector<HttpConnector>, BodyWrapper<Bytes>>);
 
 impl Https {
-    /// A client that trusts this system's certificates (also those that `SSL_CERT_FILE` names).
+    /// Creates a client that trusts this system's certificates (also those that `SSL_CERT_FILE` names).
     pub(crate) fn new() -> std::io::Result<Https> {
         let connector = HttpsConnectorBuilder::new().with_native_roots()?.https_only();
         let connector = connector.enable_http1().build();

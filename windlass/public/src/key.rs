@@ -1,4 +1,4 @@
-//! The secret that access tokens are signed with.
+//! Makes the secret key with which access tokens are signed.
 
 use std::io::{Error, Result};
 use std::path::Path;
@@ -8,11 +8,11 @@ use rand::rngs::OsRng;
 
 use crate::state;
 
-/// Makes a key in a file, for its owner alone, unless it is there. Whether it had to be made.
+/// Makes a key in a file that only its owner can read, unless the file exists. Returns whether the key was made.
 ///
 /// # Errors
 ///
-/// The file or its folder cannot be written.
+/// Fails if the file or its folder cannot be written.
 pub fn make_key(file: &Path) -> Result<bool> {
     let mut secret = [0; 32];
     OsRng.try_fill_bytes(&mut secret).map_err(Error::other)?;

@@ -1,7 +1,8 @@
-//! What a server with a public name sees to by itself: where others reach it ([`find`]), the key of its access tokens
-//! ([`make_key`]), and its certificate, by ACME ([`Acme`]) or, for development, of its own ([`self_signed`]).
+//! What a server with a public name does by itself. It finds where others reach it ([`find`]) and makes the key of its
+//! access tokens ([`make_key`]). It gets a certificate by ACME ([`Acme`]) or, for development, makes its own
+//! ([`self_signed`]).
 //!
-//! All of it is kept in the server's folder ([`folder`]), so that a restart asks nobody again.
+//! Everything is kept in the server's folder ([`folder`]), so that a restart need not ask again.
 
 mod acme;
 mod address;

@@ -1,4 +1,4 @@
-//! The name by which everybody finds the server.
+//! The public name of a server.
 
 use std::fmt;
 use std::net::IpAddr;

@@ -1,4 +1,4 @@
-//! A certificate that the server makes for itself: for development, and until it has another.
+//! Certificates that the server makes for itself: for development, and until it has one by ACME.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,16 +10,16 @@ use rcgen::{CertificateParams, DnType, Error, ExtendedKeyUsagePurpose, KeyPair};
 use crate::certificate::Pair;
 use crate::state;
 
-/// A day, in which lifetimes of certificates are counted.
+/// One day. Lifetimes of certificates are counted in days.
 const DAY: Duration = Duration::from_secs(24 * 3600);
-/// A certificate is made anew after this time: long before it ends.
+/// Age after which a certificate is made anew, long before it expires.
 const FRESH: Duration = DAY.saturating_mul(180);
 
-/// The certificate of the last start, if it is fresh and for these names; a new one otherwise.
+/// Returns the certificate of the last start if it is fresh and for these names, or a new one.
 ///
 /// # Errors
 ///
-/// A name cannot be in a certificate.
+/// Fails if a name cannot be in a certificate.
 pub fn kept(folder: &Path, names: &BTreeSet<String>) -> Result<Pair, Error> {
     let (certificate, key, list) =
         (folder.join("cert.pem"), folder.join("key.pem"), folder.join("names"));
@@ -40,16 +40,16 @@ pub fn kept(folder: &Path, names: &BTreeSet<String>) -> Result<Pair, Error> {
         fs::write(&list, wanted)
     };
     if let Err(error) = store() {
-        tracing::warn!(%error, folder = %folder.display(), "the development certificate cannot be kept");
+        tracing::warn!(%error, folder = %folder.display(), "development certificate not kept: browsers ask about a new one at each start; make the folder writable");
     }
     Ok(pair)
 }
 
-/// A new certificate for these names.
+/// Makes a new certificate for these names.
 ///
 /// # Errors
 ///
-/// A name cannot be in a certificate.
+/// Fails if a name cannot be in a certificate.
 pub fn made(names: &BTreeSet<String>) -> Result<Pair, Error> {
     let mut params = CertificateParams::new(names.iter().cloned().collect::<Vec<_>>())?;
     params.distinguished_name.push(DnType::CommonName, "Windlass development certificate");

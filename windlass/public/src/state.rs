@@ -1,12 +1,12 @@
-//! Where the server keeps what it has made or was given.
+//! The folder in which the server keeps what it has made or was given.
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{ErrorKind, Result, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// The folder: that of systemd (`StateDirectory=`), or the user's for the state of programs; none where neither is
-/// known.
+/// The server's folder: that of systemd (`StateDirectory=`), or the user's folder for the state of programs. `None` if
+/// neither is known.
 pub fn folder() -> Option<PathBuf> {
     if let Some(folders) = set("STATE_DIRECTORY") {
         // There may be several.
@@ -15,19 +15,19 @@ pub fn folder() -> Option<PathBuf> {
     of_user("XDG_STATE_HOME", ".local/state")
 }
 
-/// The program's folder below the one of the user that `variable` names, by default `usual` below the home.
+/// The program's folder below the user's folder that `variable` names, by default `usual` below the home.
 pub fn of_user(variable: &str, usual: &str) -> Option<PathBuf> {
     let all = set(variable).or_else(|| Some(set("HOME")?.join(usual)))?;
     Some(all.join("windlass"))
 }
 
-/// A folder in the environment.
+/// A folder that an environment variable names.
 fn set(name: &str) -> Option<PathBuf> {
     std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
 }
 
-/// Writes a file that its owner alone may read; others see the former one or the new one, never a part. `keep`: one
-/// that is there stays. Whether it was written.
+/// Writes a file that only its owner can read. Others see the former file or the new one, never a part. With `keep`, an
+/// existing file stays. Returns whether the file was written.
 pub(crate) fn write(file: &Path, bytes: &[u8], keep: bool) -> Result<bool> {
     if let Some(folder) = file.parent() {
         DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
@@ -45,7 +45,7 @@ pub(crate) fn write(file: &Path, bytes: &[u8], keep: bool) -> Result<bool> {
         fs::rename(&draft, file)?;
         return Ok(true);
     }
-    // Of several that write it at a time one does.
+    // If several processes write the file at once, only one succeeds.
     let linked = fs::hard_link(&draft, file);
     fs::remove_file(&draft)?;
     match linked {

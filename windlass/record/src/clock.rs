@@ -1,27 +1,28 @@
-//! When media was made, on the server's clock: by sender reports where they come, so that sound and picture of a
-//! participant stay together, else by arrival.
+//! Times of media on the server's clock. Sender reports give them, so that sound and picture of a participant stay
+//! together; without reports, the arrival does.
 //!
-//! All times are microseconds since the recorder began. A participant's tracks share its clock, and so one offset
-//! between that clock and the server's: the least that was seen before its file began, which is that of the packet with
-//! the least delay. Clocks drift, and senders may say what they like: an offset that puts media into the future, or far
+//! All times are microseconds since the recorder began. The tracks of a participant share its clock, and so one offset
+//! between that clock and the server's. It is the smallest offset seen before the file began: that of the packet with
+//! the least delay. Clocks drift, and senders may send any times. So an offset that puts media into the future, or far
 //! from its arrival, is replaced.
 
 use windlass_types::recording::RecordedTime;
 
-/// How long before its arrival media may have been made.
+/// Maximum time from media being made to its arrival, in µs.
 const MAX_AGE: i64 = 2_000_000;
-/// How long after its arrival media may seem to have been made, by jitter of reports and drift of clocks.
+/// Maximum time by which media may seem to be made after its arrival, in µs: by jitter of reports and drift of clocks.
 const MAX_AHEAD: i64 = 250_000;
 
-/// The clock of a participant.
+/// Offset of a participant's clock.
 #[derive(Debug, Default)]
 pub(crate) struct SenderClock {
-    /// The server's time less the sender's.
+    /// The server's time less the sender's, in µs; `None` before the first packet.
     offset: Option<i64>,
 }
 
 impl SenderClock {
-    /// The server's time of a sender's time that arrived then. `settled`: the offset stays as it is, if it can.
+    /// Server's time of a sender's time that arrived at `arrival`. With `settled`, the offset stays as it is while it
+    /// is plausible.
     fn place(&mut self, sender: i64, arrival: i64, settled: bool) -> i64 {
         let seen = arrival.saturating_sub(sender);
         let plausible = |offset: &i64| is_plausible(sender.saturating_add(*offset), arrival);
@@ -39,13 +40,13 @@ fn is_plausible(time: i64, arrival: i64) -> bool {
     (arrival - MAX_AGE..=arrival + MAX_AHEAD).contains(&time)
 }
 
-/// A timeline of RTP timestamps: of an audio track, or of one layer of a video track.
+/// Timeline of RTP timestamps: of an audio track, or of one layer of a video track.
 #[derive(Debug)]
 pub(crate) struct Timeline {
-    /// Ticks a second.
+    /// Ticks per second.
     rate: i64,
     last: Option<(u32, i64)>,
-    /// Ticks, and the server's time of them, by arrival.
+    /// Ticks of a packet, and its time on the server's clock by arrival.
     anchor: Option<(i64, i64)>,
 }
 
@@ -54,7 +55,7 @@ impl Timeline {
         Timeline { rate: rate.into(), last: None, anchor: None }
     }
 
-    /// The ticks of a timestamp since the timeline began; negative ones are from before its first packet.
+    /// Ticks of a timestamp since the timeline began. They are negative before its first packet.
     pub(crate) fn ticks(&mut self, rtp: u32) -> i64 {
         let ticks = self
             .last
@@ -65,7 +66,7 @@ impl Timeline {
         ticks
     }
 
-    /// The server's time of a packet that arrived at `arrival`.
+    /// Server's time of a packet that arrived at `arrival`.
     pub(crate) fn place(
         &mut self,
         clock: &mut SenderClock,

@@ -1,5 +1,5 @@
-//! The recorder's thread: it takes what the SFU gives out of a bounded queue, and writes files. No other thread waits
-//! for the disk.
+//! The recorder's thread. It takes what the SFU gives from a bounded queue, and writes files. No other thread waits for
+//! the disk.
 
 use std::collections::HashMap;
 use std::fs::{DirBuilder, File, OpenOptions};
@@ -18,12 +18,12 @@ use crate::queue::Queue;
 use crate::recording::{Files, PART, Recording, Wanted};
 use crate::webm::{Patch, Whole, whole_part};
 
-/// How often what is due without media is done.
+/// Interval of the work that is due without media.
 const TICK: Duration = Duration::from_millis(200);
 
-/// What the thread is asked to do.
+/// A request to the thread.
 pub(crate) enum Request {
-    /// Take what the SFU gives.
+    /// Take media or an event of the SFU.
     Input(RecordInput),
     /// Begin a recording, or go on with one that has the same name.
     Begin(Order, Sender<Result<PathBuf, BeginError>>),
@@ -33,7 +33,7 @@ pub(crate) enum Request {
     Stop(Sender<()>),
 }
 
-/// Files of this machine.
+/// Files on this machine.
 #[derive(Debug, Default)]
 pub(crate) struct LocalFiles {
     open: HashMap<PathBuf, File>,
@@ -65,14 +65,14 @@ impl Files for LocalFiles {
     }
 }
 
-/// What the thread owns.
+/// State of the recorder's thread.
 pub(crate) struct Disk<F> {
     root: PathBuf,
     files: F,
     hooks: Hooks,
     queue: Arc<Queue>,
     began: (Instant, SystemTime),
-    /// By room.
+    /// Running recordings, by room.
     recordings: HashMap<String, Recording>,
     rooms: HashMap<TrackId, String>,
 }
@@ -84,7 +84,7 @@ impl<F: Files> Disk<F> {
         Disk { root, files, hooks, queue, began, recordings, rooms }
     }
 
-    /// Runs until it is stopped, or nobody has requests any more.
+    /// Runs until it is stopped, or nobody can send requests any more.
     pub(crate) fn run(mut self, requests: &Receiver<Request>) {
         let mut next = Instant::now() + TICK;
         loop {
@@ -161,7 +161,7 @@ impl<F: Files> Disk<F> {
         }
     }
 
-    /// Does what a step of a recording has asked for. One that cannot be written ends.
+    /// Carries out what a step of a recording asked for. Ends a recording that cannot be written.
     fn after(&mut self, room: &str, result: io::Result<Wanted>) {
         match result {
             Ok(wanted) => wanted.into_iter().for_each(&self.hooks.key_frame),
@@ -175,13 +175,13 @@ impl<F: Files> Disk<F> {
         let told = error.map(|error| format!("cannot write into {}: {error}", folder.display()));
         if let Some(error) = error {
             self.queue.failed();
-            tracing::error!(folder = %folder.display(), %error, "recording ended: its file cannot be written; look for space and permissions; calls go on");
+            tracing::error!(folder = %folder.display(), %error, "recording ended: its file cannot be written; check space and permissions of the folder; calls go on");
         }
         let who = &self.hooks.who;
         let ended = recording.end(reason, told.clone(), &mut self.files, who);
         if let (None, Err(error)) = (&told, &ended) {
             self.queue.failed();
-            tracing::error!(folder = %folder.display(), %error, "the end of a recording cannot be written");
+            tracing::error!(folder = %folder.display(), %error, "recording ended, but its last data cannot be written; check space and permissions of the folder");
             recording.manifest.reason = Some(EndReason::WriteFailed);
             recording.manifest.error = Some(format!("cannot write: {error}"));
         }
@@ -192,7 +192,7 @@ impl<F: Files> Disk<F> {
         (self.hooks.event)(Event::Ended { manifest: Box::new(manifest), folder });
     }
 
-    /// The server stops: files are completed, and the manifests say that their recordings have not ended.
+    /// Completes all files when the server stops. The manifests then say that the recordings have not ended.
     fn stop(&mut self) {
         for (_, mut recording) in std::mem::take(&mut self.recordings) {
             let who = &self.hooks.who;
@@ -201,13 +201,13 @@ impl<F: Files> Disk<F> {
             let folder = recording.folder().to_owned();
             let saved = ended.and(self.files.save(&recording.manifest, &folder));
             if let Err(error) = saved {
-                tracing::error!(folder = %folder.display(), %error, "a recording cannot be written");
+                tracing::error!(folder = %folder.display(), %error, "recording cannot be saved before the server stops; check space and permissions of the folder");
             }
         }
     }
 }
 
-/// Makes a folder that nobody but its owner can look into.
+/// Makes a folder that only its owner can read.
 fn private_folder(folder: &Path) -> io::Result<()> {
     let mut builder = DirBuilder::new();
     builder.recursive(true);
@@ -216,7 +216,7 @@ fn private_folder(folder: &Path) -> io::Result<()> {
     builder.create(folder)
 }
 
-/// Completes what a killed server left: its files end with their last whole cluster, and get their final names.
+/// Completes the files of a killed server: they end with their last whole cluster, and get their final names.
 pub(crate) fn recover(folder: &Path, manifest: &mut Manifest) {
     for file in manifest.files.iter_mut().filter(|file| !file.complete) {
         let whole = folder.join(&file.file);
@@ -232,13 +232,13 @@ pub(crate) fn recover(folder: &Path, manifest: &mut Manifest) {
                 file.bytes = std::fs::metadata(&whole).map_or(0, |data| data.len());
             }
             Err(error) => {
-                tracing::warn!(file = %part.display(), %error, "a recording cannot be completed");
+                tracing::warn!(file = %part.display(), %error, "recorded file cannot be completed after a restart; check space and permissions of its folder");
             }
         }
     }
 }
 
-/// Cuts a file behind its last whole cluster.
+/// Cuts a file off after its last whole cluster.
 fn cut(path: &Path) -> io::Result<Whole> {
     let mut file = OpenOptions::new().read(true).write(true).open(path)?;
     let whole = whole_part(|at, buffer| {

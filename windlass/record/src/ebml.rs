@@ -1,9 +1,9 @@
-//! Elements of EBML (RFC 8794), the format under Matroska and WebM: an identifier, a size, and data.
+//! Writes elements of EBML (RFC 8794), the format of Matroska and WebM: an identifier, a size, and data.
 
-/// Bytes of an unknown size: the element ends where the file does, or where another of its kind begins.
+/// Bytes of an unknown size. The element ends at the end of the file, or where another of its kind begins.
 pub(crate) const UNKNOWN_SIZE: [u8; 8] = [0x01, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff];
 
-/// Writes elements one after the other.
+/// Elements, written one after the other.
 #[derive(Debug, Default)]
 pub(crate) struct Elements(Vec<u8>);
 
@@ -20,7 +20,7 @@ impl Elements {
         self.0.len()
     }
 
-    /// An element with these bytes.
+    /// Writes an element with the given bytes.
     pub(crate) fn bytes(&mut self, id: u32, data: &[u8]) -> &mut Elements {
         self.id(id);
         self.size(data.len() as u64);
@@ -28,45 +28,45 @@ impl Elements {
         self
     }
 
-    /// An element with these elements.
+    /// Writes an element with the given child elements.
     pub(crate) fn of(&mut self, id: u32, children: &Elements) -> &mut Elements {
         self.bytes(id, &children.0)
     }
 
-    /// An unsigned integer, in as few bytes as it needs.
+    /// Writes an unsigned integer, in as few bytes as it needs.
     pub(crate) fn uint(&mut self, id: u32, value: u64) -> &mut Elements {
         let zeros = (value.leading_zeros() / 8).min(7) as usize;
         self.bytes(id, &value.to_be_bytes()[zeros..])
     }
 
-    /// An integer of eight bytes.
+    /// Writes a signed integer of eight bytes.
     pub(crate) fn int(&mut self, id: u32, value: i64) -> &mut Elements {
         self.bytes(id, &value.to_be_bytes())
     }
 
-    /// A float of eight bytes.
+    /// Writes a float of eight bytes.
     pub(crate) fn float(&mut self, id: u32, value: f64) -> &mut Elements {
         self.bytes(id, &value.to_be_bytes())
     }
 
-    /// A text.
+    /// Writes a text.
     pub(crate) fn text(&mut self, id: u32, value: &str) -> &mut Elements {
         self.bytes(id, value.as_bytes())
     }
 
-    /// An element whose size is filled in later, or stays unknown.
+    /// Begins an element whose size is filled in later, or stays unknown.
     pub(crate) fn open(&mut self, id: u32) -> &mut Elements {
         self.id(id);
         self.0.extend_from_slice(&UNKNOWN_SIZE);
         self
     }
 
-    /// Void: `len` bytes in all, at least two, at most 129.
+    /// Writes a Void element of `len` bytes in all, 2 to 129.
     pub(crate) fn void(&mut self, len: usize) -> &mut Elements {
         self.bytes(0xec, &vec![0; len.saturating_sub(2)])
     }
 
-    /// The marker bits are part of an identifier.
+    /// Writes an identifier, which includes its marker bits.
     fn id(&mut self, id: u32) {
         let zeros = (id.leading_zeros() / 8).min(3) as usize;
         self.0.extend_from_slice(&id.to_be_bytes()[zeros..]);

@@ -1,9 +1,8 @@
-//! What of a participant goes into one file: a camera and a microphone, or a screen and its sound.
+//! The media of a participant that go into one file: a camera and a microphone, or a screen and its sound.
 //!
-//! A file begins when each of its tracks has a sender report, or after [`REPORT_WAIT`]: frames wait until then, and are
-//! then placed in time. From then on frames wait for [`HOLD`], so that those of both tracks come into one order and
-//! packets that were late find their place. A track that comes later is not in the file's head, so another file begins,
-//! with a key frame.
+//! A file begins when each of its tracks has a sender report, or after [`REPORT_WAIT`]. Frames wait until then, and are
+//! then placed in time. Later frames wait for [`HOLD`], so that both tracks come into one order and late packets find
+//! their place. A track that comes later is not in the file's head, so another file begins, with a key frame.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::Duration;
@@ -15,24 +14,24 @@ use windlass_types::{Layer, Size, TrackId};
 use crate::clock::{SenderClock, Timeline};
 use crate::webm::{Shape, Slot};
 
-/// How long a file may wait for sender reports; audio's come every five seconds.
+/// Maximum time that a file waits for sender reports, in µs. Those of audio come every five seconds.
 const REPORT_WAIT: i64 = 4_000_000;
-/// How long a file waits for media of a track that is published.
+/// Maximum time that a file waits for media of a published track, in µs.
 const TRACK_WAIT: i64 = 1_000_000;
-/// Most bytes that wait for a file to begin.
+/// Maximum bytes that wait for a file to begin.
 const MAX_PENDING: usize = 8 << 20;
-/// How long frames wait for those before them.
+/// Time that frames wait for earlier ones, in µs.
 const HOLD: i64 = 500_000;
-/// Least time between two requests for a key frame.
+/// Minimum time between two requests for a key frame, in µs.
 const KEY_FRAME_INTERVAL: i64 = 1_000_000;
-/// Packets whose time is remembered, to know the same packet again.
+/// Number of packets whose time is remembered, to recognise duplicates.
 const RECENT: usize = 64;
 
-/// A frame or packet.
+/// A frame of video, or a packet of audio.
 #[derive(Debug, Clone)]
 pub(crate) struct Media {
     slot: Slot,
-    /// Names its timeline; `None`: audio.
+    /// Layer whose timeline the media belongs to; `None` for audio.
     layer: Option<Layer>,
     time: RecordedTime,
     key: bool,
@@ -55,12 +54,12 @@ impl From<RecordedPacket> for Media {
     }
 }
 
-/// What is to be done with the file.
+/// A step in writing the file.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// Begin a file, whose first frame was made at this time.
+    /// Begin a file whose first frame was made at time `at`, in µs.
     Open { shape: Shape, at: i64 },
-    /// Write a frame, at its time in the file.
+    /// Write a frame at its time in the file.
     Write { slot: Slot, at: Duration, key: bool, data: Bytes },
     /// End the file.
     Close,
@@ -68,18 +67,18 @@ pub(crate) enum Step {
     KeyFrame(TrackId),
 }
 
-/// One track of the group.
+/// A track of the group.
 #[derive(Debug, Default)]
 struct Track {
     id: Option<TrackId>,
     timelines: HashMap<Option<Layer>, Timeline>,
-    /// Ticks of recent packets of audio.
+    /// Ticks of the last audio packets.
     recent: VecDeque<i64>,
-    /// Time of the last frame of video.
+    /// Time of the last video frame, in µs.
     last: i64,
-    /// Whether its media came with a sender report.
+    /// Whether the track's media came with a sender report.
     reported: bool,
-    /// Arrival of its last media.
+    /// Arrival of the track's last media; `None` before any.
     heard: Option<i64>,
 }
 
@@ -94,13 +93,13 @@ impl Track {
 struct OpenFile {
     shape: Shape,
     begins: i64,
-    /// Frames in order of time, each with its number.
+    /// Frames that wait, by their time and a number that keeps them in order.
     waiting: BTreeMap<(i64, u64), Media>,
-    /// Time up to which frames were written.
+    /// Time up to which frames were written, in µs.
     written: i64,
 }
 
-/// See the module.
+/// Places the media of a camera and microphone, or of a screen and its sound, in one file (see the module's head).
 #[derive(Debug, Default)]
 pub(crate) struct Group {
     clock: SenderClock,
@@ -109,27 +108,27 @@ pub(crate) struct Group {
     pending: Vec<(Media, i64)>,
     pending_bytes: usize,
     file: Option<OpenFile>,
-    /// When a key frame was asked for.
+    /// Time of the last request for a key frame; `None` before any.
     asked: Option<i64>,
-    /// Numbers frames of one time.
+    /// Number of frames so far. It orders frames of the same time.
     count: u64,
-    /// Packets that came after those behind them were written.
+    /// Number of packets that came after later ones were written.
     pub(crate) late: u64,
 }
 
 impl Group {
-    /// Whether the group has a track of that kind.
+    /// Whether the group has a track of the given kind.
     pub(crate) fn has(&self, slot: Slot) -> bool {
         self.track(slot).id.is_some()
     }
 
-    /// A track of the group begins.
+    /// Adds a track to the group.
     pub(crate) fn begin(&mut self, slot: Slot, id: TrackId) {
         let track = self.track_mut(slot);
         *track = Track { id: Some(id), last: track.last, ..Track::default() };
     }
 
-    /// A track has ended. Returns whether it was the last one.
+    /// Removes a track that has ended. Returns whether it was the last one.
     pub(crate) fn end(&mut self, id: TrackId) -> bool {
         for track in [&mut self.video, &mut self.audio] {
             if track.id == Some(id) {
@@ -147,7 +146,7 @@ impl Group {
         if slot == Slot::Video { &mut self.video } else { &mut self.audio }
     }
 
-    /// Takes media that arrived then.
+    /// Takes media that arrived at `arrival`, and returns the steps that follow.
     pub(crate) fn push(&mut self, media: Media, arrival: i64) -> Vec<Step> {
         let mut steps = Vec::new();
         let track = self.track_mut(media.slot);
@@ -176,7 +175,7 @@ impl Group {
         steps
     }
 
-    /// Does what is due at `now`.
+    /// Returns the steps that are due at `now`.
     pub(crate) fn advance(&mut self, now: i64) -> Vec<Step> {
         let mut steps = Vec::new();
         self.open_if_ready(now, &mut steps);
@@ -184,7 +183,7 @@ impl Group {
         steps
     }
 
-    /// Writes all that waits, and ends the file.
+    /// Returns the steps that write everything that waits, and end the file.
     pub(crate) fn finish(&mut self) -> Vec<Step> {
         let mut steps = Vec::new();
         if self.file.is_none() && !self.pending.is_empty() {
@@ -194,7 +193,7 @@ impl Group {
         steps
     }
 
-    /// What the file lacks to take this media.
+    /// What the file lacks to take the media; `None` if it can take it.
     fn lacks(&self, file: &OpenFile, media: &Media, arrival: i64) -> Option<Lack> {
         let soon = |track: &Track| track.heard.is_some_and(|heard| arrival - heard < TRACK_WAIT);
         let awaits_sound = self.audio.id.is_some() && !file.shape.audio && soon(&self.audio);
@@ -314,9 +313,9 @@ impl Group {
 
 /// What a file lacks to take a frame.
 enum Lack {
-    /// Its track: another file begins with the frame.
+    /// The frame's track is missing: another file begins with the frame.
     Begin,
-    /// Its track: another file begins with the next key frame.
+    /// The frame's track is missing: another file begins with the next key frame.
     KeyFrame,
 }
 

@@ -1,15 +1,16 @@
 //! Recordings of rooms: tracks as they came, VP9 and Opus, in WebM files.
 //!
-//! The SFU gives complete VP9 frames and Opus packets to [`Recorder::sink`], which never waits: what a bounded queue
-//! has no room for is dropped and counted. One thread writes files. [`webm`] and what puts media into its place in time
-//! are without I/O.
+//! The SFU gives complete VP9 frames and Opus packets to [`Recorder::sink`], which never waits. Media for which the
+//! bounded queue has no room is dropped and counted. One thread writes files. [`webm`] and the code that places media
+//! in time do no I/O.
 //!
 //! Each recording has a folder of its own, with a file for each participant's camera and microphone, and for each
 //! screen. Another file begins where a participant comes back, where a track comes that the file lacks, and after a
 //! restart of the server. The [`Manifest`] says where in time each file belongs. Files play while they are written, and
 //! when the server is killed: a cluster of two seconds at most is lost.
 //!
-//! [`ServerRecorder`] is the recorder of a server: signalling orders, the SFU gives media, rooms are told.
+//! [`ServerRecorder`] is the recorder of a server: signalling orders recordings, the SFU gives media, and rooms are
+//! told.
 
 mod clock;
 mod disk;

@@ -1,5 +1,5 @@
-//! The manifest of a recording: a JSON file beside its media, by which tools put the files into their places in time.
-//! It is written anew whenever something changes, and a server that was killed goes on by it.
+//! The manifest of a recording: a JSON file beside its media, by which tools place the files in time. It is rewritten
+//! at every change, and a server that was killed continues from it.
 
 use std::path::{Path, PathBuf};
 
@@ -8,27 +8,27 @@ use serde::{Deserialize, Serialize};
 /// A recording, or the part of it that one server made.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
-    /// The recording: the same at all servers of a cluster.
+    /// Name of the recording, the same on all servers of a cluster.
     pub recording: String,
-    /// Names this server's part.
+    /// Name of this server's part.
     pub part: String,
-    /// The room.
+    /// Name of the room.
     pub room: String,
-    /// The identity or the id of the participant that alone is recorded.
+    /// Identity or id of the only participant that is recorded; `None` for all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub participant: Option<String>,
-    /// When the recording was ordered, in seconds since 1970. Files have their offsets from here.
+    /// Time at which the recording was ordered, in seconds since 1970. Offsets of files count from here.
     pub started: f64,
-    /// When it ended.
+    /// Time at which the recording ended, in seconds since 1970; `None` while it runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<f64>,
-    /// Why it ended.
+    /// Reason for which the recording ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<EndReason>,
-    /// What went wrong, for people.
+    /// Description of an error, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// The media, in the order of their beginnings.
+    /// The media files, in the order in which they begin.
     #[serde(default)]
     pub files: Vec<MediaFile>,
 }
@@ -37,16 +37,16 @@ pub struct Manifest {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EndReason {
-    /// It was ordered to end.
+    /// An order ended the recording.
     Stopped,
-    /// Its room was empty for a while.
+    /// The room was empty for a while.
     RoomEmpty,
     /// A file could not be written.
     WriteFailed,
 }
 
 impl EndReason {
-    /// As it is written.
+    /// Name of the reason, as the manifest has it.
     pub fn name(self) -> &'static str {
         match self {
             EndReason::Stopped => "stopped",
@@ -59,25 +59,25 @@ impl EndReason {
 /// A WebM file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MediaFile {
-    /// Its name, in the folder of the manifest.
+    /// Name of the file, in the folder of the manifest.
     pub file: String,
-    /// The id of the participant, as in signalling.
+    /// Id of the participant, as in signalling.
     pub participant: String,
-    /// The identity in its access token.
+    /// Identity in the participant's access token.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub identity: Option<String>,
-    /// The display name.
+    /// Display name of the participant.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub name: String,
-    /// When its first frame was made, in seconds since the recording started.
+    /// Time at which the first frame was made, in seconds since the recording started.
     pub offset: f64,
-    /// Time from its first frame to its last, in seconds.
+    /// Time from the first frame to the last, in seconds.
     pub duration: f64,
-    /// Its size.
+    /// Size of the file in bytes.
     pub bytes: u64,
-    /// Its tracks.
+    /// Tracks of the file.
     pub tracks: Vec<MediaTrack>,
-    /// Whether it was ended as it should be: it then has an index.
+    /// Whether the file was completed. It then has an index.
     pub complete: bool,
 }
 
@@ -88,25 +88,25 @@ pub struct MediaTrack {
     pub kind: String,
     /// `vp9` or `opus`.
     pub codec: String,
-    /// The publisher's name for it.
+    /// Name that the publisher gave the track.
     pub name: String,
-    /// Width of the first picture.
+    /// Width of the first picture, in pixels.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub width: Option<u16>,
-    /// Height of the first picture.
+    /// Height of the first picture, in pixels.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub height: Option<u16>,
-    /// Frames or packets.
+    /// Number of frames or packets.
     pub frames: u64,
 }
 
 impl Manifest {
-    /// Its file name.
+    /// File name of the manifest.
     pub fn file_name(&self) -> String {
         format!("recording-{}.json", self.part)
     }
 
-    /// Sum of the sizes of its files.
+    /// Sum of the sizes of the recording's files, in bytes.
     pub fn bytes(&self) -> u64 {
         self.files.iter().map(|file| file.bytes).sum()
     }
@@ -116,7 +116,7 @@ impl Manifest {
         self.files.iter().map(|file| file.offset + file.duration).fold(0.0, f64::max)
     }
 
-    /// Writes it, so that there is a whole one at any time.
+    /// Writes the manifest so that a complete one exists at any time.
     pub(crate) fn save(&self, folder: &Path) -> std::io::Result<()> {
         let path = folder.join(self.file_name());
         let fresh = path.with_extension("json.part");
@@ -124,7 +124,7 @@ impl Manifest {
         std::fs::rename(fresh, path)
     }
 
-    /// The manifest in a folder of one recording, and its path.
+    /// Finds the manifest in the folder of a recording; returns it with its path.
     pub(crate) fn find(folder: &Path) -> Option<(Manifest, PathBuf)> {
         let entries = std::fs::read_dir(folder).ok()?;
         entries.flatten().find_map(|entry| {

@@ -1,4 +1,4 @@
-//! What a recorder is told and tells: orders, events, and who is who.
+//! Orders to a recorder, its events, and who participants are.
 
 use std::io;
 use std::path::PathBuf;
@@ -7,19 +7,19 @@ use windlass_types::{ParticipantId, TrackId};
 
 use crate::manifest::Manifest;
 
-/// Who a participant is.
+/// Names of a participant.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Person {
-    /// The identity in its access token.
+    /// Identity in the participant's access token.
     pub identity: Option<String>,
-    /// The display name.
+    /// Display name of the participant.
     pub name: String,
 }
 
-/// Finds a participant.
+/// Function that finds a participant.
 pub type Who = Box<dyn Fn(ParticipantId) -> Option<Person> + Send>;
 
-/// What a recorder asks of others, on its thread.
+/// Functions that a recorder calls, on its thread.
 pub struct Hooks {
     /// Finds a participant.
     pub who: Who,
@@ -34,25 +34,25 @@ pub struct Hooks {
 pub enum Event {
     /// A recording has ended, as its manifest says.
     Ended {
-        /// What was recorded.
+        /// Manifest of the recording.
         manifest: Box<Manifest>,
-        /// The recording's folder.
+        /// Folder of the recording.
         folder: PathBuf,
     },
 }
 
-/// What to record.
+/// Order to record a room.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Order {
-    /// Names the recording, and its folder: letters, digits, `_` and `-`.
+    /// Name of the recording and of its folder: letters, digits, `_` and `-`.
     pub recording: String,
-    /// The room.
+    /// Name of the room.
     pub room: String,
-    /// The identity or the id of the participant that alone is recorded.
+    /// Identity or id of the only participant that is recorded; `None` for all.
     pub participant: Option<String>,
-    /// When it was ordered, in seconds since 1970.
+    /// Time of the order, in seconds since 1970.
     pub started: f64,
-    /// Names this server's part.
+    /// Name of this server's part.
     pub part: String,
 }
 
@@ -80,7 +80,7 @@ impl From<Manifest> for Order {
     }
 }
 
-/// Why a recording does not begin.
+/// Error that keeps a recording from beginning: its folder cannot be written into.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot write into {}: {source}", folder.display())]
 pub struct BeginError {

@@ -1,13 +1,13 @@
-//! The bounds of what waits for the disk, and the recorder's figures.
+//! Bounds of what waits for the disk, and the recorder's statistics.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// Frames and packets that may wait for the disk: ten seconds of twenty participants.
+/// Maximum frames and packets that wait for the disk: ten seconds of twenty participants.
 const MAX_QUEUED: usize = 32_768;
-/// Bytes of media that may wait for the disk.
+/// Maximum bytes of media that wait for the disk.
 pub(crate) const MAX_QUEUED_BYTES: usize = 64 << 20;
 
-/// The recorder's figures.
+/// Statistics of the recorder, with the state of its queue.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
     waiting: AtomicUsize,
@@ -22,7 +22,7 @@ pub(crate) struct Queue {
 }
 
 impl Queue {
-    /// Whether media finds room.
+    /// Whether there is room for media of `bytes` bytes, which is then reserved.
     pub(crate) fn admit(&self, bytes: usize) -> bool {
         let waiting = self.waiting.load(Ordering::Relaxed);
         let there = self.bytes.load(Ordering::Relaxed);
@@ -61,27 +61,27 @@ impl Queue {
     }
 }
 
-/// A snapshot of a recorder's figures.
+/// Snapshot of a recorder's statistics.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Recordings that run.
+    /// Number of running recordings.
     pub recordings: usize,
-    /// Recordings that ended because a file could not be written.
+    /// Number of recordings that ended because a file could not be written.
     pub failed: u64,
-    /// Frames and packets dropped because the queue was full.
+    /// Number of frames and packets dropped because the queue was full.
     pub dropped: u64,
-    /// Gaps of video tracks.
+    /// Number of gaps in video tracks.
     pub gaps: u64,
-    /// Packets of audio that came too late.
+    /// Number of audio packets that came too late.
     pub late: u64,
     /// Bytes of media that were taken.
     pub bytes: u64,
-    /// Recordings whose end the room was not told, as the queue to signalling was full.
+    /// Number of recordings whose end the room was not told, because the queue to signalling was full.
     pub untold: u64,
 }
 
 impl Queue {
-    /// A snapshot of its figures.
+    /// Snapshot of the statistics.
     pub(crate) fn counts(&self) -> Counts {
         let Queue { dropped, gaps, late, failed, recordings, written, untold, .. } = self;
         let of = |count: &AtomicU64| count.load(Ordering::Relaxed);

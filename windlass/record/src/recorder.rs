@@ -14,25 +14,25 @@ use crate::manifest::{EndReason, Manifest};
 use crate::order::{BeginError, Hooks, Order};
 use crate::queue::{Counts, Queue};
 
-/// Takes what an SFU gives; `false`: it was dropped.
+/// Takes media and events of an SFU. Returns `false` if they were dropped.
 pub type Sink = Arc<dyn Fn(RecordInput) -> bool + Send + Sync>;
 
-/// A recorder. Cheap to clone; clones are the same one.
+/// A recorder. Clones are cheap, and share its thread and queue.
 #[derive(Clone)]
 pub struct Recorder {
     root: PathBuf,
     requests: Sender<Request>,
-    /// Until it runs.
+    /// Receiver of the requests until the thread starts.
     waiting: Arc<Mutex<Option<Receiver<Request>>>>,
     queue: Arc<Queue>,
 }
 
 impl Recorder {
-    /// A recorder that writes into a folder, which is made if it is not there.
+    /// Creates a recorder that writes into a folder. The folder is made if it does not exist.
     ///
     /// # Errors
     ///
-    /// The folder cannot be made or written into.
+    /// Fails if the folder cannot be made or written into.
     pub fn new(root: &Path) -> Result<Recorder, BeginError> {
         let failed = |source| BeginError { folder: root.to_owned(), source };
         std::fs::create_dir_all(root).map_err(failed)?;
@@ -43,7 +43,7 @@ impl Recorder {
         Ok(Recorder { root: root.to_owned(), requests, waiting, queue: Arc::default() })
     }
 
-    /// Takes what an SFU gives, and never waits. `false`: it was dropped, as the queue is full.
+    /// Returns the function that takes what an SFU gives. It never waits, and returns `false` if the queue is full.
     pub fn sink(&self) -> Sink {
         let (requests, queue) = (self.requests.clone(), self.queue.clone());
         Arc::new(move |input| {
@@ -55,11 +55,11 @@ impl Recorder {
         })
     }
 
-    /// Starts the thread; nothing if it runs already.
+    /// Starts the thread. Does nothing if it runs already.
     ///
     /// # Errors
     ///
-    /// The system gives no thread.
+    /// Fails if the system gives no thread.
     pub fn start(&self, hooks: Hooks) -> io::Result<Option<JoinHandle<()>>> {
         let Some(requests) = self.waiting.lock().take() else { return Ok(None) };
         let disk = Disk::new(self.root.clone(), LocalFiles::default(), hooks, self.queue.clone());
@@ -67,11 +67,11 @@ impl Recorder {
         thread.spawn(move || disk.run(&requests)).map(Some)
     }
 
-    /// Begins a recording, or goes on with one of that name. Waits for the disk. Returns its folder.
+    /// Begins a recording, or continues one with the same name. Waits for the disk. Returns the recording's folder.
     ///
     /// # Errors
     ///
-    /// Its folder cannot be written into.
+    /// Fails if the folder cannot be written into.
     pub fn begin(&self, order: Order) -> Result<PathBuf, BeginError> {
         let gone =
             |folder: PathBuf| BeginError { folder, source: io::ErrorKind::BrokenPipe.into() };
@@ -88,7 +88,7 @@ impl Recorder {
         let _ = self.requests.send(Request::End(room.to_owned(), reason));
     }
 
-    /// Recordings that had not ended when the server did.
+    /// Orders of recordings that had not ended when the server did.
     pub fn unfinished(&self) -> Vec<Order> {
         let Ok(folders) = std::fs::read_dir(&self.root) else { return Vec::new() };
         let manifests = folders.flatten().filter_map(|entry| Manifest::find(&entry.path()));
@@ -96,8 +96,8 @@ impl Recorder {
         open.map(Order::from).collect()
     }
 
-    /// Completes all files and ends the thread; waits for the disk. Recordings that run go on when the server is
-    /// started again.
+    /// Completes all files and ends the thread; waits for the disk. Running recordings continue when the server starts
+    /// again.
     pub fn stop(&self) {
         let (answer, answered) = mpsc::channel();
         if self.requests.send(Request::Stop(answer)).is_ok() {
@@ -110,7 +110,7 @@ impl Recorder {
         self.queue.untold();
     }
 
-    /// A snapshot of its figures.
+    /// Snapshot of the recorder's statistics.
     pub fn counts(&self) -> Counts {
         self.queue.counts()
     }

@@ -1,5 +1,5 @@
-//! One recording: the groups of its participants, their files, and its manifest. The thread of [`crate::disk`] calls
-//! it; it writes by [`Files`], which tests replace.
+//! One recording: the groups of its participants, their files, and its manifest. The thread of [`crate::disk`] runs it.
+//! Files are written through [`Files`], which tests replace.
 
 use std::collections::HashMap;
 use std::io;
@@ -14,16 +14,16 @@ use crate::manifest::{EndReason, Manifest, MediaFile, MediaTrack};
 use crate::order::Who;
 use crate::webm::{Patch, Shape, Slot, Webm};
 
-/// What a file's name ends with until it is complete.
+/// Extension of a file's name until the file is complete.
 pub(crate) const PART: &str = "part";
-/// Longest time for which a cluster is not written although no frame ends it.
+/// Maximum time for which a cluster is not written although no frame ends it.
 const MAX_UNWRITTEN: Duration = Duration::from_secs(2);
 
-/// Where files are written.
+/// Writes files.
 pub(crate) trait Files: Send {
-    /// Appends to a file, which begins with the first bytes.
+    /// Appends bytes to a file. The first bytes create it.
     fn append(&mut self, path: &Path, bytes: &[u8]) -> io::Result<()>;
-    /// Writes patches into a file, and calls it by its final name.
+    /// Writes patches into a file, and renames it to its final name.
     fn complete(&mut self, path: &Path, patches: &[Patch], name: &Path) -> io::Result<()>;
     /// Writes the manifest.
     fn save(&mut self, manifest: &Manifest, folder: &Path) -> io::Result<()>;
@@ -33,37 +33,37 @@ pub(crate) trait Files: Send {
 struct Writing {
     webm: Webm,
     path: PathBuf,
-    /// Its place in the manifest.
+    /// Index of the file in the manifest.
     index: usize,
-    /// When its last cluster was written.
+    /// Time at which the last cluster was written.
     flushed: Instant,
 }
 
-/// What of a participant goes into one file at a time.
+/// Media of a participant that go into one file at a time.
 struct Stream {
     participant: ParticipantId,
-    /// Whether it is of a screen.
+    /// Whether the stream is a screen.
     screen: bool,
     names: HashMap<Slot, String>,
     group: Group,
     writing: Option<Writing>,
 }
 
-/// See the module.
+/// A recording of a room, with the files that are being written.
 pub(crate) struct Recording {
     pub(crate) manifest: Manifest,
     folder: PathBuf,
-    /// The recorder's beginning, from which times are counted.
+    /// Start of the recorder, from which times are counted.
     epoch: Instant,
-    /// The time of day then.
+    /// Time of day at the recorder's start.
     epoch_wall: SystemTime,
     streams: Vec<Stream>,
     tracks: HashMap<TrackId, (usize, Slot)>,
-    /// Gaps of video, late packets of audio.
+    /// Number of gaps in video.
     pub(crate) gaps: u64,
 }
 
-/// Tracks of which a step of a recording needs a key frame.
+/// Tracks for which a step of a recording needs a key frame.
 pub(crate) type Wanted = Vec<TrackId>;
 
 impl Recording {
@@ -76,7 +76,7 @@ impl Recording {
         Recording { manifest, folder, epoch, epoch_wall, streams, tracks, gaps: 0 }
     }
 
-    /// Its folder.
+    /// Folder of the recording.
     pub(crate) fn folder(&self) -> &Path {
         &self.folder
     }
@@ -86,7 +86,7 @@ impl Recording {
         i64::try_from(since.as_micros()).unwrap_or(i64::MAX)
     }
 
-    /// Takes what the SFU gives of its tracks.
+    /// Takes media or an event of the recording's tracks.
     pub(crate) fn input(
         &mut self,
         input: RecordInput,
@@ -169,7 +169,7 @@ impl Recording {
         Ok(wanted)
     }
 
-    /// Completes all files, and the manifest. Goes on after an error; returns the first.
+    /// Completes all files and the manifest. Goes on after an error, and returns the first one.
     pub(crate) fn end(
         &mut self,
         reason: EndReason,
@@ -276,7 +276,7 @@ impl Recording {
         files.save(&self.manifest, &self.folder)
     }
 
-    /// Packets of audio that came too late.
+    /// Number of audio packets that came too late.
     pub(crate) fn late(&self) -> u64 {
         self.streams.iter().map(|stream| stream.group.late).sum()
     }

@@ -1,4 +1,4 @@
-//! The recorder between its neighbours: signalling orders and is told, the SFU gives media.
+//! The recorder of a server: signalling orders recordings and is told of their end, and the SFU gives media.
 
 use std::io;
 use std::path::Path;
@@ -14,44 +14,45 @@ use crate::manifest::{EndReason, Manifest};
 use crate::order::{BeginError, Event, Hooks, Order, Person};
 use crate::recorder::{Recorder, Sink};
 
-/// Most files that a webhook names.
+/// Maximum number of files that a webhook names.
 const MAX_TOLD: usize = 100;
-/// Ended recordings that signalling has not heard of yet; beyond, rooms are not told, and it is counted.
+/// Maximum number of ended recordings of which signalling has not heard yet. Beyond it, rooms are not told; that is
+/// counted.
 const MAX_ENDED: usize = 4096;
 
 /// A server's recorder: signalling orders, and rooms are told of what has ended.
 #[derive(Clone)]
 pub struct ServerRecorder {
     recorder: Recorder,
-    /// Names this server's part of a recording.
+    /// Name of this server's part of a recording.
     part: Arc<str>,
 }
 
 impl ServerRecorder {
-    /// A recorder that writes into a folder.
+    /// Creates a recorder that writes into a folder.
     ///
     /// # Errors
     ///
-    /// The folder cannot be made or written into.
+    /// Fails if the folder cannot be made or written into.
     pub fn open(folder: &Path) -> Result<ServerRecorder, BeginError> {
         let part = format!("{:08x}", rand::random::<u32>()).into();
         Ok(ServerRecorder { recorder: Recorder::new(folder)?, part })
     }
 
-    /// Takes what the SFU gives.
+    /// Returns the function that takes what the SFU gives.
     pub fn sink(&self) -> Sink {
         self.recorder.sink()
     }
 
-    /// Starts its thread, and a task that tells rooms. `key_frame` asks the SFU for a key frame of a track.
+    /// Starts the recorder's thread, and a task that tells rooms. `key_frame` asks the SFU for a key frame of a track.
     ///
     /// # Errors
     ///
-    /// The system gives no thread.
+    /// Fails if the system gives no thread.
     ///
     /// # Panics
     ///
-    /// Outside of a tokio runtime.
+    /// Panics outside of a tokio runtime.
     pub fn start(
         &self,
         key_frame: impl Fn(TrackId) + Send + 'static,
@@ -75,13 +76,13 @@ impl ServerRecorder {
         Ok(())
     }
 
-    /// Completes all files. Recordings go on when the server is started again.
+    /// Completes all files. Running recordings continue when the server starts again.
     pub async fn stop(&self) {
         let recorder = self.recorder.clone();
         let _ = tokio::task::spawn_blocking(move || recorder.stop()).await;
     }
 
-    /// What `/metrics` tells of it.
+    /// Metrics of the recorder.
     pub fn metrics(&self) -> Vec<Metric> {
         let counts = self.recorder.counts();
         vec![
@@ -134,7 +135,7 @@ impl windlass_signaling::Recorder for ServerRecorder {
     }
 }
 
-/// What webhooks say of a recording that has ended.
+/// Description of an ended recording for webhooks.
 fn told(manifest: &Manifest, folder: &Path) -> EventRecording {
     let files = manifest.files.iter().take(MAX_TOLD).map(|file| EventFile {
         file: file.file.clone(),

@@ -1,8 +1,8 @@
-//! WebM files of VP9 and Opus, without I/O: frames in, bytes out.
+//! Writes WebM files of VP9 and Opus, without I/O: frames in, bytes out.
 //!
 //! A file is written from its beginning to its end, cluster by cluster. So it plays when it is cut off anywhere: only
-//! the last cluster is lost. What helps players to seek, the duration, the sizes and the index, is written when the
-//! file is complete ([`Webm::finish`]).
+//! the last cluster is lost. Duration, sizes and index, which help players to seek, are written when the file is
+//! complete ([`Webm::finish`]).
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -10,30 +10,36 @@ use windlass_types::Size;
 
 use crate::ebml::{Elements, long_size};
 
-/// Longest cluster: what is lost when the server is killed.
+/// Maximum duration of a cluster. So much is lost when the server is killed.
 const MAX_CLUSTER: Duration = Duration::from_secs(2);
-/// Largest cluster in bytes; a frame beyond begins another.
+/// Maximum bytes of a cluster. A frame beyond begins another.
 const MAX_CLUSTER_BYTES: usize = 2 << 20;
-/// Room for the index of the head: two entries.
+/// Bytes reserved for the seek head, which has two entries.
 const SEEK_HEAD_BYTES: usize = 64;
-/// Seconds from 1970 to 2001, where WebM's dates begin.
+/// Seconds from 1970 to 2001, the origin of WebM's dates.
 const EPOCH_2001: i64 = 978_307_200;
-/// Clock rate of Opus.
+/// Clock rate of Opus, in Hz.
 const OPUS_RATE: u32 = 48_000;
-/// What a decoder of Opus needs before the place that is played, in nanoseconds.
+/// Time that an Opus decoder needs before the place that is played, in nanoseconds (80 ms).
 const OPUS_SEEK_PRE_ROLL: u64 = 80_000_000;
 
+/// Identifier of the element `Segment`.
 const SEGMENT: u32 = 0x1853_8067;
+/// Identifier of the element `SeekHead`.
 const SEEK_HEAD: u32 = 0x114d_9b74;
+/// Identifier of the element `Info`.
 const INFO: u32 = 0x1549_a966;
+/// Identifier of the element `Tracks`.
 const TRACKS: u32 = 0x1654_ae6b;
+/// Identifier of the element `Cluster`.
 const CLUSTER: u32 = 0x1f43_b675;
+/// Identifier of the element `Cues`.
 const CUES: u32 = 0x1c53_bb6b;
 
 /// The tracks of a file: one video track, one audio track, or both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shape {
-    /// Size of the video; `None`: there is none.
+    /// Size of the video; `None` if there is none.
     pub video: Option<Size>,
     /// Whether there is audio.
     pub audio: bool,
@@ -42,9 +48,9 @@ pub struct Shape {
 /// A track of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Slot {
-    /// VP9.
+    /// The video track, in VP9.
     Video,
-    /// Opus.
+    /// The audio track, in Opus.
     Audio,
 }
 
@@ -60,24 +66,24 @@ impl Slot {
 #[derive(Debug)]
 struct Cluster {
     begins: Duration,
-    /// Whether a player may begin here.
+    /// Whether a player may begin at this cluster.
     is_entry: bool,
     blocks: Elements,
 }
 
-/// Bytes for a place in the file.
+/// Bytes to be written at a place in the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Patch {
     /// Offset in the file.
     pub at: u64,
-    /// What stands there.
+    /// Bytes to write there.
     pub bytes: Vec<u8>,
 }
 
-/// What completes a file.
+/// Bytes that complete a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finish {
-    /// Its last bytes.
+    /// Last bytes of the file.
     pub tail: Vec<u8>,
     /// Bytes for places that were written before.
     pub patches: Vec<Patch>,
@@ -90,11 +96,11 @@ pub struct Webm {
     cluster: Option<Cluster>,
     /// Time and offset in the segment of clusters where a player may begin.
     entries: Vec<(Duration, u64)>,
-    /// Bytes that were given out.
+    /// Number of bytes that were given out.
     written: u64,
     /// Offset of the segment's data.
     segment: u64,
-    /// Offsets of elements of the head.
+    /// Offset of the element `SeekHead`; the next fields are offsets of `Info`, `Tracks` and the duration.
     seek_head: u64,
     info: u64,
     tracks: u64,
@@ -103,7 +109,7 @@ pub struct Webm {
 }
 
 impl Webm {
-    /// A new file, and its first bytes. `began` is the time of its first frame.
+    /// Begins a file, and returns its first bytes. `began` is the time of its first frame.
     pub fn new(shape: Shape, began: SystemTime) -> (Webm, Vec<u8>) {
         let mut head = Elements::new();
         let mut ebml = Elements::new();
@@ -138,7 +144,7 @@ impl Webm {
         (webm, head)
     }
 
-    /// The tracks of the file.
+    /// Tracks of the file.
     pub fn shape(&self) -> Shape {
         self.shape
     }
@@ -148,13 +154,13 @@ impl Webm {
         self.last
     }
 
-    /// Bytes that were given out.
+    /// Number of bytes that were given out.
     pub fn written(&self) -> u64 {
         self.written
     }
 
-    /// Takes a frame at its time in the file; times that go back count as the last one. Returns the cluster that it
-    /// completes.
+    /// Takes a frame at its time in the file. A time before that of the last frame counts as that time. Returns the
+    /// cluster that the frame completes.
     pub fn push(&mut self, slot: Slot, at: Duration, key: bool, data: &[u8]) -> Option<Vec<u8>> {
         let at = at.max(self.last);
         self.last = at;
@@ -181,7 +187,7 @@ impl Webm {
         done
     }
 
-    /// When the cluster that is being made began.
+    /// Time at which the cluster under way began; `None` if there is none.
     pub fn cluster_began(&self) -> Option<Duration> {
         self.cluster.as_ref().map(|cluster| cluster.begins)
     }
@@ -231,7 +237,7 @@ impl Webm {
     }
 }
 
-/// The index of the head, with void up to its room.
+/// The seek head, filled with Void up to [`SEEK_HEAD_BYTES`].
 fn seek_head(places: impl Iterator<Item = (u32, u64)>) -> Vec<u8> {
     let (mut head, mut seeks) = (Elements::new(), Elements::new());
     for (id, at) in places {
@@ -267,7 +273,7 @@ fn entries(shape: Shape) -> Elements {
     tracks
 }
 
-/// The head of Opus (RFC 7845 §5.1): two channels, nothing to skip, no gain.
+/// The header of Opus (RFC 7845 §5.1): two channels, nothing to skip, no gain.
 fn opus_head() -> Vec<u8> {
     let mut head = b"OpusHead\x01\x02\x00\x00".to_vec();
     head.extend_from_slice(&OPUS_RATE.to_le_bytes());
@@ -281,16 +287,16 @@ fn nanoseconds_since_2001(time: SystemTime) -> i64 {
     ns.saturating_sub(EPOCH_2001 * 1_000_000_000)
 }
 
-/// The part of a file that is whole: all after it belongs to a cluster that was cut off.
+/// The whole part of a file. Everything after it belongs to a cluster that was cut off.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Whole {
-    /// Its length.
+    /// Length of the whole part, in bytes.
     pub len: u64,
-    /// When its last cluster begins.
+    /// Time at which its last cluster begins.
     pub last: Duration,
 }
 
-/// The part of a file that is whole; `None`: not even its head is.
+/// Finds the whole part of a file; `None` if not even its head is whole.
 pub fn whole_part(mut read: impl FnMut(u64, &mut [u8]) -> Option<usize>) -> Option<Whole> {
     let (mut at, mut whole) = (0, None::<Whole>);
     loop {
@@ -324,7 +330,7 @@ pub fn whole_part(mut read: impl FnMut(u64, &mut [u8]) -> Option<usize>) -> Opti
     }
 }
 
-/// Identifier, size and length of the header of an element.
+/// Identifier and size of an element, and the length of its header.
 fn element(head: &[u8]) -> Option<(u32, u64, u64)> {
     let id_len = head.first()?.leading_zeros() as usize + 1;
     let id = head.get(..id_len).filter(|_| id_len <= 4)?;

@@ -33,7 +33,7 @@ use crate::config::Config;
 use crate::shutdown::Signals;
 use crate::{devices, logging};
 
-/// Largest message: a frame, or an anchor.
+/// Maximum bytes of a message: a frame, or an anchor.
 pub(crate) const MAX_MESSAGE_BYTES: usize = 4 << 20;
 
 /// Arguments of `windlass enhance`.
@@ -63,7 +63,7 @@ pub(crate) struct EnhanceArgs {
     serve: ServeArgs,
 }
 
-/// The enhancer, as the cluster knows it.
+/// The enhancer as the cluster sees it.
 struct Offer {
     enhancer: Arc<Enhancer>,
     input: EnhancerInput,
@@ -71,14 +71,14 @@ struct Offer {
     look: Mutex<Look>,
 }
 
-/// When its load was last looked at, what inference had taken by then, and the load.
+/// Last measurement of the load: its time, the inference time up to then, and the load (0 to 1).
 struct Look {
     at: Instant,
     compute: Duration,
     load: f64,
 }
 
-/// Minimum time over which the load is measured.
+/// Minimum time from one measurement of the load to the next.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 impl OfferedEnhancer for Offer {
@@ -112,7 +112,7 @@ impl OfferedEnhancer for Offer {
     }
 }
 
-/// Works for others until SIGINT, or SIGTERM and until its streams have gone to others.
+/// Serves SFUs until SIGINT, or after SIGTERM until its streams have gone to other workers.
 pub(crate) fn run(args: &EnhanceArgs) -> Result<()> {
     let config = args.serve.load()?;
     if let Some(parent) = args.parent {
@@ -136,7 +136,10 @@ pub(crate) fn run(args: &EnhanceArgs) -> Result<()> {
         );
     }
     if args.listen.ip().is_unspecified() && config.nats.is_some() && args.address.is_none() {
-        bail!("--address is missing: SFUs cannot go to {}", args.listen);
+        bail!(
+            "--address is missing: SFUs cannot connect to {}; name a URL that reaches this worker",
+            args.listen
+        );
     }
     if args.each_device {
         return device_processes::run(args, &config);
@@ -218,7 +221,7 @@ async fn serve(args: &EnhanceArgs, config: Config) -> Result<()> {
     };
     // What is left of streams is not waited for.
     let ended = tokio::select! {
-        ended = served => ended.context("the worker's port"),
+        ended = served => ended.context("the worker stopped serving SFUs"),
         () = ending => Ok(()),
     };
     if let Some(leasing) = leasing {
@@ -227,7 +230,7 @@ async fn serve(args: &EnhanceArgs, config: Config) -> Result<()> {
     ended
 }
 
-/// What its operators' programs ask of a worker: how it does, whether it lives, and whether it takes streams.
+/// Routes for monitoring a worker: metrics, whether it lives, and whether it takes streams.
 fn figures(enhancer: &Arc<Enhancer>, worker: &Arc<Worker>, tls: Option<Mutual>) -> Router {
     let (enhancer, worker) = (enhancer.clone(), worker.clone());
     let told = move |request: HeaderMap| async move {
@@ -252,13 +255,13 @@ fn figures(enhancer: &Arc<Enhancer>, worker: &Arc<Worker>, tls: Option<Mutual>) 
         .route("/readyz", get(ready))
 }
 
-/// The GPUs, or the slice of one, that this process uses; none that was given up.
+/// UUIDs of the GPUs, or of the slice of one, that this process uses and that have not failed.
 fn devices_at_work() -> Vec<String> {
     let working = cuda::gpus().into_iter().filter(|card| card.failed.is_none());
     working.take(MAX_DEVICES).map(|card| format!("{} ({})", card.name, card.uuid)).collect()
 }
 
-/// What the worker's lease says now.
+/// Present content of the worker's lease.
 fn lease(address: &str, offer: &Offer, worker: &Worker) -> Lease {
     let (stats, own) = (offer.enhancer.stats(), worker.stats());
     let number = |v: usize| u32::try_from(v).unwrap_or(u32::MAX);

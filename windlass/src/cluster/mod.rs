@@ -1,4 +1,4 @@
-//! Connections with other machines: workers, other servers of the cluster, and NATS.
+//! Connections to other machines: workers, other servers of the cluster, and NATS.
 //!
 //! `no_cluster.rs` takes the place of this module in a build without the feature `cluster`.
 
@@ -32,7 +32,7 @@ pub(crate) fn has_workers(config: &Config) -> bool {
     Workers::wanted(config)
 }
 
-/// This server's connections with other machines.
+/// This server's connections to other machines.
 #[derive(Clone)]
 pub(crate) struct Connections {
     workers: Arc<Workers>,
@@ -42,8 +42,7 @@ pub(crate) struct Connections {
 }
 
 impl Connections {
-    /// Connects with NATS, where the configuration names it. Other servers do not see this one before
-    /// [`Connections::join`].
+    /// Connects to NATS, if the configuration names it. Other servers do not see this one before [`Connections::join`].
     pub(crate) async fn open(config: &Config) -> Result<Connections> {
         let nats = match &config.nats {
             Some(nats) => Some(connect(nats, config).await?),
@@ -57,12 +56,12 @@ impl Connections {
         Ok(Connections { workers: Arc::default(), nats, node, mutual })
     }
 
-    /// Takes what the SFU has for other servers; `None`: this server does not share rooms.
+    /// Sink for what the SFU has for other servers; `None` if this server does not share rooms.
     pub(crate) fn relay(&self) -> Option<RelaySink> {
         self.node.as_ref()?.sink()
     }
 
-    /// Takes the SFU's tap inputs, and its requests, for the workers.
+    /// Sinks for the SFU's tap inputs and requests to the workers.
     pub(crate) fn enhancer(&self) -> EnhancerSinks {
         let (inputs, requests) = (self.workers.clone(), self.workers.clone());
         EnhancerSinks {
@@ -71,7 +70,7 @@ impl Connections {
         }
     }
 
-    /// The key of seats that all servers of the cluster share; `None`: this server is alone.
+    /// Key of seats that all servers of the cluster share; `None` if this server is alone.
     pub(crate) fn seats(&self) -> Option<SeatKey> {
         let client = self.nats.as_ref().filter(|_| self.node.is_some())?;
         Some(SeatKey::of(&client.seal_key().derive("windlass seats")))
@@ -90,7 +89,7 @@ impl Connections {
         self.workers.started()
     }
 
-    /// Places rooms on the servers of the cluster; `None`: this server is alone.
+    /// Placement of rooms on the servers of the cluster; `None` if this server is alone.
     pub(crate) fn placement(&self) -> Option<Arc<dyn Cluster>> {
         self.node.clone().map(|node| node as Arc<dyn Cluster>)
     }
@@ -102,7 +101,7 @@ impl Connections {
         }
     }
 
-    /// Gives all rooms to other servers, where there are any, and takes no new ones.
+    /// Hands all rooms over to other servers, if there are any, and takes no new ones.
     pub(crate) async fn drain(&self) {
         if let Some(node) = &self.node {
             node.drain().await;
@@ -116,7 +115,7 @@ impl Connections {
         }
     }
 
-    /// Releases the lease, and waits until that is done; `None`: there is no lease.
+    /// Releases the lease, and waits until that is done; `None` if there is no lease.
     pub(crate) fn leave(&self) -> Option<Pin<Box<dyn Future<Output = ()> + Send>>> {
         let node = self.node.clone()?;
         Some(Box::pin(async move { node.leave().await }))
@@ -140,7 +139,7 @@ impl Connections {
     }
 }
 
-/// Whether NATS takes this server within `patience`; `None`: the configuration names none.
+/// Whether NATS accepts this server within `patience`; `None` if the configuration names no NATS.
 pub(crate) fn nats_answers(config: &Config, patience: Duration) -> Option<Result<()>> {
     let nats = config.nats.as_ref()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -152,7 +151,12 @@ pub(crate) fn nats_answers(config: &Config, patience: Duration) -> Option<Result
                     tokio::time::sleep(Duration::from_millis(20)).await;
                 }
             };
-            let late = |_| anyhow!("none of {} servers lets it in", nats.servers.len());
+            let late = |_| {
+                anyhow!(
+                    "no connection to any of {} NATS servers within {patience:?}",
+                    nats.servers.len()
+                )
+            };
             tokio::time::timeout(patience, connected).await.map_err(late)
         })
     }))

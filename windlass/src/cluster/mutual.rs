@@ -9,13 +9,14 @@ use windlass_signaling::Metric;
 
 use crate::watch::Watch;
 
-/// Interval of checks of the files.
+/// Interval at which the files are checked for changes.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// Loads the certificate, if one is configured, and reloads it for as long as the process runs.
 pub(super) fn start(files: Option<&Files>, role: Role) -> Result<Option<Mutual>> {
     let Some(files) = files else { return Ok(None) };
-    let mutual = Mutual::load(files, role).context("the cluster's certificates")?;
+    let mutual =
+        Mutual::load(files, role).context("cannot load the certificates of --cluster-tls")?;
     let mut watches = files.all().map(Watch::new);
     let kept = mutual.clone();
     tokio::spawn(async move {

@@ -18,7 +18,7 @@ use windlass_signaling::{Metric, ParticipantInfo, Signaling};
 
 use crate::config::{Config, NodeConfig};
 
-/// Signalling and SFU, as the cluster needs them.
+/// Signalling and SFU in the form that the cluster needs.
 pub(super) struct Host {
     signaling: Signaling,
     sfu: SfuHandle,
@@ -92,7 +92,7 @@ impl windlass_cluster::node::Host for Host {
 pub(super) struct Node(Arc<ClusterNode<Host>>);
 
 impl Node {
-    /// A node that others do not see before [`Node::start`].
+    /// Creates a node. Other servers do not see it before [`Node::start`].
     pub(super) async fn new(
         client: Client,
         node: NodeConfig,
@@ -117,14 +117,14 @@ impl Node {
         self.0.start(Host { signaling, sfu });
     }
 
-    /// Takes what the SFU has for other servers; `None`: this server does not share rooms.
+    /// Sink for what the SFU has for other servers; `None` if this server does not share rooms.
     pub(super) fn sink(&self) -> Option<RelaySink> {
         let node = self.0.clone();
         let send = move |to, room: &Arc<str>, relayed| node.relay(to, room, &relayed);
         self.0.shares_rooms().then(|| Arc::new(send) as RelaySink)
     }
 
-    /// Gives all rooms to other servers, where there are any, and takes no new ones.
+    /// Hands all rooms over to other servers, if there are any, and takes no new ones.
     pub(super) async fn drain(&self) {
         self.0.drain().await;
     }
@@ -139,7 +139,7 @@ impl Node {
         self.0.leave().await;
     }
 
-    /// Its figures.
+    /// Metrics of the node.
     pub(super) fn metrics(&self) -> Vec<Metric> {
         metrics(&self.0.stats())
     }

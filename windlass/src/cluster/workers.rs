@@ -1,4 +1,4 @@
-//! Connects the SFU with enhancers on other machines: those of its configuration, and those whose leases it reads.
+//! Connects the SFU with enhancers on other machines: those of the configuration, and those whose leases it reads.
 
 use std::sync::{Arc, OnceLock};
 
@@ -12,7 +12,7 @@ use windlass_types::{EnhancerRequest, StreamId, TapInput};
 
 use crate::config::Config;
 
-/// Empty before [`Workers::start`], and in a process that enhances itself.
+/// Workers on other machines. Empty before [`Workers::start`], and in a process that enhances itself.
 #[derive(Default)]
 pub(super) struct Workers {
     remote: OnceLock<Remote>,
@@ -54,12 +54,13 @@ impl Workers {
         Ok(())
     }
 
-    /// Takes a tap's input; `false`: a queue is full. Without workers inputs are ignored.
+    /// Takes a tap's input. Returns `false` if a queue is full. Without workers, inputs are ignored.
     pub(super) fn push(&self, input: TapInput) -> bool {
         self.remote.get().is_none_or(|remote| remote.push(input))
     }
 
-    /// Takes a request to a stream's enhancement; `false`: a queue is full. Without workers requests are ignored.
+    /// Takes a request to a stream's enhancement. Returns `false` if a queue is full. Without workers, requests are
+    /// ignored.
     pub(super) fn request(&self, stream: StreamId, request: EnhancerRequest) -> bool {
         self.remote.get().is_none_or(|remote| remote.request(stream, request))
     }
@@ -69,13 +70,13 @@ impl Workers {
         self.remote.get().is_some()
     }
 
-    /// Figures of the workers.
+    /// Metrics of the workers.
     pub(super) fn metrics(&self) -> Vec<Metric> {
         self.remote.get().map_or_else(Vec::new, |remote| figures(&remote.stats()))
     }
 }
 
-/// What workers on other machines did for this SFU.
+/// Metrics of the work that workers on other machines did for this SFU.
 fn figures(stats: &RemoteStats) -> Vec<Metric> {
     let mut metrics = vec![
         Metric::new("windlass_worker_frames_dropped_total", stats.dropped),

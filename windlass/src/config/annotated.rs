@@ -1,4 +1,4 @@
-//! `windlass.yaml` with every option, its help, unit and default, made of the command line's declarations.
+//! Writes `windlass.yaml` with every option, its help, unit and default, from the command line's declarations.
 
 use std::fmt::Write;
 
@@ -6,21 +6,21 @@ use clap::{Arg, Args, Command};
 
 use super::{Settings, is_live};
 
-/// Comments are wrapped at this width.
+/// Width at which comments are wrapped, in characters.
 const WIDTH: usize = 100;
 
 /// An option, as its type describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Described {
-    /// As on the command line, without its dashes; the key in the file.
+    /// Name of the option without dashes: the key in the file.
     pub name: String,
     /// The option's help text, in one paragraph, without its default.
     pub help: String,
     /// Name of the option's value, or its unit.
     pub value: String,
-    /// Its default, as the help says it; `false` for switches.
+    /// Default of the option as the help says it; `false` for switches.
     pub default: Option<String>,
-    /// The heading that it stands under.
+    /// Heading under which the option stands.
     heading: String,
 }
 
@@ -80,8 +80,8 @@ pub(crate) fn annotated() -> String {
     text
 }
 
-/// One option: comments, then the key with its default; commented out where the default is no value (it depends on
-/// the machine, or there is none).
+/// Writes one option: comments, then the key with its default. It is commented out if the default is no value: it
+/// depends on the machine, or there is none.
 fn entry(text: &mut String, option: &Described) {
     let Described { name, help, value, default, .. } = option;
     let _ = writeln!(text);

@@ -1,4 +1,4 @@
-//! How servers and workers find and authenticate each other.
+//! Options of a cluster: how servers and workers find and authenticate each other.
 
 use std::net::SocketAddr;
 use std::str::FromStr;
@@ -10,7 +10,7 @@ use super::values::files;
 use super::{NO_CLUSTER, Settings};
 use crate::cluster::{ClusterToken, Files, NatsConfig};
 
-/// The files of mutual TLS: `CA,CERT,KEY`.
+/// Files of mutual TLS: `CA,CERT,KEY`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ClusterFiles(Files);
 
@@ -25,7 +25,7 @@ impl FromStr for ClusterFiles {
     }
 }
 
-/// Where other servers reach this one: `IP:PORT`, or `IP:PORT,URL` where the URL is another than of that address.
+/// Address for other servers: `IP:PORT`, or `IP:PORT,URL` if other servers reach it at another URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct NodeListen {
     listen: SocketAddr,
@@ -48,7 +48,7 @@ impl FromStr for NodeListen {
     }
 }
 
-/// The options that need other machines.
+/// Names of the options that need cluster support.
 const OPTIONS: [&str; 9] = [
     "workers",
     "nats",
@@ -61,7 +61,7 @@ const OPTIONS: [&str; 9] = [
     "node-max-participants",
 ];
 
-/// Refuses these options in a build without cluster support.
+/// Refuses the cluster's options in a build without cluster support.
 pub(super) fn supported(said: &Settings, has_cluster: bool) -> Result<()> {
     let given = said.differing(&Settings::default());
     for option in OPTIONS {
@@ -71,12 +71,12 @@ pub(super) fn supported(said: &Settings, has_cluster: bool) -> Result<()> {
     Ok(())
 }
 
-/// How servers and workers authenticate each other.
+/// Secret and certificates by which servers and workers authenticate each other.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Cluster {
-    /// The cluster's secret.
+    /// Shared secret of the cluster.
     pub token: Option<ClusterToken>,
-    /// The files of CA certificate, certificate and private key.
+    /// Files of the CA certificate, this machine's certificate and its private key.
     pub files: Option<Files>,
 }
 
@@ -107,21 +107,21 @@ pub(super) fn nats(said: &Settings) -> Result<Option<NatsConfig>> {
     Ok(Some(NatsConfig { servers, credentials, ca }))
 }
 
-/// One server of several.
+/// Configuration of a server that is one of several.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct NodeConfig {
-    /// Public URL of its signalling.
+    /// Public URL of the server's signalling.
     pub url: String,
-    /// Where it listens for other servers; without, its rooms are on this server only.
+    /// Listening address for other servers. Without it, the server's rooms are on this server only.
     pub listen: Option<SocketAddr>,
-    /// The URL by which other servers reach it, if it is not that of the listening address.
+    /// URL by which other servers reach this one, if it differs from the listening address.
     pub address: Option<String>,
     /// Number of a room's participants above which new participants go to another server.
     pub max_participants: usize,
 }
 
 impl NodeConfig {
-    /// The origin of the page that this server has at that address.
+    /// Origin of the page that this server has at its public URL.
     pub(super) fn page(&self) -> Option<Origin> {
         let url = self.url.replacen("ws", "http", 1);
         let (scheme, rest) = url.split_once("://")?;
@@ -130,7 +130,7 @@ impl NodeConfig {
     }
 }
 
-/// `max`: participants that a room on this server may have.
+/// Configuration of this server in its cluster. `max` is the maximum number of participants of a room on this server.
 pub(super) fn node(said: &Settings, max: usize) -> Result<Option<NodeConfig>> {
     let Some(url) = said.node_url.clone() else { return Ok(None) };
     let known = ["ws://", "wss://"].iter().any(|scheme| url.starts_with(scheme));
@@ -157,7 +157,7 @@ pub(super) fn node(said: &Settings, max: usize) -> Result<Option<NodeConfig>> {
         let secure = address.starts_with("https://");
         allow!(secure, "node-listen", "needs an https:// URL beside cluster-tls, not {address}");
     }
-    // Beyond what a room may have here nobody is let in.
+    // A room on this server admits nobody beyond its own maximum.
     let max_participants = said.node_max_participants.unwrap_or(max).min(max);
     allow!(max_participants > 0, "node-max-participants", "must be at least 1");
     Ok(Some(NodeConfig { url, listen, address, max_participants }))

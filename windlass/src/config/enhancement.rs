@@ -1,4 +1,4 @@
-//! How pictures are enhanced.
+//! Options of enhancement.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -17,24 +17,25 @@ use super::values::parts;
 
 /// Part of the budget that is kept for pacing, network and browser, unless the budget is short.
 const DELIVERY: Duration = Duration::from_millis(60);
-/// Maximum CPU threads of enhancement.
+/// Maximum number of CPU threads of enhancement.
 pub(crate) const MAX_THREADS: usize = 256;
-/// Bitrate of the stills that a publisher is asked for: a fraction of the low layer's, so that its uplink is not felt.
+/// Bitrate of the stills that publishers are asked for: a fraction of the low layer's, so that it hardly loads the
+/// uplink.
 const STILLS: Bitrate = Bitrate::bps(50_000);
 
-/// What runs the networks: `off`, an engine's name, or GPUs.
+/// Devices that run the networks: `off`, an engine's name, or GPUs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Device {
     /// Nothing runs networks: media is only forwarded.
     Off,
     /// The CPU, or all GPUs that CUDA shows.
     Engine(EngineChoice),
-    /// These GPUs, or one slice of a GPU.
+    /// The named GPUs, or one slice of a GPU.
     Gpus(Vec<DeviceName>),
 }
 
 impl Device {
-    /// The engine; none where nothing is enhanced.
+    /// Engine of the device; `None` if nothing is enhanced.
     fn engine(&self) -> Option<EngineChoice> {
         match self {
             Device::Off => None,
@@ -43,7 +44,7 @@ impl Device {
         }
     }
 
-    /// GPUs that are named; none: all that CUDA shows.
+    /// Names of the chosen GPUs; empty for all that CUDA shows.
     pub(super) fn gpus(self) -> Vec<DeviceName> {
         match self {
             Device::Gpus(gpus) => gpus,
@@ -86,14 +87,14 @@ impl fmt::Display for Device {
     }
 }
 
-/// How anchors are chosen: `POLICY,ROOM=POLICY,…`.
+/// Policies that choose anchors: `POLICY,ROOM=POLICY,…`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Policies {
-    /// Policy of rooms that are not named.
+    /// Policy of the rooms that are not named.
     pub usual: AnchorPolicy,
-    /// Policies of rooms, by name.
+    /// Policies of named rooms.
     pub rooms: BTreeMap<String, AnchorPolicy>,
-    /// Mean loss of quality in hundredths of a dB that `quality-sla` allows, where it was said.
+    /// Mean loss of quality that `quality-sla` allows, in hundredths of a dB, if it was given.
     pub promise: Option<u16>,
 }
 
@@ -146,7 +147,7 @@ impl fmt::Display for Policies {
     }
 }
 
-/// A loss from 0 to 20 dB in hundredths.
+/// Reads a loss from 0 to 20 dB, in hundredths of a dB.
 fn hundredths(text: &str) -> Option<u16> {
     let loss: f64 = text.parse().ok()?;
     (0.0..=20.0).contains(&loss).then_some((loss * 100.0).round() as u16)
@@ -159,9 +160,9 @@ pub(crate) enum Use {
     Layers,
     /// Publishers who agree are asked for stills.
     Stills,
-    /// Networks learn from these pictures.
+    /// Networks learn from the publisher's pictures.
     Learn,
-    /// Bit and frame rate of publishers who agree to stills are adapted.
+    /// Bitrate and frame rate of publishers who agree to stills are adapted.
     Adapt,
 }
 
@@ -174,12 +175,12 @@ impl Use {
     ];
 }
 
-/// What a publisher's own larger pictures are used for: `off`, or a list of [`Use`]s with `layers` among them.
+/// Uses of publishers' own larger pictures: `off`, or a list of [`Use`]s with `layers` among them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Captured(BTreeSet<Use>);
 
 impl Captured {
-    /// Whether pictures are used so.
+    /// Whether the pictures are used in the given way.
     pub(super) fn has(&self, used: Use) -> bool {
         self.0.contains(&used)
     }
@@ -224,7 +225,7 @@ impl fmt::Display for Captured {
     }
 }
 
-/// The enhancer; none where the device is `off`.
+/// Configuration of the enhancer; `None` if the device is `off`.
 pub(super) fn enhancer(said: &Settings, budget: Duration) -> Result<Option<EnhancerConfig>> {
     let Some(engine) = said.device().0.engine() else { return Ok(None) };
     let (compute_cap, anchor_fraction) = (said.compute_cap(), said.anchor_fraction());

@@ -1,4 +1,4 @@
-//! Reads `windlass.yaml`. What is wrong in it is said with line, column, option, and what is allowed.
+//! Reads `windlass.yaml`. Errors name line, column and option, and say what is allowed.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,7 +12,7 @@ use thiserror::Error;
 use super::annotated::{Described, options};
 use super::{Config, Invalid, Settings, former};
 
-/// A key that is this like an option's name (Jaro-Winkler, 0 to 1) was meant to be it.
+/// Minimum likeness (Jaro-Winkler, 0 to 1) of an unknown key to an option's name that is then suggested.
 const NEAR: f64 = 0.8;
 
 /// Why a configuration file cannot be used.
@@ -21,29 +21,29 @@ pub(crate) enum FileError {
     /// The file cannot be read.
     #[error("cannot read it: {0}")]
     Io(#[from] std::io::Error),
-    /// Something in it is wrong.
+    /// A value or key in the file is wrong.
     #[error("line {line}, column {column}: {problem}")]
     At {
         /// Line of the error, from 1.
         line: u64,
         /// Column of the error in characters, from 1.
         column: u64,
-        /// The option and what is allowed.
+        /// The option, and what is allowed.
         problem: String,
     },
-    /// What it says cannot be used, and no line alone is to blame.
+    /// The file's settings cannot be used, and no single line is to blame.
     #[error("{0}")]
     Whole(String),
 }
 
-/// What a file says, and where.
+/// Contents of a configuration file.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct File {
-    /// The settings.
+    /// Settings of the file.
     pub settings: Settings,
-    /// Lines that the next version will not read, and what to write.
+    /// Warnings about lines that the next version will not read, with what to write instead.
     pub warnings: Vec<String>,
-    /// Where the value of each key stands: line and column.
+    /// Line and column of each key's value.
     places: BTreeMap<String, (u64, u64)>,
 }
 
@@ -53,7 +53,7 @@ impl File {
         Self::parse(&std::fs::read_to_string(path)?)
     }
 
-    /// Reads and checks a file's text, as if nothing were said on the command line.
+    /// Reads and checks the text of a file, without settings of the command line.
     pub(crate) fn parse(text: &str) -> Result<File, FileError> {
         let options = options();
         let (text, warnings) = former::translated(text);
@@ -91,7 +91,7 @@ impl File {
     }
 }
 
-/// Says what the reader of YAML says, with the option that stands there.
+/// Formats an error of the YAML reader, with the option at its place.
 fn problem(
     error: &serde_saphyr::Error,
     places: &BTreeMap<String, (u64, u64)>,
@@ -130,7 +130,7 @@ fn unknown(key: &str, options: &[Described]) -> String {
     format!("`{key}` is no option; {meant}")
 }
 
-/// The keys of a mapping and where their values stand.
+/// Keys of a mapping, with line and column of their values.
 struct Keys(BTreeMap<String, (u64, u64)>);
 
 impl<'de> Deserialize<'de> for Keys {

@@ -1,19 +1,19 @@
-//! Files of the version before: options that were called otherwise are read with a warning, for one version.
+//! Reads files of the version before: renamed options are accepted with a warning, for one version.
 
-/// Times had their unit in the option's name: that name, the name of today, and the unit.
+/// Renamed options: the former name, which had the unit in it, today's name, and the unit.
 const RENAMED: [(&str, &str, &str); 3] = [
     ("budget-ms", "budget", "ms"),
     ("drain-timeout-s", "drain-timeout", "s"),
     ("turn-ttl-s", "turn-ttl", "s"),
 ];
 
-/// Options that are no more, and what does their work.
+/// Removed options, and what does their work now.
 const REMOVED: [(&str, &str); 2] = [
     ("max-rooms", "of rooms there may be 200, or a fifth of max-total-participants"),
     ("quality-sla-db", "write its value behind the policy: `policy: quality-sla:0.5`"),
 ];
 
-/// The text in the words of today, values at the places where they stood, and a warning for each line that was changed.
+/// Translates a file to today's names. Values keep their places. Also returns a warning for each changed line.
 pub(super) fn translated(text: &str) -> (String, Vec<String>) {
     let mut warnings = Vec::new();
     let mut line = |(at, line): (usize, &str)| {

@@ -1,4 +1,4 @@
-//! How much clients may ask for.
+//! Options that limit clients.
 
 use std::str::FromStr;
 
@@ -9,19 +9,19 @@ use windlass_signaling::AdmissionLimits;
 use super::Settings;
 use super::values::parts;
 
-/// Limits of one address: `sockets=N,joins=N,stun=N`, of which each may be left out.
+/// Limits of one address: `sockets=N,joins=N,stun=N`, each of which may be left out.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct MaxPerIp {
-    /// Signalling sockets at a time.
+    /// Maximum signalling sockets at a time.
     sockets: Option<usize>,
-    /// Joins in a minute.
+    /// Maximum joins per minute.
     joins: Option<u32>,
-    /// STUN requests and other datagrams in a second, before a call.
+    /// Maximum STUN requests and other datagrams per second, before a call.
     stun: Option<u32>,
 }
 
 impl MaxPerIp {
-    /// Whether one address may have all sockets that there are.
+    /// Whether the limit on sockets of one address is lifted.
     pub(super) fn is_unbounded(self) -> bool {
         self.sockets == Some(0)
     }
@@ -51,7 +51,7 @@ impl FromStr for MaxPerIp {
     }
 }
 
-/// Tracks for each participant that a room may have: camera, microphone, screen, and the screen's sound.
+/// Maximum tracks of a room, per participant: camera, microphone, screen, and the screen's sound.
 const TRACKS_PER_PARTICIPANT: usize = 4;
 
 pub(super) fn limits(said: &Settings) -> Result<Limits> {
@@ -77,13 +77,13 @@ pub(super) fn limits(said: &Settings) -> Result<Limits> {
     })
 }
 
-/// Rooms beside so many participants: as many as are usual, or one for five of them where that is more. Nobody begins a
-/// room who is not in it.
+/// Maximum number of rooms for a number of participants: the default, or a fifth of the participants if that is more.
+/// Nobody begins a room without joining it.
 fn rooms(participants: usize) -> usize {
     participants.min(Limits::default().rooms).max(participants / 5)
 }
 
-/// Who may come in. No address has more than a quarter of what there is for all.
+/// Limits on who may come in. One address may have at most a quarter of what all clients together have.
 pub(super) fn admission(said: &Settings, limits: &Limits) -> Result<AdmissionLimits> {
     let max = said.max_per_ip.map_or_else(MaxPerIp::default, |max| max.0);
     let sockets = limits.participants.saturating_mul(2);

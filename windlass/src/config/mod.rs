@@ -1,5 +1,5 @@
-//! The server's configuration: [`Settings`] is what was given on the command line or in the file, which have the same
-//! names, and [`Config`] is what each part starts with.
+//! The server's configuration. [`Settings`] are what was given on the command line or in the file, with the same names.
+//! [`Config`] is what each part starts with.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -26,7 +26,7 @@ pub(crate) use self::file::File;
 pub(crate) use self::public::Public;
 pub(crate) use self::settings::{Settings, is_live};
 
-/// Why options of a cluster and `windlass enhance` are refused by a build without the feature `cluster`.
+/// Error text for options of a cluster and `windlass enhance` in a build without the feature `cluster`.
 pub(crate) const NO_CLUSTER: &str = "this build has no cluster support: it was built without the feature `cluster`; build with \
                               `cargo build --release -p windlass`";
 
@@ -34,7 +34,7 @@ pub(crate) const NO_CLUSTER: &str = "this build has no cluster support: it was b
 #[derive(Debug, Error)]
 #[error("{option} {allowed}")]
 pub(crate) struct Invalid {
-    /// Its name.
+    /// Name of the option.
     pub option: &'static str,
     /// The values that are allowed, and the value that was given.
     allowed: String,
@@ -46,7 +46,7 @@ impl Invalid {
     }
 }
 
-/// Ends with [`Invalid`] unless the condition holds. The option's name finds the line of the file.
+/// Returns [`Invalid`] unless the condition holds. The option's name finds the line of the file.
 macro_rules! allow {
     ($holds:expr, $option:expr, $($allowed:tt)+) => {
         if !$holds {
@@ -68,42 +68,42 @@ pub(crate) mod shown;
 mod turn;
 mod values;
 
-/// The latency budgets that are allowed.
+/// Latency budgets that are allowed.
 const BUDGET: std::ops::RangeInclusive<Duration> =
     Duration::from_millis(50)..=Duration::from_secs(2);
 
-/// What each part is started with.
+/// Configuration of each part of the server.
 #[derive(Debug, Clone)]
 pub(crate) struct Config {
-    /// The server's public name, and what goes with it.
+    /// The server's public name and what goes with it, if it has one.
     pub public: Option<Public>,
-    /// Address of page and signalling.
+    /// Listening address of page and signalling.
     pub http: SocketAddr,
-    /// Address of the metrics, where it is another.
+    /// Listening address of the metrics, if they have one of their own.
     pub metrics: Option<SocketAddr>,
     /// Whether a server that others reach may do without token keys.
     pub open_rooms: bool,
-    /// The SFU.
+    /// Configuration of the SFU.
     pub sfu: SfuConfig,
-    /// Signalling. Its certificate is loaded at the start, from `tls`.
+    /// Configuration of signalling. Its certificate is loaded at the start, from `tls`.
     pub signaling: SignalingConfig,
-    /// Where the certificate comes from; `None` serves HTTP.
+    /// Source of the certificate; `None` serves plain HTTP.
     pub tls: Option<tls::Source>,
-    /// The enhancer; `None` forwards only.
+    /// Configuration of the enhancer; `None` only forwards.
     pub enhancer: Option<EnhancerConfig>,
-    /// The GPUs, or the slice of a GPU, that the process uses; none: all that CUDA shows.
+    /// GPUs, or the slice of a GPU, that the process uses; empty for all that CUDA shows.
     pub devices: Vec<DeviceName>,
-    /// Workers on other machines, which enhance instead of this process.
+    /// URLs of workers on other machines, which enhance instead of this process.
     pub workers: Vec<String>,
-    /// NATS, where workers' leases are; workers with a lease enhance instead of this process as well.
+    /// NATS, where workers keep their leases. Such workers enhance instead of this process as well.
     pub nats: Option<NatsConfig>,
-    /// This server as one of several; `None`: it is alone.
+    /// Configuration as one server of several; `None` if the server is alone.
     pub node: Option<NodeConfig>,
-    /// How servers and workers authenticate each other.
+    /// Secret and certificates by which servers and workers authenticate each other.
     pub cluster: Cluster,
-    /// How long rooms may go on after SIGTERM.
+    /// Maximum time for which rooms may go on after SIGTERM.
     pub drain: Duration,
-    /// The folder for recordings; `None`: nothing is recorded.
+    /// Folder for recordings; `None` if nothing is recorded.
     pub record_to: Option<PathBuf>,
     /// Log filter.
     pub log: String,
@@ -220,7 +220,7 @@ fn tls_source(said: &Settings, public: Option<&Public>) -> Option<tls::Source> {
     })
 }
 
-/// Others reach the server, and every room would be open to them.
+/// Error: others reach the server, and every room would be open to them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error(
     "others reach {0}, and without a token key every room would be open to them. Make a key, and start with it:\n  \

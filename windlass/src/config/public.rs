@@ -1,4 +1,4 @@
-//! A server with a public name: what the other options are where they are not given.
+//! Defaults of the other options for a server with a public name.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -9,25 +9,25 @@ use windlass_signaling::access::TokenKey;
 use super::values::{Parsed, TlsChoice};
 use super::{Invalid, Settings};
 
-/// Where browsers expect pages.
+/// Port where browsers expect pages.
 const HTTPS: u16 = 443;
-/// Figures are for this machine alone: everybody reaches the page.
+/// Listening address of the metrics. They are for this machine only, because everybody reaches the page.
 const FIGURES: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7889);
 
-/// What a server with a public name has of its own.
+/// Configuration of a server with a public name.
 #[derive(Debug, Clone)]
 pub(crate) struct Public {
-    /// Its name.
+    /// Public name of the server.
     pub name: String,
-    /// Where it keeps what it makes and is given.
+    /// Folder for what the server makes and is given.
     pub folder: PathBuf,
-    /// The token key that it makes; none where the keys are given, or rooms are open.
+    /// File of the token key that the server makes; `None` if keys are given, or rooms are open.
     pub key: Option<PathBuf>,
-    /// The keys that are there.
+    /// Token keys that exist already.
     pub keys: Vec<TokenKey>,
 }
 
-/// The settings with what a public name stands for. What is said stays.
+/// Fills in the settings that follow from a public name. Given settings stay.
 pub(super) fn filled(
     mut said: Settings,
     folder: Option<&Path>,
@@ -65,7 +65,7 @@ pub(super) fn filled(
     Ok((said, Some(Public { name: name.to_string(), folder: folder.to_owned(), key, keys })))
 }
 
-/// All addresses of this machine: of both families, where it has both.
+/// The unspecified address: IPv6 and IPv4 if the machine has both.
 fn everywhere(port: u16) -> SocketAddr {
     let ip = if windlass_sfu::outward_addresses().iter().any(IpAddr::is_ipv6) {
         Ipv6Addr::UNSPECIFIED.into()

@@ -1,4 +1,4 @@
-//! How browsers reach the server: sockets, and the addresses of ICE candidates.
+//! Options of how browsers reach the server: sockets, and the addresses of ICE candidates.
 
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
@@ -8,7 +8,7 @@ use windlass_sfu::TcpConfig;
 
 use super::{Invalid, Settings};
 
-/// Where media over TCP is taken: `IP:PORT` or `off`.
+/// Listening address of media over TCP: `IP:PORT` or `off`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tcp {
     /// Media over TCP is not taken.
@@ -31,9 +31,9 @@ impl FromStr for Tcp {
 /// An address for ICE candidates: `[tcp:]IP[:PORT]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Advertise {
-    /// Port 0 stands for the port of the socket.
+    /// The address. Port 0 stands for the port of the socket.
     pub addr: SocketAddr,
-    /// Whether it is for TCP only.
+    /// Whether the address is for TCP only.
     pub tcp: bool,
 }
 
@@ -72,21 +72,21 @@ fn can_be_sent_to(ip: IpAddr) -> bool {
     }
 }
 
-/// The addresses of media.
+/// Addresses and threads of media.
 pub(super) struct Reach {
-    /// The UDP socket.
+    /// Address of the UDP socket.
     pub(super) udp: SocketAddr,
-    /// Its ICE candidates.
+    /// Addresses of the UDP socket's ICE candidates.
     pub(super) advertise: Vec<SocketAddr>,
-    /// The TCP port, unless it is off.
+    /// Configuration of media over TCP; `None` if it is off.
     pub(super) tcp: Option<TcpConfig>,
-    /// Threads that forward.
+    /// Number of forwarding threads.
     pub(super) threads: usize,
 }
 
-/// Maximum number of threads that forward: each has a socket and queues to all others.
+/// Maximum number of forwarding threads. Each has a socket, and queues to all others.
 const MAX_THREADS: usize = 64;
-/// TCP connections for each participant that there may be: browsers open one for each pair of candidates.
+/// Maximum TCP connections per participant: browsers open one for each pair of candidates.
 const TCP_PER_PARTICIPANT: usize = 4;
 
 impl Reach {
@@ -119,8 +119,8 @@ impl Reach {
     }
 }
 
-/// The ICE candidates of a socket. An address that the socket cannot receive at would be tried by every browser, in
-/// vain.
+/// ICE candidates of a socket. Fails for an address that the socket cannot receive at, because every browser would try
+/// it in vain.
 fn addresses(given: &[Advertise], tcp: bool, socket: SocketAddr) -> Result<Vec<SocketAddr>> {
     let takes = |ip: IpAddr| match socket.ip() {
         IpAddr::V6(own) if own.is_unspecified() => true,

@@ -32,7 +32,7 @@ enum Reload {
     Restart,
 }
 
-/// The help of an option: its doc comment, and its default where that is a value.
+/// Help of an option: its doc comment, and its default if that is a value.
 fn help_text(lines: &[&str], default: &[&dyn Display]) -> String {
     let mut text = lines.iter().map(|line| line.trim()).collect::<Vec<_>>().join(" ");
     for default in default {
@@ -41,12 +41,12 @@ fn help_text(lines: &[&str], default: &[&dyn Display]) -> String {
     text
 }
 
-/// The environment variable of an option: `WINDLASS_OPEN_ROOMS` of `open_rooms`.
+/// Environment variable of an option, such as `WINDLASS_OPEN_ROOMS` for `open_rooms`.
 pub(super) fn variable(option: &str) -> String {
     format!("WINDLASS_{}", option.replace('-', "_").to_uppercase())
 }
 
-/// Makes [`Settings`] of a list of options under their headings.
+/// Makes [`Settings`] from a list of options under their headings.
 ///
 /// `Live name: Type = default;` is the field `name: Option<Type>`, the flag `--name`, the variable `WINDLASS_NAME`, the
 /// key `name:` of the file, and a method `name()` that falls back on the default. An option without a default has the
@@ -118,10 +118,10 @@ macro_rules! settings {
     };
 }
 
-/// Address of the HTTP server of a machine that serves itself alone.
+/// Default address of the HTTP server, for a machine that serves only itself.
 const HTTP: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7880);
-/// Address of media. Firefox pairs no loopback address with another: such a machine must be reachable by its own.
-/// Nobody gets media who has not joined by the HTTP server.
+/// Default address of media. Firefox pairs no loopback address with another: such a machine must be reachable by its
+/// own address. Nobody gets media without joining by the HTTP server.
 const UDP: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 7881);
 
 settings! {

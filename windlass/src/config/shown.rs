@@ -1,4 +1,4 @@
-//! The options that a server would have, with where each value comes from: `windlass config --show`.
+//! `windlass config --show`: lists the options that a server would have, with the origin of each value.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -14,12 +14,12 @@ use super::annotated::{Described, options};
 use super::former;
 use super::settings::variable;
 
-/// Options whose values are secrets, or have some in them.
+/// Options whose values are secrets, or contain some.
 const SECRET: [&str; 7] =
     ["cluster-token", "nats", "token-key", "turn-secret", "turn-url", "webhook", "webhook-secret"];
 
-/// The options of `given` and of the file, as a configuration file with a comment on each line. `given` has been parsed
-/// with the options of `windlass serve`.
+/// Lists the options of `given` and of the file as a configuration file with a comment on each line. `given` has been
+/// parsed with the options of `windlass serve`.
 pub(crate) fn shown(given: &ArgMatches, file: Option<&Path>) -> Result<String> {
     let said = match file {
         None => BTreeMap::new(),
@@ -44,7 +44,7 @@ pub(crate) fn shown(given: &ArgMatches, file: Option<&Path>) -> Result<String> {
     Ok(text)
 }
 
-/// The values of a file, as text; none where it has no key.
+/// Values of a file, as text; empty if it has no key.
 fn values(text: &str) -> Result<BTreeMap<String, String>> {
     let said: Option<BTreeMap<String, Value>> =
         serde_saphyr::from_str(text).context("the configuration file cannot be read")?;
@@ -61,7 +61,7 @@ fn plain(value: &Value) -> String {
     }
 }
 
-/// An option's value, if it has one, and where it comes from.
+/// Value of an option, if it has one, and where it comes from.
 fn found(
     option: &Described,
     given: &ArgMatches,
@@ -90,7 +90,7 @@ fn found(
     }
 }
 
-/// The value, without secrets. Names of files that have them are shown.
+/// Hides secrets in a value. Names of files that hold secrets are shown.
 fn hidden(name: &str, value: String) -> String {
     if !SECRET.contains(&name) {
         return value;

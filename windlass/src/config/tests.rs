@@ -148,7 +148,7 @@ fn values_out_of_range_are_refused_by_name() {
             "open-rooms: true\ntoken-key: [\"k1=0123456789abcdef0123456789abcdef\"]",
             "beside token-key",
         ),
-        ("origins: [\"calls.example\"]", "no origin"),
+        ("origins: [\"calls.example\"]", "an origin must be"),
         ("advertise: [\"0.0.0.0\"]", "0.0.0.0"),
         ("advertise: [\"example\"]", "example"),
     ] {

@@ -1,4 +1,4 @@
-//! TURN servers for clients, and the credentials for them.
+//! Options for TURN servers of clients, and the credentials for them.
 
 use std::borrow::Cow;
 use std::str::FromStr;
@@ -10,12 +10,12 @@ use windlass_signaling::{TurnAccess, TurnConfig, TurnSecret, TurnUrl};
 
 use super::{Invalid, Settings};
 
-/// Lifetime of TURN credentials: a minute to a week.
+/// Lifetimes of TURN credentials that are allowed: a minute to a week.
 const TTL: std::ops::RangeInclusive<Duration> =
     Duration::from_secs(60)..=Duration::from_secs(604_800);
 
-/// A TURN or STUN server, with a static user and password where it has them: `turn:USER:PASSWORD@HOST`. It is read once
-/// all options are known: the command line's own errors would repeat the whole value, password included.
+/// A TURN or STUN server, perhaps with a static user and password: `turn:USER:PASSWORD@HOST`. It is parsed once all
+/// options are known, because errors of the command line would repeat the whole value with the password.
 struct TurnServer {
     url: TurnUrl,
     user: Option<(String, TurnSecret)>,

@@ -1,4 +1,4 @@
-//! Values that are read from text, in the file as on the command line.
+//! Values of options that are parsed from text, in the file as on the command line.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
 
-/// A value that the file has as text.
+/// A value that is parsed from text in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Parsed<T>(pub T);
 
@@ -56,7 +56,7 @@ impl<'de> Visitor<'de> for Text {
     }
 }
 
-/// One value of a list.
+/// One value of a list of texts.
 struct Element(String);
 
 impl<'de> Deserialize<'de> for Element {
@@ -65,7 +65,7 @@ impl<'de> Deserialize<'de> for Element {
     }
 }
 
-/// The parts of a text between commas, without the spaces around them.
+/// Parts of a text between commas, without the spaces around them.
 pub(super) fn parts(text: &str) -> impl Iterator<Item = &str> {
     text.split(',').map(str::trim)
 }
@@ -76,12 +76,12 @@ impl<T: fmt::Display> fmt::Display for Parsed<T> {
     }
 }
 
-/// Where the certificate of the HTTP server comes from: `CERT,KEY`, `acme[:URL]` or `self-signed`.
+/// Source of the HTTP server's certificate: `CERT,KEY`, `acme[:URL]` or `self-signed`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum TlsChoice {
-    /// A certificate for development, which the server makes.
+    /// A certificate for development that the server makes.
     SelfSigned,
-    /// An ACME server, by its directory.
+    /// An ACME server, given by its directory.
     Acme(String),
     /// PEM files: the certificate with its chain, and its private key.
     Files(PathBuf, PathBuf),

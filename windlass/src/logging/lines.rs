@@ -1,8 +1,8 @@
-//! Lines on their way to a stream that somebody else reads, or does not: standard error, standard output.
+//! Lines on their way to a stream that somebody else may not read: standard error, standard output.
 //!
-//! Whoever reads may stop, and then a write waits for ever, and with it whoever wrote. So nobody writes: lines are
-//! queued, [`MOST`] bytes of them at the most, and a thread of their own writes them. What finds no room is lost and
-//! counted; when the stream is read again, one line says how many were.
+//! If the reader stops, a write waits for ever, and with it the writer. So a thread of its own writes, from a queue of
+//! at most [`MOST`] bytes. Lines without room are dropped and counted. When the stream is read again, one line says how
+//! many were dropped.
 
 use std::io::{self, Write};
 use std::mem;
@@ -11,17 +11,17 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What may wait, in bytes, which is a thousand lines and more; as much may be half written.
+/// Maximum bytes that wait, about a thousand lines or more. As many bytes may be half written.
 const MOST: usize = 256 << 10;
 
-/// The queue. Clones are the same.
+/// Queue of lines to a stream. Clones share it.
 #[derive(Debug, Clone)]
 pub(super) struct Lines(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
     queue: Mutex<Queue>,
-    /// Something came, or was written.
+    /// Signals that text came, or was written.
     changed: Condvar,
     lost: AtomicU64,
 }
@@ -29,12 +29,12 @@ struct Shared {
 #[derive(Debug, Default)]
 struct Queue {
     text: Vec<u8>,
-    /// The thread is at what it took.
+    /// Whether the thread is writing text that it took from the queue.
     writing: bool,
 }
 
 impl Lines {
-    /// Starts the thread that writes to `stream`; `told` hears how many lines were lost, once some can be written
+    /// Starts the thread that writes to `stream`. `told` gets the number of dropped lines, once some can be written
     /// again.
     pub(super) fn start(
         name: &str,
@@ -47,7 +47,7 @@ impl Lines {
         Ok(lines)
     }
 
-    /// Queues text that ends with a line's end.
+    /// Queues text that ends with a line break.
     pub(super) fn push(&self, text: &[u8]) {
         let mut queue = self.queue();
         if queue.text.len() + text.len() > MOST {
@@ -58,12 +58,12 @@ impl Lines {
         self.0.changed.notify_all();
     }
 
-    /// Lines that found no room, or could not be written.
+    /// Number of lines that were dropped, or could not be written.
     pub(super) fn lost(&self) -> u64 {
         self.0.lost.load(Ordering::Relaxed)
     }
 
-    /// Waits until all is written, for so long at the most.
+    /// Waits until everything is written, for at most `patience`.
     pub(super) fn flushed(&self, patience: Duration) {
         let until = Instant::now() + patience;
         let mut queue = self.queue();
@@ -111,7 +111,7 @@ impl Lines {
     }
 }
 
-/// Takes one line of the log at a time, which is how `tracing` writes.
+/// Takes one log line per write, as `tracing` writes them.
 impl Write for Lines {
     fn write(&mut self, text: &[u8]) -> io::Result<usize> {
         self.push(text);

@@ -19,7 +19,7 @@ use windlass_types::Size;
 use super::stream::Assigned;
 use crate::cost::CostModel;
 
-/// What inference may take at most.
+/// Limits on what inference may take.
 #[derive(Debug, Clone, Copy)]
 struct Bounds {
     /// Maximum time of inferring one picture, as a share of the deadline.
@@ -41,33 +41,33 @@ pub struct NetworkCost {
     pub per_pixel: Duration,
 }
 
-/// What a stream asks for.
+/// A stream's request for a network.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Demand {
-    /// Size of its pictures.
+    /// Size of the stream's LR picture.
     pub size: Size,
     /// Anchors per second.
     pub rate: f64,
-    /// The network that it has now.
+    /// Index of the network that the stream has now.
     pub network: usize,
-    /// By how much its pictures may be enlarged; the least scale always may.
+    /// Maximum scale of the stream's pictures. The smallest scale is always allowed.
     pub max_scale: usize,
-    /// Whether it may be enlarged by more than it is: not soon after the last change.
+    /// Whether the scale may grow: not soon after the last change.
     pub may_grow: bool,
-    /// Whether its publisher gives pictures of its own, which are of use at any scale.
+    /// Whether the publisher gives pictures of its own, which are of use at any scale.
     pub captured: bool,
-    /// Whether it makes no anchors but probes: its anchors count in no sum for autoscaling.
+    /// Whether the stream makes only probes. Its anchors then count in no sum for autoscaling.
     pub held_back: bool,
 }
 
 impl Demand {
-    /// Whether its network is of that scale or a larger one.
+    /// Whether the demand's present network is of the given scale or a larger one.
     fn has_scale(&self, scale: usize, scales: &[usize]) -> bool {
         scales.get(self.network).is_some_and(|&has| has >= scale)
     }
 
-    /// Whether its pictures may be of that scale: watched so large, not of too many pixels, and not soon after the last
-    /// change.
+    /// Whether the pictures may have the given scale: viewers watch it that large, it has not too many pixels, and the
+    /// last change was not recent.
     fn may_have(&self, scale: usize, scales: &[usize], room: &Room) -> bool {
         let area = u64::from(self.size.pixels());
         scale <= self.max_scale
@@ -76,30 +76,31 @@ impl Demand {
     }
 }
 
-/// What all streams share.
+/// The resources that all streams share.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Room {
-    /// Seconds of inference that a second offers.
+    /// Seconds of inference that a second offers, over all devices.
     pub capacity: f64,
     /// Maximum time from a frame's arrival to its anchor encoded.
     pub deadline: Duration,
-    /// Maximum pixels of an HR picture, beyond the least scale.
+    /// Maximum pixels of an HR picture. The smallest scale is allowed beyond it.
     pub max_pixels: u64,
 }
 
-/// Assigns networks; its memory is used again.
+/// Assigns networks to streams, and keeps its working memory from call to call.
 #[derive(Debug, Default)]
 pub(crate) struct Assigner {
-    /// What all streams ask for, to be filled in before.
+    /// Demands of all streams; the caller fills them in first.
     pub demands: Vec<Demand>,
-    /// The network of each, in the order of the demands.
+    /// The network of each stream, in the order of the demands.
     pub assigned: Vec<Assigned>,
     some: Vec<usize>,
     refused: Vec<Size>,
 }
 
 impl Assigner {
-    /// Gives every demand its network. `scales`, `costs`: of each network, by scale, then the cheapest first.
+    /// Gives every demand its network. `scales` and `costs` are those of each network, sorted by scale, then the
+    /// cheapest first.
     pub(super) fn assign(&mut self, scales: &[usize], costs: &mut [CostModel], room: &Room) {
         self.assigned.clear();
         let Some(first) = costs.first() else { return };
@@ -130,8 +131,7 @@ impl Assigner {
         self.enlarge_captured(scales, room);
     }
 
-    /// Gives those whose publishers give pictures the largest scale that they may have, whether or not its networks can
-    /// be sustained.
+    /// Gives streams with captured pictures their maximum scale, whether or not its networks can be sustained.
     fn enlarge_captured(&mut self, scales: &[usize], room: &Room) {
         for (i, demand) in self.demands.iter().enumerate().filter(|(_, d)| d.captured) {
             let fits = |&scale: &usize| demand.may_have(scale, scales, room);
@@ -144,8 +144,8 @@ impl Assigner {
         }
     }
 
-    /// Gives a dearer network to as many of `some` as there is room for. Those that have it already come first: who has
-    /// it keeps it.
+    /// Gives a dearer network to as many of the matching demands as there is room for. Streams that already have it
+    /// come first and keep it.
     fn raise(&mut self, plan: &mut Plan<'_>, network: usize, has: impl Fn(&Demand) -> bool) {
         self.some.sort_unstable_by_key(|&i| (!has(&self.demands[i]), i));
         self.refused.clear();
@@ -176,7 +176,7 @@ impl Assigner {
 struct Plan<'a> {
     costs: &'a mut [CostModel],
     room: &'a Room,
-    /// Seconds of inference that it takes of each second.
+    /// Seconds of inference per second that the assignment takes so far.
     taken: f64,
 }
 

@@ -17,7 +17,7 @@ use crate::cost::CostModel;
 
 /// Time between two assignments of networks.
 pub(crate) const ASSIGN_EVERY: Duration = Duration::from_secs(1);
-/// Expected cost per LR pixel of an anchor of the publisher's own picture, before one was made.
+/// Expected cost per LR pixel of an anchor made of the publisher's own picture, before one was measured.
 const CAPTURED_PER_PIXEL: Duration = Duration::from_nanos(150);
 
 /// The networks, by scale, then the cheapest first.
@@ -30,7 +30,7 @@ pub(crate) struct Networks {
     /// Scale by network: HR side over LR side.
     scales: Vec<usize>,
     assigner: Assigner,
-    /// Streams that each network has.
+    /// Number of streams that have each network.
     in_use: Vec<usize>,
     assigned: Option<Duration>,
     /// Seconds of inference in each second that all streams together would take, were there no cap.
@@ -50,17 +50,17 @@ impl Networks {
         }
     }
 
-    /// The measured costs, of each network.
+    /// Measured costs of each network.
     pub(crate) fn costs(&self) -> &[CostModel] {
         &self.costs
     }
 
-    /// The costs of one network, to learn from a measurement or to doubt.
+    /// Cost model of one network, to learn from a measurement or to lower an expectation.
     pub(crate) fn costs_mut(&mut self, network: usize) -> Option<&mut CostModel> {
         self.costs.get_mut(network)
     }
 
-    /// The costs of anchors made of the publisher's own pictures.
+    /// Cost model of anchors made of the publisher's own pictures.
     pub(crate) fn captured_cost_mut(&mut self) -> &mut CostModel {
         &mut self.captured_cost
     }
@@ -107,7 +107,7 @@ impl Networks {
         }
     }
 
-    /// The time since the last assignment, where another one is due: once a second.
+    /// Returns the time since the last assignment if another one is due ([`ASSIGN_EVERY`]).
     pub(crate) fn begin_assignment(&mut self, now: Duration) -> Option<Duration> {
         let elapsed = now.saturating_sub(*self.assigned.get_or_insert(now));
         (elapsed >= ASSIGN_EVERY).then(|| {

@@ -2,20 +2,22 @@
 
 use std::time::Duration;
 
-/// A stream whose scale has changed is not enlarged by more for this time: its viewers see each change. Twice as long
-/// for each time that the scale could not be sustained.
+/// Time after a change of scale before the stream's scale may grow again, because viewers see each change. It doubles
+/// with each time that the scale could not be sustained.
 const SETTLE: Duration = Duration::from_secs(10);
 /// Maximum doublings of [`SETTLE`].
 const MAX_DOUBLINGS: u32 = 5;
-/// Time without a fall after which falls are forgotten.
+/// Time at a larger scale without a fall after which earlier falls are forgotten. A fall is a forced step to a smaller
+/// scale.
 const FORGIVEN: Duration = Duration::from_secs(60);
 
-/// An assigned network.
+/// The network that a stream was assigned.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Assigned {
-    /// Its index.
+    /// Index of the network in [`SchedulerConfig::networks`](crate::SchedulerConfig::networks).
     pub network: usize,
-    /// It must not run: only its scale is of use, to the publisher's own pictures.
+    /// Whether the network must not run because it cannot be sustained. Its scale is still used for the publisher's own
+    /// pictures.
     pub too_dear: bool,
 }
 
@@ -23,9 +25,9 @@ pub(crate) struct Assigned {
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct StreamNetwork {
     assigned: Assigned,
-    /// When the scale last changed.
+    /// When the scale last changed; `None` if it never did.
     rescaled: Option<Duration>,
-    /// How often the scale could not be sustained lately.
+    /// Number of recent times that the scale had to become smaller because it could not be sustained.
     falls: u32,
 }
 
@@ -46,7 +48,7 @@ impl StreamNetwork {
         self.rescaled.is_none_or(|then| now.saturating_sub(then) >= wait)
     }
 
-    /// Another network was assigned, or the same again. `scales`: of each network.
+    /// Assigns a network, which may be the same as before. `scales` are those of all networks.
     pub(crate) fn set(
         &mut self,
         assigned: Assigned,

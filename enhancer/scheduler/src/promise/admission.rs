@@ -47,16 +47,16 @@ struct Standing {
     verdict: Verdict,
     since: f64,
     falls: u32,
-    /// The last plan that it was in.
+    /// Number of the last plan that considered the client. Clients of earlier plans are forgotten.
     plan: u64,
 }
 
-/// Plans, and who is in them.
+/// Plans the anchors of each second, and decides which clients get the promise.
 #[derive(Debug, Default)]
 pub struct Admission {
     standings: BTreeMap<StreamId, Standing>,
-    /// Those of this time, in order: what they take, whether they are served already, and their place among the
-    /// clients.
+    /// Clients of the present plan in the order in which they are served. Each has its share of an accelerator, whether
+    /// it was served before, and its index among the clients.
     order: Vec<(f64, bool, usize)>,
     /// The setting of each client, in the order of the plan's clients.
     settings: Vec<Setting>,
@@ -65,7 +65,7 @@ pub struct Admission {
     /// Plans in a row that broke a promise.
     broken: u32,
     served: Vec<usize>,
-    /// By client, in the order of the plan's clients: whether it is in `served`.
+    /// Whether each client is in `served`, in the order of the plan's clients.
     is_served: Vec<bool>,
     /// Number of plans made so far.
     plans: u64,
@@ -73,7 +73,7 @@ pub struct Admission {
 }
 
 impl Admission {
-    /// Plans the second from `now` on, for accelerators that are free at these times.
+    /// Plans the second from `now` on. `free` has the time at which each accelerator is free.
     pub fn plan(&mut self, now: f64, clients: &[Client], free: &[f64]) {
         self.changes.clear();
         self.order.clear();
@@ -112,7 +112,7 @@ impl Admission {
         self.standings.retain(|_, standing| standing.plan == plans);
     }
 
-    /// How many of the order can be served together.
+    /// Number of clients at the head of the order that can be served together.
     fn longest(&mut self, now: f64, clients: &[Client], free: &[f64]) -> usize {
         // Most times nothing has changed: those who were served are again, and nobody else fits.
         let all = self.order.len();
@@ -199,22 +199,22 @@ impl Admission {
         self.packing.planned()
     }
 
-    /// Who is in the plan, by their places among the clients.
+    /// Indices of the clients that are in the plan.
     pub fn served(&self) -> &[usize] {
         &self.served
     }
 
-    /// Who is told something new by the last plan.
+    /// Verdicts of the last plan that differ from those before it.
     pub fn changes(&self) -> &[(StreamId, Verdict)] {
         &self.changes
     }
 
-    /// What a stream was told last.
+    /// Last verdict on a stream; `None` if it is not known.
     pub fn verdict(&self, id: StreamId) -> Option<Verdict> {
         self.standings.get(&id).map(|standing| standing.verdict)
     }
 
-    /// By how much each of those who are served lacks beyond its reference by the plan.
+    /// Loss of each served client beyond its reference by the plan, in the unit of its promise.
     pub fn lacks(&mut self, now: f64) -> Vec<Option<f64>> {
         self.packing.lacks(now, &self.chosen)
     }

@@ -5,7 +5,7 @@
 //! 8, 15 and 30 frames on two clips, a power of [`REBUILT`]), so that a line through what was lost at one distance
 //! promises far too much at shorter ones: asked for more anchors it would find a steeper line, and ask for more.
 
-/// Exponent of the decay of rebuilt video.
+/// Exponent of the decay of rebuilt video: a fit to the losses above (`lab/notes/scheduler.md`).
 pub const REBUILT: f64 = 0.27;
 
 /// What a rebuilt picture has lost `s` frames after its anchor: `first × s ^ power`.
@@ -18,18 +18,18 @@ pub struct Decay {
 }
 
 impl Decay {
-    /// A line: so much with each frame.
+    /// Creates a decay in a line, which loses `slope` with each frame.
     pub fn line(slope: f64) -> Decay {
         Decay { first: slope, power: 1.0 }
     }
 
-    /// Rebuilt video with a measured `slope` per frame over `frames` frames (`d ÷ L`).
+    /// Creates the decay of rebuilt video that was measured as `slope` per frame over `frames` frames (`d ÷ L`).
     pub fn rebuilt(slope: f64, frames: f64) -> Decay {
         let frames = if frames.is_finite() { frames.clamp(1.0, 1e4) } else { 1.0 };
         Decay { first: slope * frames.powf(1.0 - REBUILT), power: REBUILT }
     }
 
-    /// Rebuilt video that loses this much after one frame.
+    /// Creates the decay of rebuilt video that loses `first` after one frame.
     pub fn of_rebuilt(first: f64) -> Decay {
         Decay { first, power: REBUILT }
     }
@@ -42,8 +42,8 @@ impl Decay {
         if self.power.is_finite() { self.power.clamp(0.0, 4.0) } else { 1.0 }
     }
 
-    /// The sum of what is lost while staleness goes from one number of frames to another, frame by frame: staleness
-    /// counts at the middle of each, as if a frame were shown at once.
+    /// Sum of the losses of all frames shown while the staleness grows from `from` to `to`, in frames. Each frame
+    /// counts with the staleness at its middle.
     pub fn over(&self, from: f64, to: f64) -> f64 {
         let more = self.power() + 1.0;
         let upto = |frames: f64| (frames - 0.5).max(0.0).powf(more) / more;

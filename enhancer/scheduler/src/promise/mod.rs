@@ -58,23 +58,23 @@ impl BatchCost {
 pub struct Client {
     /// The client's stream.
     pub id: StreamId,
-    /// How its pictures get worse after an anchor.
+    /// Decay of the client's pictures after an anchor.
     pub decay: Decay,
     /// Maximum mean loss beyond the reference, in the same unit.
     pub promise: f64,
     /// Seconds from one frame to the next.
     pub frame: f64,
-    /// Cost of its anchors.
+    /// Time that an accelerator takes for the client's anchors.
     pub cost: BatchCost,
-    /// Pictures of different shapes are in no batch together.
+    /// Number of the shape of its pictures. A batch holds pictures of one shape only.
     pub shape: u32,
-    /// Seconds from a frame's capture to the accelerator, and from there to the viewer.
+    /// Seconds from a frame's capture to the accelerator, and from the accelerator to the viewer.
     pub delay: (f64, f64),
     /// Maximum anchors per frame.
     pub fraction: f64,
-    /// Its newest anchor.
+    /// The newest anchor of the stream; `None` before the first.
     pub last: Option<Anchored>,
-    /// When one of its frames was captured; all others are whole frames away.
+    /// Capture time of one of its frames, in seconds. All others are whole frames away.
     pub phase: f64,
 }
 
@@ -98,7 +98,7 @@ fn client(id: u32, decay: f64) -> Client {
 /// An anchor that was made or will be.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Anchored {
-    /// When its frame was captured.
+    /// Capture time of the anchor's frame, in seconds.
     pub captured: f64,
     /// Time at which viewers have the anchor, in seconds.
     pub shown: f64,
@@ -117,14 +117,15 @@ impl Client {
         (self.cost.seconds(batch) + self.delay.0 + self.delay.1) / self.frame
     }
 
-    /// Mean loss beyond the reference at a setting, where a picture waits this many frames for its batch and nothing
-    /// else queues.
+    /// Mean loss beyond the reference at a setting. A picture waits `waits` frames for its batch, and nothing else
+    /// queues.
     pub fn lacks(&self, setting: Setting, waits: f64) -> f64 {
         let late = self.end_to_end(setting.batch) + waits;
         self.decay.mean(late, f64::from(setting.interval)) - self.reference()
     }
 
-    /// Share of its promise that a loss takes up. Less than a hundredth of one frame's loss counts as zero.
+    /// Loss beyond the reference as a share of the client's promise. Less than a hundredth of one frame's loss counts
+    /// as zero.
     fn part(&self, lacks: f64) -> f64 {
         let promise = if self.promise.is_finite() { self.promise.max(0.0) } else { 0.0 };
         let nothing = self.decay.over(1.0, 2.0) / 100.0;

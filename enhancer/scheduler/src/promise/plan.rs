@@ -19,9 +19,9 @@ use windlass_types::StreamId;
 
 use super::{Anchored, Client, HORIZON, Setting};
 
-/// Share of its interval by which a request may come earlier.
+/// Maximum time by which a request may come earlier, as a share of its interval.
 pub const EARLY: f64 = 0.5;
-/// Share of its time that a batch may take longer.
+/// Time that a batch keeps its accelerator beyond what is expected, as a share of that: the paper's *grace period*.
 pub const GRACE: f64 = 0.1;
 /// Maximum anchors of a stream in a plan.
 const MAX_PLANNED: usize = 256;
@@ -29,17 +29,17 @@ const MAX_PLANNED: usize = 256;
 /// An anchor of the plan.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Planned {
-    /// Index of its client.
+    /// Index of the anchor's client.
     pub client: usize,
-    /// Its frame, and when viewers have it.
+    /// The anchored frame, and the time at which viewers have the anchor.
     pub anchored: Anchored,
-    /// When its batch begins.
+    /// Start of the anchor's batch, in seconds.
     pub begins: f64,
-    /// Index of its batch.
+    /// Index of the anchor's batch.
     pub batch: u32,
 }
 
-/// When a client's next anchor is due.
+/// Time at which a client's next anchor is due.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Due {
     at: f64,
@@ -50,7 +50,7 @@ struct Due {
 impl Eq for Due {}
 
 impl Ord for Due {
-    /// The greatest is due first.
+    /// Orders clients for the heap: the one that is due first is the greatest.
     fn cmp(&self, other: &Due) -> Ordering {
         other
             .at
@@ -66,15 +66,15 @@ impl PartialOrd for Due {
     }
 }
 
-/// A plan, and the memory that it is made in.
+/// Packs anchors into a plan, and keeps its working memory from plan to plan.
 #[derive(Debug, Clone, Default)]
 pub struct Packing {
     dues: BinaryHeap<Due>,
     planned: Vec<Planned>,
     free: Vec<f64>,
-    /// By client, the frame of its newest anchor so far.
+    /// Capture time of the newest anchored frame of each client, so far.
     newest: Vec<f64>,
-    /// By client: from when on it has been looked at, until when, the anchor that it has, and what it lost × seconds.
+    /// State of each client while the plan is verified: time span seen, present anchor, and loss × seconds.
     seen: Vec<Seen>,
 }
 
@@ -87,7 +87,7 @@ struct Seen {
 }
 
 impl Packing {
-    /// Plans the second from `now` on for accelerators that are free at these times.
+    /// Plans the second from `now` on. `free` has the time at which each accelerator is free.
     pub fn pack(&mut self, now: f64, clients: &[(Client, Setting)], free: &[f64]) {
         self.simulate(now, clients);
         self.adjust(now, clients, free);
@@ -167,7 +167,7 @@ impl Packing {
         }
     }
 
-    /// The greatest part of its promise that any client takes up by the plan: above 1 it is broken.
+    /// Greatest share of its promise that any client takes up by the plan. Above 1, a promise is broken.
     pub fn worst(&mut self, now: f64, clients: &[(Client, Setting)]) -> f64 {
         self.watch(now, clients);
         let parts = clients.iter().zip(&self.seen).map(|((client, _), seen)| {
@@ -176,8 +176,8 @@ impl Packing {
         parts.fold(0.0, f64::max)
     }
 
-    /// By how much each client lacks beyond its reference by the plan, in the unit of its promise; `None` of one that
-    /// gets nothing.
+    /// Loss of each client beyond its reference by the plan, in the unit of its promise; `None` for one that gets
+    /// nothing.
     pub fn lacks(&mut self, now: f64, clients: &[(Client, Setting)]) -> Vec<Option<f64>> {
         self.watch(now, clients);
         let each = clients.iter().zip(&self.seen);
@@ -229,7 +229,7 @@ impl Seen {
         }
     }
 
-    /// What a frame lost in the mean.
+    /// Mean loss of the client's frames; `None` before any was counted.
     fn mean(&self) -> Option<f64> {
         let span = self.until - self.from;
         (span > 0.0).then(|| self.sum / span)
@@ -237,7 +237,7 @@ impl Seen {
 }
 
 impl Client {
-    /// When the newest of its frames at a time was captured.
+    /// Capture time of the client's newest frame at time `at`, in seconds.
     pub fn newest_frame(&self, at: f64) -> f64 {
         let frames = ((at - self.phase) / self.frame + 1e-6).floor();
         self.phase + frames * self.frame

@@ -11,10 +11,10 @@ use super::Client;
 
 /// Frames of staleness that packing costs in the mean: a picture waits half a frame for its batch.
 pub const COORDINATION: f64 = 0.5;
-/// Maximum frames between two anchors: losses must heal.
+/// Maximum frames between two anchors, so that any loss heals within this time.
 pub const MAX_APART: u32 = 300;
 
-/// How a stream's anchors are made.
+/// How often a stream gets an anchor, and in batches of which size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Setting {
     /// Frames from one anchor to the next.
@@ -40,7 +40,7 @@ pub fn setting(client: &Client) -> Setting {
     best.0
 }
 
-/// The longest interval that keeps the promise, from the least on.
+/// The longest interval that keeps the promise, searched from `min` on.
 fn longest(min: u32, keeps: impl Fn(u32) -> bool) -> Option<u32> {
     if !keeps(min) {
         return None;

@@ -14,19 +14,19 @@ use super::decay::REBUILT;
 use super::viewers::Viewers;
 use super::{Anchored, BatchCost, Client, Decay};
 
-/// Assumed frames per second before frames have come.
+/// Assumed frames per second of a stream before two of its frames have come.
 const USUAL_FPS: f64 = 30.0;
 
-/// What is known of one stream.
+/// State of one stream under the promise.
 #[derive(Debug, Clone)]
 pub(crate) struct Promised {
     /// Viewers' reports of the loss after one frame.
     viewers: Viewers,
-    /// Seconds from frame to frame.
+    /// Mean time between two frames, in seconds.
     frame: f64,
     arrived: Option<f64>,
     last: Option<Anchored>,
-    /// Start times of anchors that are planned and not chosen yet.
+    /// Start times of planned anchors whose frames are not chosen yet, in seconds.
     planned: VecDeque<f64>,
 }
 
@@ -43,7 +43,7 @@ impl Default for Promised {
 }
 
 impl Promised {
-    /// Takes note of a frame.
+    /// Updates the frame interval with a frame's arrival.
     pub(crate) fn saw(&mut self, arrival: Duration) {
         let arrival = arrival.as_secs_f64();
         if let Some(before) = self.arrived.replace(arrival) {
@@ -60,12 +60,12 @@ impl Promised {
         }
     }
 
-    /// One of its frames becomes an anchor; `shown`: when viewers are expected to have it.
+    /// Notes that a frame becomes an anchor. `shown` is the time at which viewers are expected to have it, in seconds.
     pub(crate) fn chosen(&mut self, arrival: Duration, shown: f64) {
         self.last = Some(Anchored { captured: arrival.as_secs_f64(), shown });
     }
 
-    /// How many of its frames the plan wants before a time.
+    /// Takes the planned anchors that begin before `until`, and returns their number.
     pub(crate) fn take_wanted(&mut self, until: f64) -> usize {
         let wanted = self.planned.iter().take_while(|begins| **begins < until).count();
         self.planned.drain(..wanted).count()
@@ -77,7 +77,7 @@ impl Promised {
         self.last = None;
     }
 
-    /// The stream as a client; `each`: seconds of an accelerator per anchor.
+    /// Describes the stream as a client of the plan. `each` is the seconds of an accelerator per anchor.
     fn client(&self, id: StreamId, now: f64, each: f64, fraction: f64, terms: Terms) -> Client {
         let usual = terms.usual_decay;
         Client {
@@ -100,9 +100,9 @@ impl Promised {
 pub struct Terms {
     /// Maximum mean loss beyond that with an accelerator of its own, in square grey levels.
     pub promise: f64,
-    /// Decay of a stream before viewers' reports.
+    /// Decay of a stream before viewers have reported theirs.
     pub usual_decay: Decay,
-    /// Mean seconds from an anchor made to its use, waiting for a tick included.
+    /// Mean seconds from an anchor made to its use, with the wait for a tick.
     pub delay: f64,
 }
 
@@ -116,10 +116,10 @@ impl Default for Terms {
     }
 }
 
-/// Mean square error of enhanced pictures, in grey levels: 40 dB, as faces have.
+/// Usual mean square error of enhanced pictures of faces, in square grey levels: a PSNR of 40 dB.
 pub const USUAL_ERROR: f64 = 6.5;
 
-/// The loss in square grey levels by which a picture of 40 dB loses this many dB.
+/// Loss in square grey levels that lowers a picture of 40 dB by `db` dB.
 pub fn promise_of_db(db: f64) -> f64 {
     let db = if db.is_finite() { db.clamp(0.0, 20.0) } else { 0.5 };
     USUAL_ERROR * (10f64.powf(db / 10.0) - 1.0)
@@ -130,9 +130,9 @@ pub fn promise_of_db(db: f64) -> f64 {
 pub(crate) struct Accelerators {
     /// Number of accelerators.
     pub count: usize,
-    /// Seconds until chosen work is done.
+    /// Seconds until already chosen work is done.
     pub busy_s: f64,
-    /// Share of its time that each may work.
+    /// Share of its time that each accelerator may work, 0 to 1.
     pub cap: f64,
 }
 
@@ -213,13 +213,13 @@ impl Promises {
         self.costliest_s
     }
 
-    /// Queues a refusal, or its end, that is not of a plan.
+    /// Queues a refusal, or its end, that no plan has decided.
     pub(crate) fn tell(&mut self, id: StreamId, reason: Option<Refusal>) {
         self.told.push((id, reason));
         self.forget_excess();
     }
 
-    /// Drops the oldest refusals where nobody takes them.
+    /// Drops the oldest queued refusals if nobody takes them.
     fn forget_excess(&mut self) {
         let excess = self.told.len().saturating_sub(MAX_TOLD);
         self.told.drain(..excess);
@@ -230,7 +230,7 @@ impl Promises {
         self.admission.verdict(id) == Some(Verdict::Refused)
     }
 
-    /// How many streams have the promise, and how many were refused it.
+    /// Number of streams that have the promise, and of those that were refused it.
     pub(crate) fn standing(&self) -> (usize, usize) {
         (self.served, self.clients.len() - self.served.min(self.clients.len()))
     }
@@ -240,7 +240,7 @@ impl Promises {
         self.told.drain(..)
     }
 
-    /// A stream has ended, or has another policy.
+    /// Forgets a stream that has ended or has another policy.
     pub(crate) fn left(&mut self, id: StreamId) {
         if self.refuses(id) {
             self.told.push((id, None));

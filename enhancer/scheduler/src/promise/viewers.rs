@@ -4,9 +4,10 @@
 //! median of all; of an even number, with the usual loss as one more. So one false report moves the median to another
 //! viewer's report at most, or to the usual loss. A single viewer is believed: a false report harms nobody else.
 
-/// Minimum time between two reports of a viewer, in seconds; a little less than viewers' interval.
+/// Minimum time between two reports of a viewer, in seconds. It is a little less than the interval at which viewers
+/// report.
 const EVERY: f64 = 0.9;
-/// Seconds after its last report when a viewer is forgotten.
+/// Time after its last report at which a viewer is forgotten, in seconds.
 const FORGOTTEN: f64 = 10.0;
 /// Maximum viewers per stream; the first ones count.
 const MAX_VIEWERS: usize = 64;
@@ -22,14 +23,14 @@ struct Viewer {
     first: f64,
 }
 
-/// The viewers of one stream.
+/// The latest reports of one stream's viewers.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Viewers {
     viewers: Vec<Viewer>,
 }
 
 impl Viewers {
-    /// Takes a viewer's report: the loss after one frame.
+    /// Takes a viewer's report. `first` is the loss after one frame, in square grey levels.
     pub(super) fn report(&mut self, id: u64, now: f64, first: f64) {
         let first = first.clamp(BELIEVED.0, BELIEVED.1);
         self.viewers.retain(|viewer| now - viewer.heard < FORGOTTEN);
@@ -43,7 +44,8 @@ impl Viewers {
         }
     }
 
-    /// Loss after one frame by all reports, where `usual` is the usual loss; `None` without recent reports.
+    /// Median of all recent reports of the loss after one frame; `None` without any. Of an even number, `usual` counts
+    /// as one more report.
     pub(super) fn lost(&self, now: f64, usual: f64) -> Option<f64> {
         let heard = self.viewers.iter().filter(|viewer| now - viewer.heard < FORGOTTEN);
         let mut said: Vec<f64> = heard.map(|viewer| viewer.first).collect();

@@ -13,30 +13,30 @@
 // anchor a second; the mean over an anchor's time is met within 0.03 dB (rms) where the source was seen, within 0.04 dB
 // where it was not.
 
-/// The usual share of what a network changes that is right: 0.4 to 1.1.
+/// Usual share of a network's change that is right. Streams measure 0.4 to 1.1 (`examples/anchor_worth.rs`).
 pub const USUAL_RIGHT: f64 = 0.85;
-/// The usual mean square error of what the network makes of a face, in grey levels.
+/// Usual mean square error of what the network makes of a face, in square grey levels.
 pub const USUAL_ERROR: f64 = 5.0;
 /// Usual worth of an anchor at the end of its time, as a share of its worth at its frame.
 pub const USUAL_LASTS: f64 = 0.2;
 /// Ratio of the right share of carried detail to that of new detail: what is carried is what both frames agree on.
 const CARRIED: f64 = 1.3;
-/// What the last frame counts for in the mean over the time that an anchor is shown. Most of what is lost is lost by
-/// encoding and in the first frames.
+/// Weight of the last frame's gain in the mean over the time that an anchor is shown; the first frame has the rest. It
+/// is high because most of the gain is lost by encoding and in the first frames.
 const LAST: f64 = 0.85;
 /// Weight of a new measurement (EWMA).
 const NEW: f64 = 0.25;
 
-/// What an anchor changes in its frame, in mean square grey levels over the whole picture.
+/// Changes that anchors make to a frame, as mean squares in grey levels over the whole picture.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Change {
-    /// Mean square of what the network's picture of this frame would change.
+    /// Mean square of the change by the network's picture of this frame.
     pub new: f64,
-    /// What the anchors before change in the frame; `None` where viewers have none.
+    /// Changes by the earlier anchors; `None` if viewers have none.
     pub old: Option<Old>,
 }
 
-/// What the anchors before change in a frame.
+/// Changes that the earlier anchors make to a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Old {
     /// Mean square of the change.
@@ -52,15 +52,15 @@ pub struct Truth {
     pub seen: f64,
     /// Error of the network's picture.
     pub made: f64,
-    /// Mean squared difference between the network's picture and what viewers see.
+    /// Mean square difference between the network's picture and what viewers see.
     pub change: f64,
 }
 
-/// What is believed of a network on one stream.
+/// How much of a network's change is right on one stream, as learned so far.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Belief {
     right: f64,
-    /// Error of what viewers see, once it was measured.
+    /// Mean square error of what viewers see; `None` before it was measured.
     error: Option<f64>,
     lasts: f64,
 }
@@ -72,7 +72,7 @@ impl Default for Belief {
 }
 
 impl Belief {
-    /// Takes what was measured by a picture of the publisher's own.
+    /// Learns from a frame for which the publisher's own picture is known.
     pub fn learn(&mut self, truth: &Truth) {
         if !truth.change.is_normal() || !(truth.seen - truth.made).is_finite() {
             return;
@@ -90,13 +90,13 @@ impl Belief {
         }
     }
 
-    /// By how many dB an anchor raises its own frame.
+    /// Gain of an anchor on its own frame, in dB. `new` is [`Change::new`].
     pub fn own_db(&self, new: f64) -> f64 {
         let gain = self.gain(new);
         db(self.error(gain), gain)
     }
 
-    /// What an anchor is worth in the mean over the time that it is shown, in dB.
+    /// Mean gain of an anchor over the time that it is shown, in dB.
     pub fn mean_db(&mut self, change: &Change) -> f64 {
         let gain = self.gain(change.new);
         let error = self.error(gain);
@@ -119,15 +119,15 @@ impl Belief {
         (2.0 * self.right - 1.0) * new
     }
 
-    /// Error of what viewers see without an anchor that takes so much off it.
+    /// Mean square error of what viewers see without an anchor that lowers it by `gain`.
     fn error(&self, gain: f64) -> f64 {
         self.error.unwrap_or(USUAL_ERROR + gain.max(0.0)).max(1e-3)
     }
 }
 
-/// What less of a square error is in dB.
+/// Gain in dB of lowering a square error of `error` by `gain`.
 fn db(error: f64, gain: f64) -> f64 {
-    // What is known only by guess never takes all.
+    // A gain that is only estimated never removes more than nine tenths of the error.
     -10.0 * (1.0 - (gain / error).min(0.9)).log10()
 }
 

@@ -1,7 +1,8 @@
-//! Which of a network's variants runs on a GPU.
+//! Chooses which of a network's variants runs on a GPU.
 //!
-//! What the device can run is compiled and put on [trial](super::trial); where more than one passes, each runs pictures
-//! and the quickest is taken. That is kept beside the compiled kernels, so that the next start measures nothing.
+//! Each variant that the device can run is compiled and put on [trial](super::trial). If more than one passes, each
+//! runs pictures and the quickest is taken. The choice is kept beside the compiled kernels, so that the next start
+//! measures nothing.
 
 use std::sync::Arc;
 
@@ -15,8 +16,8 @@ use super::trial::trial;
 use super::variant::Variant;
 use crate::Architecture;
 
-/// Brings a network to a GPU in the given variant, or in the quickest. That in which this process has had it `before`
-/// has passed its trial.
+/// Brings a network to a GPU in the given variant, or in the quickest. The variant `before`, in which this process has
+/// run the network, needs no further trial.
 pub(super) fn choose(
     device: &Arc<Device>,
     architecture: Architecture,

@@ -21,16 +21,16 @@ use super::driver::{Device, text};
 use super::plan::Plan;
 use crate::{Architecture, Kind};
 
-/// The networks' kernels.
+/// Source of the networks' kernels.
 pub(super) static NETWORK: &str =
     concat!(include_str!("prelude.cu"), include_str!("wgmma.cu"), include_str!("network.cu"));
-/// The kernels of [`super::peaks`].
+/// Source of the kernels of [`super::peaks`].
 pub(super) static PEAKS: &str = include_str!("peaks.cu");
 
-/// What precedes an image on disk.
+/// First bytes of a file that holds a compiled image.
 const MAGIC: &[u8; 8] = b"windkern";
 
-/// What the source is compiled with for a network.
+/// Compiler options for a network's kernels.
 pub(super) fn options(architecture: &Architecture, plan: &Plan) -> Vec<String> {
     let define = |(name, value): (&str, usize)| format!("-D{name}={value}");
     let needs = |kernel| usize::from(plan.groups.iter().any(|group| group.kernel() == kernel));
@@ -54,7 +54,7 @@ pub(super) fn options(architecture: &Architecture, plan: &Plan) -> Vec<String> {
     defines.into_iter().chain(body).map(define).collect()
 }
 
-/// The compiled kernels, from the cache where they are there.
+/// Returns the compiled kernels, from the cache if they are there.
 pub(super) fn image(
     source: &'static str,
     options: &[String],
@@ -95,7 +95,7 @@ fn kept_or_compiled(
     Ok(image)
 }
 
-/// Which of some plans for a network was the quickest on a device, on disk beside the kernels.
+/// Record on disk, beside the kernels, of the quickest plan for a network on a device.
 pub(super) struct Kept {
     file: Option<PathBuf>,
     key: u64,
@@ -111,7 +111,7 @@ impl Kept {
         Kept { file, key }
     }
 
-    /// The name of its variant.
+    /// Name of the recorded variant; `None` if there is none.
     pub(super) fn read(&self) -> Option<String> {
         String::from_utf8(read(self.file.as_deref()?, self.key)?).ok()
     }
@@ -124,12 +124,13 @@ impl Kept {
         }
     }
 
-    /// Where it is noted that others than the surest are being tried.
+    /// File that says that variants other than the surest are being tried.
     pub(super) fn trying(&self) -> Option<PathBuf> {
         self.file.as_ref().map(|file| file.with_extension("trying"))
     }
 
-    /// Notes that, unless [`MAX_ENDED`] processes have ended meanwhile that noted it: whether it is to be tried.
+    /// Notes that variants are being tried; returns whether they may be. They may not after [`MAX_ENDED`] processes
+    /// ended during the trial.
     pub(super) fn tries(&self) -> bool {
         let Some(file) = self.trying() else { return true };
         // The process that noted it last, and how many had ended before.
@@ -146,7 +147,7 @@ impl Kept {
         true
     }
 
-    /// Notes that the kernels have been tried, and that the process lives.
+    /// Notes that the trial is over and the process lives.
     pub(super) fn tried(&self) {
         if let Some(file) = self.trying() {
             // Another process may have been there first.
@@ -155,10 +156,10 @@ impl Kept {
     }
 }
 
-/// Maximum processes that may end while they try a variant: one may have been stopped by an operator.
+/// Maximum number of processes that may end during a trial. One may have been stopped by an operator.
 const MAX_ENDED: u32 = 2;
 
-/// Whether a process of this number runs, as far as that can be seen.
+/// Whether a process with this number runs, as far as the system shows it.
 fn runs(process: &str) -> bool {
     !cfg!(target_os = "linux") || Path::new("/proc").join(process).exists()
 }
@@ -181,7 +182,7 @@ fn write(file: &Path, key: u64, image: &[u8]) -> std::io::Result<()> {
     std::fs::rename(unfinished, file)
 }
 
-/// Compiles for a compute capability (10 × major + minor); the image ends with a zero.
+/// Compiles kernels for a compute capability (10 × major + minor). The image ends with a zero byte.
 pub(super) fn compile(
     source: &'static str,
     options: &[String],
@@ -190,7 +191,7 @@ pub(super) fn compile(
     compile_with_log(source, options, arch).map(|(image, _)| image)
 }
 
-/// Compiles as [`compile`] does; gives the image, and what the compiler says.
+/// Compiles kernels as [`compile`] does. Returns the image, and what the compiler says.
 pub(super) fn compile_with_log(
     source: &'static str,
     options: &[String],
@@ -243,7 +244,7 @@ fn compile_found(
     Ok((image, log))
 }
 
-/// Compute capabilities that NVRTC makes code for.
+/// Compute capabilities for which NVRTC makes code.
 fn supported() -> Result<Vec<i32>, result::NvrtcError> {
     let mut count = 0;
     // SAFETY: the addresses are those of a variable and of as many numbers as NVRTC said.
@@ -255,7 +256,7 @@ fn supported() -> Result<Vec<i32>, result::NvrtcError> {
     }
 }
 
-/// A program of NVRTC's.
+/// A program that NVRTC holds.
 struct Program(sys::nvrtcProgram);
 
 impl Program {
@@ -292,7 +293,7 @@ impl Drop for Program {
     }
 }
 
-/// `$XDG_CACHE_HOME/windlass/kernels`, or below `~/.cache`.
+/// Cache folder of the kernels: `$XDG_CACHE_HOME/windlass/kernels`, or below `~/.cache`.
 fn cache_folder() -> Option<PathBuf> {
     let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache"));
     let base = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).or_else(home)?;

@@ -37,7 +37,7 @@ pub enum DevicesError {
     NoDevice,
 }
 
-/// What a device is.
+/// Kinds of devices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// A GPU as a whole.
@@ -59,16 +59,16 @@ pub struct Device {
     pub name: String,
     /// `GPU-…` or `MIG-…`.
     pub uuid: String,
-    /// Its memory in bytes, where the driver says it.
+    /// Memory of the device in bytes; `None` if the driver does not say.
     pub memory_bytes: Option<u64>,
-    /// Where its GPU is on the machine's bus (`0000:3b:00.0`); empty where the driver does not say.
+    /// Address of the GPU on the machine's bus (`0000:3b:00.0`); empty if the driver does not say.
     pub bus: String,
-    /// The GPU's NUMA node, where the machine says it.
+    /// NUMA node of the GPU; `None` if the machine does not say.
     pub numa_node: Option<usize>,
 }
 
 impl Device {
-    /// Takes note of its place, as NVML says it: with a domain of eight digits, of which Linux has four.
+    /// Sets the bus address and the NUMA node. NVML writes the domain with eight digits, Linux with four.
     pub(super) fn at(mut self, bus: &str) -> Self {
         let bus = bus.to_ascii_lowercase();
         let domain =
@@ -81,18 +81,18 @@ impl Device {
         self
     }
 
-    /// How a slice is cut: `1g.10gb`. The driver says it at the end of its name.
+    /// Profile of a slice, such as `1g.10gb`, from the end of its name.
     pub fn profile(&self) -> Option<&str> {
         profile(&self.name)
     }
 
-    /// The GPU's own ordinal.
+    /// Ordinal of the GPU that the device is or belongs to.
     fn gpu(&self) -> &str {
         self.ordinal.split(':').next().unwrap_or_default()
     }
 }
 
-/// How a slice of this name is cut; `None` of a GPU's name.
+/// Profile of a slice with this name; `None` for the name of a GPU.
 pub fn profile(name: &str) -> Option<&str> {
     name.rsplit_once(" MIG ").map(|(_, profile)| profile.trim()).filter(|said| !said.is_empty())
 }
@@ -103,7 +103,7 @@ impl fmt::Display for Device {
     }
 }
 
-/// What the machine has.
+/// The devices of a machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Devices {
     /// The driver's version.
@@ -113,7 +113,7 @@ pub struct Devices {
 }
 
 impl Devices {
-    /// Asks the driver; at least one device.
+    /// Asks the driver for the machine's devices; there is at least one.
     ///
     /// # Errors
     ///
@@ -123,7 +123,7 @@ impl Devices {
         if all.is_empty() { Err(DevicesError::NoDevice) } else { Ok(Devices { driver, all }) }
     }
 
-    /// All that can be used: slices, and GPUs that are not cut.
+    /// Devices that can be used: slices, and GPUs that are not cut into slices.
     pub fn usable(&self) -> Vec<Device> {
         self.all.iter().filter(|device| device.kind != Kind::Cut).cloned().collect()
     }
@@ -167,7 +167,7 @@ fn list(devices: &[Device]) -> String {
     if all.is_empty() { "none".to_owned() } else { all.join(", ") }
 }
 
-/// The value of `CUDA_VISIBLE_DEVICES` for a process that is to have these.
+/// Value of `CUDA_VISIBLE_DEVICES` for a process that is to have the chosen devices.
 ///
 /// # Errors
 ///
@@ -190,7 +190,7 @@ pub enum ChoiceError {
         /// The devices that can be used, for the message.
         there: String,
     },
-    /// The beginning of several UUIDs.
+    /// The name is the beginning of several UUIDs.
     #[error("{wanted} is the beginning of several; there are: {there}")]
     Several {
         /// The beginning of a UUID that was asked for.
@@ -198,8 +198,8 @@ pub enum ChoiceError {
         /// The devices that can be used, for the message.
         there: String,
     },
-    /// A GPU of which only slices can be used.
-    #[error("the card {wanted} is cut into slices (MIG): name one of them; there are: {slices}")]
+    /// The GPU is cut into slices, and only these can be used.
+    #[error("the GPU {wanted} is cut into slices (MIG): name one of them; there are: {slices}")]
     Cut {
         /// The GPU that was asked for.
         wanted: DeviceName,
@@ -213,7 +213,7 @@ pub enum ChoiceError {
     SlicesTogether,
 }
 
-/// What an operator calls a device: its ordinal (`0`, of a slice `0:1`), its UUID, or the beginning of that.
+/// Name of a device as an operator writes it: an ordinal (`0`, `0:1` for a slice), a UUID, or the beginning of a UUID.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeviceName(String);
 

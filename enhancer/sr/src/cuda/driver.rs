@@ -17,9 +17,9 @@ use super::CudaError;
 use super::devices::profile;
 use super::plan::SharedMemory;
 
-/// Drivers of CUDA 11.8 and later: the first that know Hopper.
+/// Oldest driver that is accepted, as CUDA numbers it: 11.8, the first that knows Hopper.
 const OLDEST_DRIVER: i32 = 11_080;
-/// Compute capability from which on the tensor cores have what the kernels use.
+/// Minimum compute capability (10 × major + minor): the first with the tensor-core instructions that the kernels use.
 const OLDEST_ARCH: i32 = 75;
 
 impl From<DriverError> for CudaError {
@@ -43,7 +43,7 @@ pub(crate) struct Device {
     pub name: String,
     /// `GPU-…`, or `MIG-…` of a slice; empty where the driver does not say.
     pub uuid: String,
-    /// Where it is on the machine's bus (`0000:3b:00.0`); empty where the driver does not say.
+    /// Address of the device on the machine's bus (`0000:3b:00.0`); empty if the driver does not say.
     pub bus: String,
     /// Compute capability: 10 × major + minor.
     pub arch: i32,
@@ -61,9 +61,9 @@ unsafe impl Send for Device {}
 unsafe impl Sync for Device {}
 
 impl Device {
-    /// The GPUs that the driver shows and that give a context, which stays as long as the process. Says in plain words
-    /// why there are none. `CUDA_VISIBLE_DEVICES` says which the driver shows ([`super::devices`]); of a GPU that is
-    /// cut up (MIG), that is one slice for each process.
+    /// All GPUs that the driver shows and that give a context, which stays as long as the process. The error says in
+    /// plain words why there are none. `CUDA_VISIBLE_DEVICES` says which ones the driver shows ([`super::devices`]): of
+    /// a GPU cut into slices (MIG), one slice for each process.
     pub(crate) fn all() -> Result<Vec<Arc<Device>>, CudaError> {
         if !is_there() {
             return Err(CudaError::NoDriver);
@@ -133,14 +133,14 @@ impl Device {
         Ok(device)
     }
 
-    /// Makes the device that of the calling thread.
+    /// Makes the device's context current in the calling thread.
     pub(crate) fn enter(&self) -> Result<(), CudaError> {
         // SAFETY: the context is retained.
         Ok(unsafe { result::ctx::set_current(self.context) }?)
     }
 }
 
-/// Whether the driver's library is there.
+/// Whether the driver's library is installed.
 pub(super) fn is_there() -> bool {
     // SAFETY: this only tries to load libraries of the driver's names.
     unsafe { sys::is_culib_present() }
@@ -174,7 +174,7 @@ impl Drop for Device {
     }
 }
 
-/// Memory of the device.
+/// A buffer in memory of the device.
 #[derive(Debug)]
 pub(super) struct DeviceBuffer {
     device: Arc<Device>,
@@ -183,7 +183,7 @@ pub(super) struct DeviceBuffer {
 }
 
 impl DeviceBuffer {
-    /// A buffer of `len` bytes, of any content; one of none has no address.
+    /// Allocates `len` bytes of undefined content. An empty buffer has no address.
     pub(super) fn new(device: &Arc<Device>, len: usize) -> Result<Self, CudaError> {
         device.enter()?;
         // SAFETY: `drop` frees it.
@@ -209,7 +209,7 @@ impl Drop for DeviceBuffer {
     }
 }
 
-/// Memory of the host that the device copies from and to by itself.
+/// A buffer in pinned memory of the host, which the device copies from and to by itself.
 #[derive(Debug)]
 pub(super) struct HostBuffer {
     device: Arc<Device>,
@@ -262,7 +262,7 @@ impl Drop for HostBuffer {
     }
 }
 
-/// Compiled kernels.
+/// A loaded module of compiled kernels.
 #[derive(Debug)]
 pub(super) struct Module {
     device: Arc<Device>,
@@ -286,7 +286,7 @@ impl Module {
         Ok(Module { device: device.clone(), module })
     }
 
-    /// A kernel that may use so much shared memory.
+    /// Returns a kernel that may use `shared` bytes of shared memory.
     pub(super) fn kernel(&self, name: &str, shared: usize) -> Result<Kernel, CudaError> {
         use sys::CUfunction_attribute_enum as Attribute;
         let name = CString::new(name).unwrap_or_default();
@@ -309,7 +309,7 @@ impl Drop for Module {
     }
 }
 
-/// A kernel of a [`Module`] that its holder keeps.
+/// A kernel of a [`Module`]; whoever holds the kernel must keep the module.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Kernel(sys::CUfunction);
 
@@ -318,7 +318,7 @@ unsafe impl Send for Kernel {}
 // SAFETY: as for modules.
 unsafe impl Sync for Kernel {}
 
-/// Work in order.
+/// A CUDA stream: work that the device does in order.
 #[derive(Debug)]
 pub(super) struct Stream {
     device: Arc<Device>,
@@ -335,14 +335,14 @@ impl Stream {
         Ok(Stream { device: device.clone(), stream })
     }
 
-    /// Waits for all of its work.
+    /// Waits for all work of the stream.
     pub(super) fn wait(&self) -> Result<(), CudaError> {
         self.device.enter()?;
         // SAFETY: the stream is alive.
         Ok(unsafe { result::stream::synchronize(self.stream) }?)
     }
 
-    /// Copies the first `len` bytes to the device, to `at` bytes from the buffer's beginning.
+    /// Copies the first `len` bytes to the device, at `at` bytes from the buffer's beginning.
     pub(super) fn upload(
         &self,
         from: &HostBuffer,
@@ -408,7 +408,7 @@ impl Stream {
         }?)
     }
 
-    /// What `work` submits to the stream, to be submitted again and again at once.
+    /// Captures what `work` submits to the stream, to be submitted again later at once.
     pub(super) fn capture(
         &self,
         work: impl FnOnce() -> Result<(), CudaError>,
@@ -445,7 +445,7 @@ impl Drop for Stream {
     }
 }
 
-/// Captured work.
+/// Captured work of a stream.
 #[derive(Debug)]
 pub(super) struct Graph {
     device: Arc<Device>,
@@ -464,7 +464,7 @@ impl Drop for Graph {
     }
 }
 
-/// The driver's text for logs, without its end.
+/// The driver's text for logs, without the terminating zero.
 pub(super) fn text(bytes: &[u8]) -> String {
     let text = CStr::from_bytes_until_nul(bytes).map(CStr::to_string_lossy);
     text.map_or_else(|_| String::from_utf8_lossy(bytes).into_owned(), std::borrow::Cow::into_owned)

@@ -1,4 +1,4 @@
-//! A worker's way to a GPU: pictures in, residuals out, whatever others ask of the GPU meanwhile.
+//! Engine on a GPU that engines share: pictures in, residuals out.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -19,7 +19,7 @@ use crate::{Architecture, Engine, InferError, Input, Model, Residual, SwapError}
 /// Default timeout of a launch.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// What the engine runs on.
+/// The device of an engine, and how it runs the network.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DeviceInfo {
     /// Index of the device among those that the driver shows.
@@ -34,13 +34,13 @@ pub struct DeviceInfo {
     pub memory: usize,
     /// Number of multiprocessors.
     pub multiprocessors: i32,
-    /// How the convolutions between the network's first and last are run.
+    /// How the convolutions between the network's first and last run.
     pub variant: Variant,
-    /// How the network is run, in words.
+    /// Description of the launches, in words.
     pub plan: String,
-    /// Multiplications that are done for a low sample, with padding and what is recomputed.
+    /// Multiplications per low sample, with padding and what is computed twice.
     pub macs: f64,
-    /// Bytes of the device's memory that are read and written for a low sample.
+    /// Bytes of the device's memory that are read and written per low sample.
     pub moved_bytes: f64,
 }
 
@@ -49,7 +49,7 @@ pub struct CudaEngine {
     gpu: Arc<Gpu>,
     network: Arc<Loaded>,
     weights: Arc<Weights>,
-    /// Memory that no picture is in.
+    /// Staging memory that no picture uses.
     free: Vec<Staging>,
     /// Memory of the last resident picture, reused once that picture is gone.
     resident: Option<Arc<ResidentMemory>>,
@@ -137,12 +137,12 @@ impl CudaEngine {
         }
     }
 
-    /// Lets a launch be of so many pictures at most; fewer come back sooner.
+    /// Sets the maximum number of pictures of a launch. Smaller launches come back sooner.
     pub fn limit_batch(&mut self, pictures: usize) {
         self.max_pictures = pictures.clamp(1, MAX_PICTURES);
     }
 
-    /// A GPU that has not answered for so long is given up.
+    /// Sets the time without an answer after which the GPU is given up.
     pub fn set_timeout(&mut self, timeout: Duration) {
         self.timeout = timeout;
     }
@@ -205,8 +205,8 @@ impl CudaEngine {
         failed.map_or(Ok(()), Err)
     }
 
-    /// Super-resolves a picture and leaves it on the GPU: its memory is this engine's, for one picture at a time, as
-    /// long as nobody keeps that picture.
+    /// Super-resolves a picture and leaves it on the GPU. The memory belongs to this engine and is reused for its next
+    /// picture once nobody keeps this one.
     fn hold_there(&mut self, input: &Input<'_>) -> Result<ResidentPicture, CudaError> {
         let (width, height) = (input.low.width(), input.low.height());
         let shape = Shape { network: self.network.clone(), width, height };
@@ -225,8 +225,8 @@ impl CudaEngine {
         Ok(ResidentPicture { memory, gpu, width, height, scale })
     }
 
-    /// The next picture that the GPU has done with. A GPU that is silent for too long is given up, and what it has
-    /// of ours with it.
+    /// Waits for the next picture that the GPU has done. A GPU that is silent for too long is given up, with the
+    /// engine's memory that it still uses.
     fn next_back(&mut self) -> Result<Done, CudaError> {
         match self.back.1.recv_timeout(self.timeout) {
             Ok(done) => Ok(done),
@@ -273,7 +273,7 @@ impl Drop for CudaEngine {
     }
 }
 
-/// Gives a GPU up that is lost.
+/// Gives up a GPU that is lost.
 fn lost(gpu: &Gpu, why: &CudaError) {
     if matches!(why, CudaError::Driver(_)) {
         gpu.fail(why);

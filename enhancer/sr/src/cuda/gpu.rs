@@ -39,22 +39,22 @@ static GPUS: Mutex<Vec<Arc<Gpu>>> = Mutex::new(Vec::new());
 pub(super) struct Job {
     pub staging: Staging,
     pub weights: Arc<Weights>,
-    /// Where its residual is to stay on the GPU; else it comes back with `staging`.
+    /// Memory on the GPU in which the residual stays; `None` if it comes back with `staging`.
     pub keep: Option<Arc<ResidentMemory>>,
     /// The engine's own number for the picture.
     pub number: usize,
     pub back: Sender<Done>,
 }
 
-/// A picture that came back.
+/// A picture that the GPU has done.
 pub(super) struct Done {
     pub number: usize,
     pub staging: Staging,
-    /// What of the GPU's time it took.
+    /// GPU time that the picture took.
     pub took: Result<Duration, CudaError>,
 }
 
-/// What a GPU has done so far.
+/// Statistics of a GPU.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GpuStats {
     /// Index of the GPU among those that the driver shows.
@@ -63,38 +63,38 @@ pub struct GpuStats {
     pub name: String,
     /// `GPU-…`, or `MIG-…` of a slice; empty where the driver does not say.
     pub uuid: String,
-    /// Why it was disabled.
+    /// Reason for which the GPU was disabled; `None` while it works.
     pub failed: Option<String>,
     /// Engines that use the GPU.
     pub engines: usize,
-    /// Sets of weights that are on it, of all networks; none while another network is being brought there.
+    /// Sets of weights on the GPU, of all networks; none while another network is being loaded.
     pub resident: usize,
-    /// Pictures that wait.
+    /// Pictures that wait for a launch.
     pub waiting: usize,
     /// Pictures that are in a launch now.
     pub under_way: usize,
-    /// Launches of pictures.
+    /// Number of launches so far.
     pub launches: u64,
     /// Pictures that were super-resolved.
     pub pictures: u64,
-    /// Time that it was at work, copies included.
+    /// Time for which the GPU worked, copies included.
     pub busy: Duration,
-    /// Times that its memory was full.
+    /// Number of times that the GPU's memory was full.
     pub full: u64,
 }
 
 /// A GPU of this process, which all engines share.
 pub(super) struct Gpu {
     pub device: Arc<Device>,
-    /// The CPUs of its NUMA node, where the machine has several nodes.
+    /// CPUs of the GPU's NUMA node; `None` if the machine has one node.
     cpus: Option<Vec<usize>>,
     /// The networks that are loaded, each with the variant that was asked for; `None`: any.
     networks: Mutex<Vec<(Option<Variant>, Weak<Loaded>)>>,
-    /// The variant that each network, asked for in one or in any, came to run in: it is not tried again.
+    /// The variant in which each network came to run, by the variant that was asked for. It is not tried again.
     passed: Mutex<Vec<(Option<Variant>, Architecture, Variant)>>,
     line: Mutex<Line>,
     come: Condvar,
-    /// When the last launch ended.
+    /// Time at which the last launch ended.
     ended: Mutex<Option<Instant>>,
     pub engines: AtomicUsize,
     under_way: AtomicUsize,
@@ -194,7 +194,7 @@ impl Gpu {
         Ok(network)
     }
 
-    /// Memory for a picture that engines share with the GPU, of the GPU's own node.
+    /// Allocates memory for a picture that an engine shares with the GPU, on the GPU's NUMA node.
     pub(super) fn staging(&self, shape: &Shape) -> Result<Staging, CudaError> {
         let Some(cpus) = &self.cpus else {
             return Staging::new(&self.device, shape);
@@ -208,7 +208,7 @@ impl Gpu {
         })
     }
 
-    /// Hands in pictures of one shape, to be launched with `most` of it at most.
+    /// Hands in pictures of one shape. At most `max` of them go in one launch.
     pub(super) fn submit(
         &self,
         shape: &Shape,
@@ -227,12 +227,12 @@ impl Gpu {
         Ok(())
     }
 
-    /// Why it was disabled.
+    /// Reason for which the GPU was disabled.
     pub(super) fn failure(&self) -> Option<CudaError> {
         self.line.lock().failed.clone()
     }
 
-    /// Disables it: no job is taken any more, and waiting jobs fail.
+    /// Disables the GPU: it takes no more jobs, and waiting jobs fail.
     pub(super) fn fail(&self, why: &CudaError) {
         let mut line = self.line.lock();
         if line.failed.is_none() {
@@ -246,7 +246,7 @@ impl Gpu {
         self.come.notify_all();
     }
 
-    /// A snapshot of what the GPU has done so far.
+    /// Snapshot of the GPU's statistics.
     pub(super) fn stats(&self) -> GpuStats {
         // A count does not wait while a network is compiled.
         let networks = self.networks.try_lock();
@@ -303,7 +303,7 @@ impl Gpu {
         }
     }
 
-    /// Runs some pictures, in smaller numbers where the GPU has no room for all at once; what of its time each took.
+    /// Runs some pictures, in smaller numbers if the GPU has no room for all at once. Returns the GPU time of each.
     fn launch(
         &self,
         stream: &mut GpuStream,
@@ -338,7 +338,7 @@ impl Gpu {
         Ok(self.account(shape, began, jobs.len()))
     }
 
-    /// Takes note of a launch that began then: two that were under way at once share the GPU's time.
+    /// Adds a launch that began at `began` to the statistics. Launches that overlap share the GPU's time.
     fn account(&self, shape: &Shape, began: Instant, pictures: usize) -> Duration {
         let now = Instant::now();
         let before = self.ended.lock().replace(now);

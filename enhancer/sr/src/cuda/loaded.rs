@@ -1,5 +1,4 @@
-//! A network on a GPU: its kernels, and the weights that are resident, of which every picture of a launch may have its
-//! own.
+//! A network on a GPU: its kernels and its resident weights. Every picture of a launch may have weights of its own.
 //!
 //! Weights of a stream are taken by changing an address; only those that are not on the GPU yet are uploaded first.
 //! Source: NeuroScaler §6.1 (models in the accelerator's memory, refit).
@@ -23,7 +22,7 @@ const MAX_RESIDENT: usize = 64;
 pub(super) struct Loaded {
     pub architecture: Architecture,
     pub plan: Plan,
-    /// One for each group of the plan.
+    /// One kernel for each group of the plan.
     pub kernels: Vec<Kernel>,
     resident: Mutex<Resident>,
     // After all that needs it.
@@ -43,7 +42,7 @@ impl Weights {
 struct Resident {
     stream: Stream,
     host: HostBuffer,
-    /// The last to be asked for comes last.
+    /// Resident weights, the last asked for at the end.
     sets: Vec<(Weak<Model>, Arc<Weights>)>,
 }
 
@@ -73,8 +72,8 @@ impl Loaded {
         })
     }
 
-    /// The weights of a model of this architecture on the GPU, which are uploaded if they are not there yet. Beyond
-    /// [`MAX_RESIDENT`], those that were asked for longest ago make room.
+    /// Returns the resident weights of a model of this architecture; uploads them if they are not on the GPU.
+    /// Beyond [`MAX_RESIDENT`], the least recently used ones make room.
     pub(super) fn weights(&self, model: &Arc<Model>) -> Result<Arc<Weights>, CudaError> {
         let mut resident = self.resident.lock();
         let Resident { stream, host, sets } = &mut *resident;
@@ -106,7 +105,7 @@ impl Loaded {
         Ok(weights)
     }
 
-    /// Sets of weights that are on the GPU.
+    /// Number of sets of weights that are on the GPU.
     pub(super) fn resident(&self) -> usize {
         self.resident.lock().sets.len()
     }

@@ -54,10 +54,10 @@ pub use variant::Variant;
 /// Why there is no engine on a GPU, or no longer one.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum CudaError {
-    /// No library of the driver.
+    /// The driver's library is not installed.
     #[error("no NVIDIA driver is installed")]
     NoDriver,
-    /// The driver's library lacks what we need.
+    /// The driver is too old: its library lacks functions that we need.
     #[error("the NVIDIA driver is too old: it is of CUDA {}.{}, 11.8 is needed", .0 / 1000, .0 % 1000 / 10)]
     OldDriver(i32),
     /// The driver finds no GPU.
@@ -66,7 +66,7 @@ pub enum CudaError {
     /// The GPU is older than the tensor cores that the kernels use.
     #[error("the GPU is too old: its compute capability is {}.{}, 7.5 is needed", .0 / 10, .0 % 10)]
     OldDevice(i32),
-    /// No library of NVRTC.
+    /// NVRTC's library is not installed.
     #[error("libnvrtc, which compiles the kernels, is not installed")]
     NoCompiler,
     /// NVRTC refused the kernels.
@@ -81,20 +81,20 @@ pub enum CudaError {
     /// More waits for the GPU than it can do.
     #[error("too many pictures wait for the GPU")]
     Overloaded,
-    /// The GPU gave no answer for so long.
+    /// The GPU gave no answer for this time.
     #[error("the GPU has not answered for {0:?}")]
     Silent(std::time::Duration),
-    /// The GPU, or the compiler, makes other pictures of the network than its definition.
+    /// The pictures that the GPU makes differ from the network's definition: the GPU or the compiler is faulty.
     #[error(
         "the GPU gets a picture of known result wrong, please report this with its name and driver"
     )]
     Wrong,
-    /// The driver refused something: the device is lost, above all.
+    /// The driver refused a call, most often because the device is lost.
     #[error("the GPU failed: {0}")]
     Driver(String),
 }
 
-/// What the GPUs of this process have done so far; none where none was looked for, or found.
+/// Statistics of this process's GPUs; empty if none was looked for, or found.
 pub fn gpus() -> Vec<GpuStats> {
     gpu::Gpu::known().iter().map(|gpu| gpu.stats()).collect()
 }

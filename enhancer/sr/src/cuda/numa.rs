@@ -1,11 +1,11 @@
-//! The NUMA node of a GPU: threads that feed it, and the memory that it copies from, belong to its own node, because
-//! the way between nodes is slower than the GPU's bus.
+//! The NUMA node of a GPU. Threads that feed the GPU, and memory that it copies from, belong to its own node, because
+//! the path between nodes is slower than the GPU's bus.
 //!
-//! Linux says it in `/sys`. Elsewhere, and on machines of one node, threads run wherever they like.
+//! Linux says the node in `/sys`. Elsewhere, and on machines of one node, threads run on any CPU.
 
 use std::path::Path;
 
-/// The node of the GPU at `bus`, where the machine says it.
+/// NUMA node of the GPU at `bus`; `None` if the machine does not say.
 pub(super) fn of(bus: &str, sys: &Path) -> Option<usize> {
     if bus.is_empty() || bus.contains('/') {
         return None;
@@ -14,7 +14,7 @@ pub(super) fn of(bus: &str, sys: &Path) -> Option<usize> {
     read(&sys.join("bus/pci/devices").join(bus).join("numa_node"))?.trim().parse().ok()
 }
 
-/// The CPUs of the NUMA node of the GPU at `bus`, where the machine has several nodes.
+/// CPUs of the NUMA node of the GPU at `bus`; `None` if the machine has one node.
 pub(super) fn cpus(bus: &str, sys: &Path) -> Option<Vec<usize>> {
     let node = of(bus, sys)?;
     let nodes = sys.join("devices/system/node");
@@ -30,7 +30,7 @@ fn read(path: &Path) -> Option<String> {
     std::fs::read_to_string(path).ok()
 }
 
-/// Numbers as Linux lists them: `0-3,8,10-11`.
+/// Reads numbers as Linux lists them: `0-3,8,10-11`.
 fn list(text: &str) -> Option<Vec<usize>> {
     /// Maximum CPU number: a range in `/sys` must not decide how much memory is taken.
     const MAX_CPUS: usize = 8_192;
@@ -58,7 +58,7 @@ pub(super) fn bind_to(cpus: &[usize]) {
     }
 }
 
-/// Other systems have no binding.
+/// Does nothing: systems other than Linux have no binding.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn bind_to(_cpus: &[usize]) {}
 

@@ -13,18 +13,19 @@ use libloading::Library as Loaded;
 use super::devices::{Device, DevicesError, Kind};
 use super::driver::{self, text};
 
+/// File name of the driver's management library.
 const NAME: &str = "libnvidia-ml.so.1";
-/// `NVML_ERROR_DRIVER_NOT_LOADED`.
+/// `NVML_ERROR_DRIVER_NOT_LOADED` of `nvml.h`.
 const NOT_LOADED: c_int = 9;
 /// Length of names and UUIDs, in bytes (`NVML_DEVICE_NAME_V2_BUFFER_SIZE`).
 const TEXT: usize = 96;
-/// Maximum GPUs, or slices of one.
+/// Maximum number of GPUs that are read, or of slices of one GPU.
 const MAX_DEVICES: c_uint = 256;
 
 type Handle = *mut c_void;
 type Named = unsafe extern "C" fn(Handle, *mut c_char, c_uint) -> c_int;
 
-/// `nvmlMemory_t`, in bytes.
+/// Structure `nvmlMemory_t` of `nvml.h`; sizes in bytes.
 #[repr(C)]
 #[derive(Default)]
 struct Memory {
@@ -33,7 +34,7 @@ struct Memory {
     used: u64,
 }
 
-/// `nvmlPciInfo_t`.
+/// Structure `nvmlPciInfo_t` of `nvml.h`.
 #[repr(C)]
 #[derive(Default)]
 struct Pci {
@@ -46,7 +47,7 @@ struct Pci {
     bus_id: [u8; 32],
 }
 
-/// What only drivers that know of slices have (450 and later).
+/// Functions that only drivers with support for slices have (450 and later).
 #[derive(Clone, Copy)]
 struct Slices {
     mode: unsafe extern "C" fn(Handle, *mut c_uint, *mut c_uint) -> c_int,
@@ -57,7 +58,7 @@ struct Slices {
 impl Slices {
     /// # Safety
     ///
-    /// As for [`find`].
+    /// The caller must meet the same conditions as for [`find`].
     unsafe fn of(loaded: &Loaded) -> Result<Slices, DevicesError> {
         // SAFETY: these are functions of `nvml.h` by their names, with its types.
         unsafe {
@@ -70,7 +71,7 @@ impl Slices {
     }
 }
 
-/// A function of the library.
+/// Looks up a function of the library by name.
 ///
 /// # Safety
 ///
@@ -92,7 +93,7 @@ struct Library {
     memory: unsafe extern "C" fn(Handle, *mut Memory) -> c_int,
     pci: unsafe extern "C" fn(Handle, *mut Pci) -> c_int,
     slices: Option<Slices>,
-    /// Last, so that it is unloaded when nothing of it is used any more.
+    /// The loaded library. It is the last field, so that it is unloaded when nothing of it is used any more.
     _loaded: Loaded,
 }
 
@@ -166,7 +167,7 @@ impl Library {
         Ok(Device { ordinal, kind, name, uuid, memory_bytes, bus: String::new(), numa_node: None })
     }
 
-    /// A GPU, and what it is cut into.
+    /// Appends a GPU and its slices to `all`.
     fn gpu(&self, n: c_uint, all: &mut Vec<Device>) -> Result<(), DevicesError> {
         let mut handle = std::ptr::null_mut();
         // SAFETY: the address is that of a variable.
@@ -177,7 +178,7 @@ impl Library {
         let bus = placed.map_or_else(|_| String::new(), |()| text(&pci.bus_id));
         let slices = self.slices.filter(|slices| {
             let (mut now, mut next) = (0, 0);
-            // SAFETY: as above. Cards without slices answer with an error.
+            // SAFETY: as above. GPUs without slices answer with an error.
             let code = unsafe { (slices.mode)(handle, &raw mut now, &raw mut next) };
             code == 0 && now == 1
         });
@@ -215,7 +216,7 @@ pub(super) fn devices() -> Result<(String, Vec<Device>), DevicesError> {
     for n in 0..count.min(MAX_DEVICES) {
         // A GPU that is lost does not hide the others.
         if let Err(why) = library.gpu(n, &mut all) {
-            tracing::warn!(gpu = n, %why, "GPU ignored: NVML gave no information");
+            tracing::warn!(gpu = n, %why, "GPU ignored: NVML gave no information; check the driver with `nvidia-smi`");
         }
     }
     Ok((library.driver()?, all))

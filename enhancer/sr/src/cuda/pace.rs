@@ -1,4 +1,4 @@
-//! How long variants of a network take on a GPU.
+//! Measures how long variants of a network take on a GPU.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -8,14 +8,14 @@ use super::loaded::Loaded;
 use super::stream::{GpuStream, Picture, Shape, Staging};
 use crate::Model;
 
-/// Launch time that is long enough to be measured; shorter ones are repeated with larger pictures.
+/// Minimum launch time that is measured well. Shorter launches are repeated with larger pictures.
 const ENOUGH: Duration = Duration::from_millis(2);
-/// Maximum rows of those pictures, which are of 16:9.
+/// Maximum rows of the measured pictures, which are 16:9.
 const MAX_ROWS: usize = 360;
 /// Launches per measurement; the quickest counts.
 const LAUNCHES: usize = 8;
 
-/// What a launch of one picture takes, of the given rows; copies included.
+/// Time of a launch of one picture with the given rows, copies included.
 fn launch_time(network: &Arc<Loaded>, rows: usize) -> Result<Duration, CudaError> {
     let shape = Shape { network: network.clone(), width: rows * 16 / 9, height: rows };
     let model = Arc::new(Model::random(network.architecture, 7).map_err(|_| CudaError::NoPlan)?);
@@ -36,7 +36,8 @@ fn launch_time(network: &Arc<Loaded>, rows: usize) -> Result<Duration, CudaError
     Ok(quickest)
 }
 
-/// How long variants of one network take for a picture, of the same size for all: as large as is needed to be measured.
+/// Times of the variants of one network for a picture. The picture has the same size for all, as large as the
+/// measurement needs.
 pub(super) fn pace(variants: &[Arc<Loaded>]) -> Result<Vec<Duration>, CudaError> {
     let mut rows = 45;
     loop {

@@ -1,8 +1,8 @@
 //! Weights in the order in which `network.cu` loads them: fragments of `mma.m16n8k16`'s second operand in half
 //! precision, then the biases in single.
 //!
-//! Of a convolution there follow: passes (of up to four tiles of 8 outputs), 16 inputs, columns of taps, rows of taps,
-//! and then the tiles: in pairs where their number is even, for each of 32 streams two numbers of 32 bits of each tile.
+//! A convolution is stored as passes (of up to four tiles of 8 outputs), groups of 16 inputs, columns of taps, rows of
+//! taps, and then tiles: in pairs if their number is even. For each of 32 lanes, each tile has two numbers of 32 bits.
 
 use super::pack_strips;
 use super::plan::Shape;
@@ -11,7 +11,8 @@ use super::variant::Variant;
 use crate::number::half_bits;
 use crate::{Architecture, Conv, Model};
 
-/// The first convolution's inputs are twice a sample less 255, over 512, instead of the sample over 255 less a half.
+/// Factor on the first convolution's weights. The kernel computes inputs as (2 × sample − 255) / 512 instead of sample
+/// / 255 − 0.5.
 const INPUT_FACTOR: f32 = 512.0 / 510.0;
 
 /// One convolution as the kernel runs it.
@@ -19,7 +20,7 @@ struct Layout {
     inputs: usize,
     outputs: usize,
     taps: usize,
-    /// Tiles of 8 outputs of a pass.
+    /// Tiles of 8 outputs in each pass.
     tiles: usize,
 }
 
@@ -53,7 +54,7 @@ pub(super) fn packed_len(architecture: &Architecture, variant: Variant) -> usize
     (0..architecture.convs).map(|n| conv_len(architecture, variant, n)).sum()
 }
 
-/// Bytes of a convolution.
+/// Bytes of packed convolution `n`.
 fn conv_len(architecture: &Architecture, variant: Variant, n: usize) -> usize {
     if in_strips(architecture, variant, n) {
         return strips::conv_bytes(Shape::of(architecture).channels);

@@ -1,15 +1,15 @@
 //! Weights of the convolutions between a network's first and last in the order in which `wgmma.cu` reads them: matrices
 //! of 8 outputs by 16 bytes of inputs, then biases in single precision.
 //!
-//! Of a convolution there follow: passes (of 32 outputs, or 24 where there are 48), columns of taps, 32 bytes of
-//! inputs, their halves, rows of taps (2, 1, 0, 2, 1), eights of outputs, and then for each output its inputs.
+//! A convolution is stored as passes (of 32 outputs, or 24 where there are 48), columns of taps, 32 bytes of inputs,
+//! their halves, rows of taps (2, 1, 0, 2, 1), groups of eight outputs, and then the inputs of each output.
 
 use super::plan::Shape;
 use super::strips::weight_bytes;
 use crate::Model;
 use crate::number::half_bits;
 
-/// Rows of taps as they lie in memory.
+/// Rows of taps in the order in which they are stored.
 const ROWS: [usize; 5] = [2, 1, 0, 2, 1];
 /// Packs convolution `n`.
 pub(super) fn pack_conv(model: &Model, n: usize, out: &mut [u8]) {
@@ -30,7 +30,7 @@ pub(super) fn pack_conv(model: &Model, n: usize, out: &mut [u8]) {
     }
 }
 
-/// Calls with output, input and tap of each weight in order.
+/// Calls `call` with output, input and tap of each weight, in the order of storage.
 fn each(channels: usize, mut call: impl FnMut(usize, usize, usize)) {
     let pass = if channels == 48 { 24 } else { 32 };
     let half = 8;

@@ -1,4 +1,4 @@
-//! What the device can do, measured: the ceilings beside which `windlass-lab bench gpu` puts the engine.
+//! Measures what the device can do: the upper limits with which `windlass-lab bench gpu` compares the engine.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -7,13 +7,13 @@ use super::driver::{Device, DeviceBuffer, HostBuffer, Module, Stream};
 use super::gpu::Gpu;
 use super::{CudaError, compile};
 
-/// Rates of the device.
+/// Measured peak rates of the device.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Peaks {
-    /// Of the tensor cores with `mma.sync` in half precision, sums in single, in 10¹² operations a second (a
-    /// multiplication with addition is two).
+    /// Rate of the tensor cores with `mma.sync` in half precision, sums in single, in 10¹² operations a second. A
+    /// multiply-add is two operations.
     pub tensor_tflops: f64,
-    /// Of the device's memory, in 10⁹ bytes a second; a copy's bytes count twice.
+    /// Rate of the device's memory, in 10⁹ bytes a second. A copy's bytes count twice.
     pub memory_gbps: f64,
     /// Rate of copies from pinned memory of the host to the device, in 10⁹ bytes a second.
     pub upload_gbps: f64,
@@ -28,14 +28,15 @@ struct Work {
     rounds: i32,
 }
 
-/// Threads of a block.
+/// Threads of a block of the measuring kernel.
 const THREADS: u32 = 256;
-/// Operations of a warp per round: 8 products of 16×16 by 16×8.
+/// Operations of a warp per round: 8 matrix products of 16×16 by 16×8.
 const ROUND: f64 = 8.0 * 2.0 * 2_048.0;
 /// Repetitions of each measurement; the best counts.
 const TAKES: usize = 5;
 
-/// Measures the first GPU: `rounds` of products (20,000 take some milliseconds), copies of `bytes`.
+/// Measures the first GPU by `rounds` of matrix products (20,000 take some milliseconds) and by copies of `bytes`
+/// bytes.
 ///
 /// # Errors
 ///
@@ -71,7 +72,7 @@ fn tensor(device: &Arc<Device>, stream: &Stream, rounds: u16) -> Result<f64, Cud
     Ok(f64::from(blocks * THREADS / 32) * f64::from(rounds) * ROUND / seconds * 1e-12)
 }
 
-/// The least time of some work, in seconds, after it was done once.
+/// Minimum time of some work, in seconds, after it was done once.
 fn best(
     stream: &Stream,
     mut work: impl FnMut() -> Result<(), CudaError>,

@@ -19,7 +19,7 @@ use crate::{Architecture, Kind};
 const MACS_PER_BYTE: f64 = 64.0;
 /// Share of the shorter of compute and memory time that the longer one does not hide.
 const UNHIDDEN: f64 = 0.3;
-/// Share of time that a block loses at barriers when it is alone on its multiprocessor.
+/// Factor on the time of a block that is alone on its multiprocessor, because it waits at barriers.
 const ALONE: f64 = 1.15;
 /// Warps that keep the tensor cores of a multiprocessor busy.
 const BUSY: f64 = 6.0;
@@ -32,12 +32,12 @@ const RESERVED: usize = 1_024;
 /// Maximum warps by the registers of a multiprocessor.
 const WARPS: usize = 12;
 
-/// What the kernels are compiled for.
+/// Sizes for which the kernels are compiled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Shape {
     /// Channels between convolutions, a multiple of 16.
     pub channels: usize,
-    /// Channels of the first convolution's input; 0: luma's nine neighbours instead.
+    /// Channels of the first convolution's input; 0 if it takes the nine neighbours of a luma sample instead.
     pub head_channels: usize,
     /// Tiles of 8 channels of the last convolution's output.
     pub out_tiles: usize,
@@ -64,9 +64,9 @@ pub(super) struct Plan {
     pub warps: usize,
     /// Blocks that a multiprocessor holds.
     pub resident: usize,
-    /// How the convolutions between the first and the last are run.
+    /// How the convolutions between the first and the last run.
     pub variant: Variant,
-    /// The strips in which warpgroups run these convolutions; `None`: they are run in tiles.
+    /// Strips in which warpgroups run these convolutions; `None` if they run in tiles.
     pub strips: Option<Strips>,
     pub groups: Vec<GroupPlan>,
 }
@@ -78,16 +78,16 @@ pub(super) struct GroupPlan {
     pub head: bool,
     /// Whether the launch has the network's last convolution.
     pub tail: bool,
-    /// The first of the convolutions between those, and their number.
+    /// Index of the first convolution between those, and their number.
     pub first: usize,
     pub count: usize,
     /// Whether the launch works in strips instead of tiles.
     pub strips: bool,
-    /// Rows of a tile; none for strips, which are cut by the picture.
+    /// Rows of a tile; 0 for strips, which are cut by the picture.
     pub rows: usize,
-    /// Rows and columns on each side of a tile that are not its own.
+    /// Rows and columns on each side of a tile that belong to its neighbours.
     pub margin: usize,
-    /// Bytes of shared memory.
+    /// Bytes of shared memory of a block.
     pub shared: usize,
 }
 
@@ -103,34 +103,34 @@ impl GroupPlan {
         }
     }
 
-    /// A block for each tile of a picture.
+    /// Number of blocks for a picture: one for each tile.
     pub(super) fn tiles(&self, pitch: usize, width: usize, height: usize) -> Blocks {
         let own = (pitch - 2 * self.margin, self.rows - 2 * self.margin);
         Blocks { across: width.div_ceil(own.0), down: height.div_ceil(own.1) }
     }
 }
 
-/// Blocks of a launch, for each picture.
+/// Number of blocks of a launch for each picture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Blocks {
-    /// Side by side.
+    /// Blocks side by side.
     pub across: usize,
-    /// Below each other.
+    /// Blocks below each other.
     pub down: usize,
 }
 
 /// Shared memory of a device in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SharedMemory {
-    /// Maximum of a block.
+    /// Maximum shared memory of a block.
     pub block: usize,
-    /// All of a multiprocessor's.
+    /// Shared memory of a multiprocessor.
     pub multiprocessor: usize,
 }
 
 impl Plan {
-    /// The best plan found; `None` if not even the smallest tiles fit the device, or the variant is not for the
-    /// network.
+    /// Finds the best plan; `None` if not even the smallest tiles fit the device, or the network does not have the
+    /// variant.
     pub(super) fn new(
         architecture: &Architecture,
         variant: Variant,
@@ -158,7 +158,7 @@ impl Plan {
         Some(Plan { variant, strips: Some(strips), ..plan })
     }
 
-    /// The best of tiles for some divisions into launches.
+    /// Finds the best tiles among some divisions into launches.
     fn best(
         architecture: &Architecture,
         splits: &[Vec<usize>],
@@ -190,7 +190,7 @@ impl Plan {
         best.map(|(_, plan)| plan)
     }
 
-    /// Time for a pixel, in multiplications.
+    /// Time per pixel, in multiplications.
     fn cost(&self) -> f64 {
         let alone = if self.resident == 1 { ALONE } else { 1.0 };
         let groups = self.groups.iter().map(|group| {
@@ -202,12 +202,12 @@ impl Plan {
         groups.sum()
     }
 
-    /// Multiplications for a pixel, with padding and what is recomputed at edges.
+    /// Multiplications per pixel, with padding and what is computed twice at edges.
     pub(super) fn macs(&self) -> f64 {
         self.by_pixel(Self::group_macs, Strips::macs)
     }
 
-    /// Bytes that memory moves for a pixel.
+    /// Bytes of memory traffic per pixel.
     pub(super) fn bytes(&self) -> f64 {
         self.by_pixel(Self::group_bytes, Strips::bytes)
     }
@@ -231,8 +231,8 @@ impl Plan {
         self.convs(group).map(|(units, macs)| units * macs).sum()
     }
 
-    /// Multiplications that could be done in the time that a tile takes: in a convolution's last round few warps may
-    /// have work, and they alone do not keep a multiprocessor busy unless another block helps.
+    /// Multiplications that could be done in the time of a tile. In a convolution's last round few warps may have work,
+    /// and they alone do not keep a multiprocessor busy unless another block helps.
     fn group_time(&self, group: &GroupPlan) -> f64 {
         let (warps, busy) = (self.warps as f64, BUSY / self.resident as f64);
         let time = |units: f64| {
@@ -242,7 +242,7 @@ impl Plan {
         self.convs(group).map(|(units, macs)| time(units) * macs).sum()
     }
 
-    /// Of each convolution of a tile: units of 4 rows of 16 pixels that warps have to do, and a unit's multiplications.
+    /// For each convolution of a tile: number of units of 4 rows of 16 pixels, and multiplications of a unit.
     fn convs(&self, group: &GroupPlan) -> impl Iterator<Item = (f64, f64)> {
         let Shape { channels, head_channels, out_tiles } = self.shape;
         let first = usize::from(group.head && head_channels > 0);
@@ -259,7 +259,7 @@ impl Plan {
         })
     }
 
-    /// Bytes of a tile that memory moves.
+    /// Bytes of memory traffic of a tile.
     fn group_bytes(&self, group: &GroupPlan) -> f64 {
         let pixel = 2 * self.shape.channels;
         let all = self.pitch * group.rows;
@@ -270,7 +270,7 @@ impl Plan {
     }
 }
 
-/// How the convolutions between the first and the last may be divided into launches: their numbers.
+/// Possible divisions of the convolutions between the first and the last into launches: numbers of convolutions.
 fn splits(architecture: &Architecture) -> Vec<Vec<usize>> {
     let between = architecture.convs - 2;
     // The skip over all blocks reads around a tile what another launch must have written.
@@ -286,7 +286,7 @@ fn splits(architecture: &Architecture) -> Vec<Vec<usize>> {
     (min..=units.max(min)).map(even).collect()
 }
 
-/// The launches for a division; `None` if nothing would be left of the tiles.
+/// Launches of a division; `None` if its margins leave nothing of the tiles.
 fn groups(
     architecture: &Architecture,
     shape: &Shape,

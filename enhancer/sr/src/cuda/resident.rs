@@ -10,13 +10,13 @@ use super::driver::{Device, DeviceBuffer};
 /// Memory of one resident picture.
 #[derive(Debug)]
 pub(super) struct ResidentMemory {
-    /// HR, in 1/64 grey level, of 16 bits each.
+    /// Residual at HR size, 16 bits a sample, in 1/64 grey level.
     pub residual: DeviceBuffer,
     pub low: DeviceBuffer,
 }
 
 impl ResidentMemory {
-    /// Memory on `device` for pictures of `low` low and `high` high samples.
+    /// Allocates memory on `device` for pictures of `low` low and `high` high samples.
     pub(super) fn new(device: &Arc<Device>, low: usize, high: usize) -> Result<Self, CudaError> {
         Ok(ResidentMemory {
             residual: DeviceBuffer::new(device, 2 * high)?,
@@ -24,18 +24,18 @@ impl ResidentMemory {
         })
     }
 
-    /// Whether there is room for so many, and not for many more.
+    /// Whether the memory has room for that many samples, and is not much larger.
     pub(super) fn suits(&self, low: usize, high: usize) -> bool {
         let bytes = 2 * high;
         self.low.len() >= low && (bytes..=4 * bytes).contains(&self.residual.len())
     }
 }
 
-/// A picture on its GPU. Its memory is used again once this and all clones of it are gone.
+/// A super-resolved picture on its GPU. The memory is reused once this value and all its clones are gone.
 #[derive(Debug, Clone)]
 pub struct ResidentPicture {
     pub(super) memory: Arc<ResidentMemory>,
-    /// The GPU's ordinal.
+    /// Ordinal of the GPU that holds the picture.
     pub(super) gpu: usize,
     pub(super) width: usize,
     pub(super) height: usize,
@@ -48,7 +48,7 @@ impl ResidentPicture {
         (self.scale * self.width, self.scale * self.height)
     }
 
-    /// Width and height of the image that is encoded of some of its tiles.
+    /// Width and height of the image that is encoded for some of the picture's tiles.
     pub fn image_size(&self, tiles: &TileMap) -> (usize, usize) {
         if tiles.is_full() { self.size() } else { tiles.mosaic(self.scale) }
     }

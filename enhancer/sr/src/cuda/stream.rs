@@ -1,9 +1,8 @@
 //! A CUDA stream with memory of its own: one launch at a time. A GPU has several streams, so that one copies while
 //! another computes.
 //!
-//! Memory is that of the largest launch of the largest pictures so far, and stays. What a launch of some size consists
-//! of is captured once and then submitted as a whole; only the copies, which are of other host memory each time, are
-//! not.
+//! The memory is that of the largest launch so far, and stays. The launches for some size and number of pictures are
+//! captured once and then submitted as a whole. Copies are not captured, because their host memory differs each time.
 
 use std::collections::HashMap;
 use std::mem::offset_of;
@@ -16,11 +15,11 @@ use super::plan::GroupPlan;
 use super::resident::ResidentMemory;
 use crate::{Input, Kind, Luma};
 
-/// The residual's fixed point: one grey level.
+/// Fixed-point value of one grey level in a residual.
 pub(super) const ONE: f32 = 64.0;
 /// Maximum pictures of a launch.
 pub(super) const MAX_PICTURES: usize = 16;
-/// Maximum low samples of a launch of several pictures.
+/// Maximum low samples of a launch of several pictures. A single picture may have more.
 const MAX_SAMPLES: usize = 4 << 20;
 /// Maximum captured graphs; beyond, all of them are forgotten.
 const MAX_GRAPHS: usize = 128;
@@ -46,7 +45,7 @@ struct Group {
 
 const _: () = assert!(offset_of!(Group, width) == 64 && size_of::<Group>() == 88);
 
-/// What pictures of one launch have in common.
+/// Network and size that the pictures of one launch share.
 #[derive(Clone)]
 pub(super) struct Shape {
     pub network: Arc<Loaded>,
@@ -63,22 +62,22 @@ impl PartialEq for Shape {
 }
 
 impl Shape {
-    /// Maximum pictures of a launch.
+    /// Maximum pictures of a launch of this shape.
     pub(super) fn max_pictures(&self) -> usize {
         (MAX_SAMPLES / self.low().max(1)).clamp(1, MAX_PICTURES)
     }
 
-    /// Low samples of a picture.
+    /// Low samples per picture.
     pub(super) fn low(&self) -> usize {
         self.width * self.height
     }
 
-    /// High samples of a picture.
+    /// High samples per picture.
     pub(super) fn high(&self) -> usize {
         self.network.architecture.scale * self.network.architecture.scale * self.low()
     }
 
-    /// Samples of a picture of the twin; none for networks that do not look at it.
+    /// Samples of the twin's picture; 0 for networks that do not take it.
     pub(super) fn twin(&self) -> usize {
         if self.network.architecture.has_twin() { self.high() } else { 0 }
     }
@@ -101,7 +100,7 @@ impl Staging {
         })
     }
 
-    /// Takes a picture's samples, without the gaps between their rows. There must be room.
+    /// Copies in a picture's samples, without the gaps between their rows. There must be room.
     pub(super) fn take(&mut self, input: &Input<'_>) {
         copy(&input.low, self.low.bytes_mut());
         if let Some(twin) = &input.twin {
@@ -117,18 +116,18 @@ impl Staging {
     }
 }
 
-/// A picture to be super-resolved: the residual is written to where it came in.
+/// A picture to be super-resolved. Its residual is written to `staging`.
 pub(super) struct Picture<'a> {
     pub staging: &'a mut Staging,
     pub weights: &'a Weights,
-    /// Where it stays on the GPU instead.
+    /// Memory on the GPU in which the residual stays instead.
     pub keep: Option<&'a ResidentMemory>,
 }
 
-/// A network (its address), the low size and the number of pictures.
+/// Key of captured work: address of the network, low width and height, and number of pictures.
 type Key = (usize, usize, usize, usize);
 
-/// Captured work, and the network that keeps its kernels and its address.
+/// Captured work, with the network whose address is in its key.
 struct Launches {
     graph: Graph,
     _network: Arc<Loaded>,
@@ -140,25 +139,25 @@ pub(super) struct GpuStream {
     stream: Stream,
     graphs: HashMap<Key, Launches>,
     memory: Memory,
-    /// Whether no room is made for the largest launches: the GPU has none, or they do not come.
+    /// Whether no room is made for the largest launches, because the GPU has none or they do not come.
     modest: bool,
-    /// The address of each picture's weights.
+    /// Addresses of each picture's weights.
     table: DeviceBuffer,
     host_table: HostBuffer,
     device: Arc<Device>,
 }
 
-/// What a launch reads and writes on the GPU.
+/// Buffers of a launch on the GPU.
 struct Memory {
     low: DeviceBuffer,
     twin: DeviceBuffer,
-    /// What a launch reads, what it writes, and the first convolution's output.
+    /// Features that a launch reads, features that it writes, and the first convolution's output.
     features: [DeviceBuffer; 3],
     residual: DeviceBuffer,
 }
 
 impl Memory {
-    /// Buffers of so many bytes each.
+    /// Allocates buffers of the given sizes in bytes.
     fn new(
         device: &Arc<Device>,
         [low, twin, feature, skip, residual]: [usize; 5],
@@ -191,7 +190,7 @@ impl GpuStream {
         })
     }
 
-    /// A stream that makes room for no more than it is given.
+    /// Creates a stream that makes room only for the pictures that it is given.
     pub(super) fn of_one(device: &Arc<Device>) -> Result<Self, CudaError> {
         Ok(GpuStream { modest: true, ..GpuStream::new(device)? })
     }
@@ -254,7 +253,7 @@ impl GpuStream {
         Ok(())
     }
 
-    /// Makes room for a launch; captured work is of the old memory, and forgotten.
+    /// Makes room for a launch. Captured work refers to the old memory, and is dropped.
     fn grow(&mut self, shape: &Shape, pictures: usize) -> Result<(), CudaError> {
         let network = &shape.network;
         let several = network.plan.groups.len() > 1;
@@ -276,7 +275,7 @@ impl GpuStream {
         Ok(())
     }
 
-    /// Gives back the memory that it has grown to.
+    /// Frees the memory that the stream has grown to.
     pub(super) fn shrink(&mut self) -> Result<(), CudaError> {
         self.stream.wait()?;
         self.graphs.clear();
@@ -284,7 +283,7 @@ impl GpuStream {
         Ok(())
     }
 
-    /// The launches of so many pictures.
+    /// Captures the launches for `pictures` pictures.
     fn capture(&self, shape: &Shape, pictures: usize) -> Result<Graph, CudaError> {
         let Loaded { plan, kernels, architecture, .. } = &*shape.network;
         let Memory { low, twin, features, residual } = &self.memory;

@@ -1,5 +1,5 @@
-//! How warpgroups run the convolutions between a network's first and last (`wgmma.cu`): how many at once, and on strips
-//! of which length.
+//! Plans how warpgroups run the convolutions between a network's first and last (`wgmma.cu`): how many at once, and on
+//! strips of which length.
 
 use super::plan::{Blocks, Shape, SharedMemory};
 use super::variant::Variant;
@@ -7,9 +7,9 @@ use crate::{Architecture, Kind};
 
 /// Columns of a strip, margins included.
 pub(super) const COLUMNS: usize = 64;
-/// Rows of features in a warpgroup's ring.
+/// Rows of features that a warpgroup keeps in its ring.
 const RING: usize = 4;
-/// Minimum rows of a strip's segment: below, little but margins would be left.
+/// Minimum rows of a strip's segment. Shorter ones would be little but margins.
 const MIN_ROWS: usize = 4;
 
 /// How warpgroups share the convolutions between a network's first and last, on strips of a picture.
@@ -33,7 +33,7 @@ pub(super) struct Cut {
 }
 
 impl Strips {
-    /// `None` for networks and devices that it is not for.
+    /// Plans the strips; `None` for networks and devices that cannot run them.
     pub(super) fn new(
         architecture: &Architecture,
         variant: Variant,
@@ -67,8 +67,8 @@ impl Strips {
         })
     }
 
-    /// How pictures of a size are cut on a device of so many multiprocessors: into segments of the length with which
-    /// the last block is done first.
+    /// Cuts pictures of a size for a device with `multiprocessors` multiprocessors, into segments of the length with
+    /// which the last block ends first.
     pub(super) fn cut(
         &self,
         width: usize,
@@ -88,12 +88,12 @@ impl Strips {
         Cut { rows, blocks: Blocks { across, down: down(rows) } }
     }
 
-    /// Multiplications for a pixel of long strips.
+    /// Multiplications per pixel of long strips.
     pub(super) fn macs(&self, channels: usize) -> f64 {
         (9 * channels * channels * self.convs * COLUMNS) as f64 / self.own_columns()
     }
 
-    /// Bytes that memory moves for a pixel of long strips.
+    /// Bytes of memory traffic per pixel of long strips.
     pub(super) fn bytes(&self, channels: usize) -> f64 {
         (2 * channels) as f64 * (1.0 + COLUMNS as f64 / self.own_columns())
     }
@@ -103,12 +103,12 @@ impl Strips {
     }
 }
 
-/// Bytes of a convolution's weights with what follows them.
+/// Bytes of a convolution's packed weights and biases.
 pub(super) fn conv_bytes(channels: usize) -> usize {
     weight_bytes(channels) + 4 * channels
 }
 
-/// Bytes of its weights: five rows of taps instead of three, see `wgmma.cu`.
+/// Bytes of a convolution's packed weights: five rows of taps instead of three, see `wgmma.cu`.
 pub(super) fn weight_bytes(channels: usize) -> usize {
     15 * channels * channels * 2
 }

@@ -6,7 +6,7 @@ use crossbeam_channel::{RecvTimeoutError, bounded};
 
 use super::CudaError;
 
-/// Timeout of a network's trial, compiling included.
+/// Timeout for the trial of a network, compiling included.
 pub(super) const TRIAL: Duration = Duration::from_secs(120);
 
 /// Runs work on a thread of its own and waits for it with a timeout; work that hangs keeps its thread.

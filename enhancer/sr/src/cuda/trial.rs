@@ -1,4 +1,4 @@
-//! A network's kernels on trial, before anybody sees what they make.
+//! Puts a network's kernels on trial before anybody sees what they make.
 //!
 //! Kernels are compiled where they run, by a compiler and for a device that we may never have tried. So each network
 //! first runs a picture of two tiles by two (and of two strips) with weights of its own, and the result is held against
@@ -55,7 +55,7 @@ pub(super) fn trial(network: &Arc<Loaded>) -> Result<(), CudaError> {
     Err(CudaError::Wrong)
 }
 
-/// Root mean square.
+/// Root mean square of the values.
 fn rms(values: impl ExactSizeIterator<Item = f64>) -> f64 {
     let count = values.len().max(1) as f64;
     (values.map(|value| value * value).sum::<f64>() / count).sqrt()

@@ -1,4 +1,4 @@
-//! How the convolutions between a network's first and last are run.
+//! Variants of the kernels for the convolutions between a network's first and last.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,14 +6,14 @@ use std::str::FromStr;
 /// How the convolutions between a network's first and last are run on a GPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Variant {
-    /// Fused in tiles, by `mma.sync`, as the first and the last one always are: any device.
+    /// Fused in tiles, by `mma.sync`, as the first and the last convolution always are. Any device runs it.
     Mma,
-    /// In strips, by products of warpgroups in half precision: compute capability 9.0.
+    /// In strips, by matrix products of warpgroups in half precision. It needs compute capability 9.0.
     Wgmma,
 }
 
 impl Variant {
-    /// All variants, the surest first.
+    /// All variants, the most reliable first.
     pub const ALL: [Variant; 2] = [Variant::Mma, Variant::Wgmma];
 
     /// Whether a device of this compute capability (10 × major + minor) has the instructions.

@@ -1,4 +1,4 @@
-//! What waits for a GPU, pictures to infer or detail to encode: first come, first served, and whatever is of the same
+//! Queue of what waits for a GPU: pictures to infer, or detail to encode. First come, first served; work of the same
 //! kind goes along in one launch.
 //!
 //! Which picture comes when is decided before, by the accelerators' queue (`scheduler/queue`). A launch takes no more
@@ -7,20 +7,20 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// Maximum time of a launch of several pictures.
+/// Maximum expected time of a launch of several pictures.
 const LONGEST: Duration = Duration::from_millis(20);
 
-/// Things that are done together where they are of one kind.
+/// A queue whose entries are done together if they are of one kind.
 #[derive(Debug)]
 pub(super) struct Waiting<K, T> {
-    /// How many may wait; more are refused.
+    /// Maximum number of waiting entries; more are refused.
     room: usize,
     line: VecDeque<(K, usize, T)>,
-    /// What one of a kind took last, kinds that were not seen for long first.
+    /// Last measured time per entry of each kind, the kinds not seen for longest first.
     took: Vec<(K, Duration)>,
 }
 
-/// Maximum kinds whose time is remembered.
+/// Maximum number of kinds whose time is remembered.
 const MAX_KINDS: usize = 64;
 
 impl<K: PartialEq + Clone, T> Waiting<K, T> {
@@ -29,7 +29,7 @@ impl<K: PartialEq + Clone, T> Waiting<K, T> {
         Waiting { room, line: VecDeque::new(), took: Vec::new() }
     }
 
-    /// Puts some at the end, which are to be done with `most` of their kind at most; gives them back where there is no
+    /// Appends entries of one kind, of which at most `max` are to be done together. Gives them back if there is no
     /// room.
     pub(super) fn push(&mut self, kind: &K, max: usize, all: Vec<T>) -> Result<(), Vec<T>> {
         if self.line.len() + all.len() > self.room {
@@ -39,12 +39,12 @@ impl<K: PartialEq + Clone, T> Waiting<K, T> {
         Ok(())
     }
 
-    /// The next ones, all of one kind; none where nothing waits.
+    /// Takes the next entries, all of one kind; empty if nothing waits.
     pub(super) fn take(&mut self) -> Vec<T> {
         self.take_of(|_| true)
     }
 
-    /// Takes the next ones, all of one kind, that satisfies `mine`; none where nothing of such a kind waits.
+    /// Takes the next entries, all of one kind that satisfies `mine`; empty if none waits.
     pub(super) fn take_of(&mut self, mine: impl Fn(&K) -> bool) -> Vec<T> {
         let front = self.line.iter().find(|(kind, _, _)| mine(kind));
         let front = front.map(|(kind, max, _)| (kind.clone(), *max));
@@ -66,7 +66,7 @@ impl<K: PartialEq + Clone, T> Waiting<K, T> {
         taken
     }
 
-    /// Notes what each of some that were done together took.
+    /// Records the time that each of some entries took that were done together.
     pub(super) fn note(&mut self, kind: &K, took: Duration) {
         self.took.retain(|(of, _)| of != kind);
         if self.took.len() >= MAX_KINDS {
@@ -75,19 +75,19 @@ impl<K: PartialEq + Clone, T> Waiting<K, T> {
         self.took.push((kind.clone(), took));
     }
 
-    /// How many wait.
+    /// Number of waiting entries.
     pub(super) fn len(&self) -> usize {
         self.line.len()
     }
 
-    /// All that wait and are of some kinds.
+    /// Removes all waiting entries of kinds that satisfy `of`.
     pub(super) fn drain_of(&mut self, of: impl Fn(&K) -> bool) -> Vec<T> {
         let (gone, rest) = self.line.drain(..).partition::<VecDeque<_>, _>(|(kind, _, _)| of(kind));
         self.line = rest;
         gone.into_iter().map(|(_, _, one)| one).collect()
     }
 
-    /// All that wait.
+    /// Removes all waiting entries.
     pub(super) fn drain(&mut self) -> impl Iterator<Item = T> {
         self.line.drain(..).map(|(_, _, one)| one)
     }

@@ -17,18 +17,18 @@ use super::Pixel;
 use super::vector::{Avx512, Form, Values, accumulate, slide};
 use crate::number::{Bf16, F16, NarrowPixel, NarrowTaps};
 
-/// Bits of the greatest number in half precision, 65504.
+/// Bits of the maximum finite number in half precision, 65504.
 const LARGEST: i16 = 0x7bff;
-/// Bits of the least number in half precision, −65504.
+/// Bits of the minimum finite number in half precision, −65504.
 const MIN: i16 = 0xfbff_u16 as i16;
 /// Rounding mode of conversions: to the nearest, ties to even.
 const NEAREST: i32 = 0;
 
-/// The sums of the even channels in the low halves of 32 bits, those of the odd ones in the high halves.
+/// Sums in half precision. In each 32 bits, even channels are in the low half and odd channels in the high half.
 #[derive(Clone, Copy)]
 pub(super) struct Avx512Half(__m512i);
 
-/// A pixel's channels.
+/// Channels of a pixel in half precision.
 #[derive(Clone, Copy)]
 pub(super) struct HalfValues(__m256i);
 
@@ -44,7 +44,7 @@ fn add_product(mut sum: __m512i, a: __m512i, b: __m512i) -> __m512i {
     sum
 }
 
-/// An instruction of two registers.
+/// Defines an instruction of two registers.
 macro_rules! binary {
     ($name:ident, $instruction:literal, $class:ident, $type:ty, $features:literal) => {
         #[inline]
@@ -124,7 +124,7 @@ impl Form<20> for Avx512Half {
 }
 
 impl HalfValues {
-    /// Sums beyond the greatest number are infinite; products of infinities are not numbers.
+    /// Clamps infinite sums to finite numbers, because products of infinities are not numbers.
     #[inline(always)]
     fn finite(self) -> Self {
         // SAFETY: see above.
@@ -162,11 +162,11 @@ impl Values<NarrowPixel> for HalfValues {
     }
 }
 
-/// Sums of even and odd channels together, in single precision.
+/// Sums of even and odd channels together, in single precision, of products of bfloat16 numbers.
 #[derive(Clone, Copy)]
 pub(super) struct Avx512Brain(__m512);
 
-/// A pixel's channels, in single precision until they are stored.
+/// Channels of a pixel that is stored as bfloat16; in single precision until then.
 #[derive(Clone, Copy)]
 pub(super) struct BrainValues(__m512);
 

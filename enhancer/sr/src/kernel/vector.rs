@@ -31,23 +31,23 @@ pub(super) trait Lanes: Values<Pixel> {
 /// One pixel's sums in registers; `BLOCK` of them accumulate at once.
 pub(super) trait Form<const BLOCK: usize>: Copy {
     type Number: Number;
-    /// What the sums become.
+    /// Type of the finished sums.
     type Values: Values<<Self::Number as Number>::Cell>;
     /// The pixel's channels in single precision, for the first layer.
     type Lanes: Lanes;
-    /// A vector of weights.
+    /// Type of a vector of weights.
     type Weights: Copy;
-    /// A word of an input, in every lane.
+    /// Type of a word of an input, broadcast to every lane.
     type Word: Copy;
 
-    /// Sums to start from.
+    /// Sums that start from a bias.
     fn start(bias: &<Self::Number as Number>::Taps) -> Self;
     fn weights(taps: &<Self::Number as Number>::Taps) -> Self::Weights;
     fn word(pixel: &<Self::Number as Number>::Cell, word: usize) -> Self::Word;
     /// Adds the products of a word's channels and their weights, in each lane.
     fn add_products(self, word: Self::Word, weights: Self::Weights) -> Self;
     fn values(self) -> Self::Values;
-    /// The first layer's values.
+    /// Converts the first layer's values to this form.
     fn narrow(lanes: Self::Lanes) -> Self::Values;
     /// Writes the sums in single precision.
     fn widen(self, pixel: &mut Pixel);
@@ -195,7 +195,7 @@ macro_rules! accumulate {
 }
 pub(super) use {accumulate, slide};
 
-/// What is the same for every form in single precision.
+/// Methods that are the same for every form in single precision.
 macro_rules! single {
     ($block:literal $way:ident: $($sum:ident $at:literal),+) => {
         type Number = F32;
@@ -290,7 +290,7 @@ impl<const FUSED: bool> Values<Pixel> for Plain<FUSED> {
     }
 }
 
-/// Two AVX registers.
+/// Sixteen lanes in two AVX registers.
 #[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy)]
 pub(super) struct Avx2(__m256, __m256);
@@ -349,7 +349,7 @@ impl Values<Pixel> for Avx2 {
     }
 }
 
-/// One AVX-512 register.
+/// Sixteen lanes in one AVX-512 register.
 #[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy)]
 pub(super) struct Avx512(pub __m512);

@@ -17,12 +17,12 @@ use super::send::Outgoing;
 use super::{Draft, Made, Order, Run, Tools, Unmade};
 use crate::stats::count;
 
-/// An anchor's payload.
+/// An encoded anchor's payload.
 pub(super) struct Encoded {
     pub payload: Vec<u8>,
-    /// Whether it begins with a map of its tiles.
+    /// Whether the payload begins with a map of its tiles.
     pub tiled: bool,
-    /// What it was encoded from, where the loss by that is to be measured.
+    /// Detail that was encoded, if the loss of encoding is to be measured.
     pub wanted: Option<Detail>,
 }
 
@@ -92,7 +92,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Encodes a picture on the GPU that it stays on.
+    /// Encodes a picture on the GPU that holds it.
     fn encode_on_gpu(
         &self,
         picture: &GpuPicture,
@@ -109,8 +109,8 @@ impl Worker {
         Ok(Encoded { payload, tiled, wanted })
     }
 
-    /// The quality and the bytes that an anchor may have. To search for what fits takes several encodings, for which
-    /// pictures of the publisher's own have the time.
+    /// Quality and maximum bytes of an anchor. A search for what fits takes several encodings; captured anchors have
+    /// the time for them.
     fn coding(&self, order: &Order<'_>) -> Encoding {
         let anchors = &order.job.frame.anchors;
         let quality = self.live.get().anchor_quality;
@@ -122,7 +122,7 @@ impl Worker {
     }
 }
 
-/// The colour of some tiles of the publisher's own picture.
+/// Colour of some tiles of the publisher's own picture.
 fn colour_of(order: &Order<'_>, tiles: &TileMap) -> Option<Detail> {
     let [_, u, v] = order.high.as_ref()?.samples();
     Some(colour::image([u, v], order.job.frame.picture.samples(), tiles, order.scale))

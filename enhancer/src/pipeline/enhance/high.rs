@@ -7,7 +7,7 @@ use windlass_vp9::{FrameBuffer, Plane, Samples};
 pub(super) enum HighPicture<'a> {
     /// The picture as it was decoded, at HR size.
     AsSent(&'a FrameBuffer),
-    /// Of a layer between the tapped one and HR size, enlarged by the built-in filters.
+    /// The picture of a layer between the tapped one and HR size, enlarged by the built-in filters.
     Enlarged([Plane; 3]),
 }
 
@@ -37,12 +37,12 @@ impl<'a> HighPicture<'a> {
         }
     }
 
-    /// Whether networks can learn from it.
+    /// Whether networks can learn from the picture: only if it was sent at HR size.
     pub(super) fn is_as_sent(&self) -> bool {
         matches!(self, HighPicture::AsSent(_))
     }
 
-    /// The picture's luma less the enlarged low picture; `None` where their sizes do not fit.
+    /// Luma of the picture less the enlarged low picture; `None` if their sizes do not fit.
     pub(super) fn detail(&self, low: Samples<'_>, scale: usize) -> Option<Detail> {
         detail_of(self.samples()[0], low, scale).ok()
     }

@@ -20,23 +20,23 @@ use super::super::worker::Worker;
 use super::{Draft, Made, Order, Run, Tools, Unmade};
 use crate::stats::count;
 
-/// What a network gave.
+/// Result of a network for one frame.
 struct Inferred {
     made: Result<Made, InferError>,
-    /// The detail that subscribers see of the frame without; not of pictures that stay on the GPU.
+    /// Detail that subscribers see of the frame without the anchor; `None` for pictures that stay on the GPU.
     known: Option<Detail>,
     /// Whether weights that the stream has learned made the picture.
     learned: bool,
 }
 
-/// The tiles of a super-resolved picture that are to be sent, and what is to be weighed of it.
+/// Tiles of a super-resolved picture that are to be sent, and the details to weigh.
 struct Judged {
     tiles: TileMap,
     to_weigh: Option<(Detail, Detail)>,
 }
 
 impl Worker {
-    /// Super-resolves the frame of a job, up to what is to be encoded.
+    /// Super-resolves the frame of a job into a draft that is ready to encode.
     pub(super) fn infer(
         &self,
         order: &Order<'_>,
@@ -51,8 +51,7 @@ impl Worker {
         Ok(Draft { made, tiles, learned, to_weigh, slot, gpu })
     }
 
-    /// Where it runs on the CPU, inference is one of its stages (ZARN §3.2), and the encoding that follows a part of
-    /// it.
+    /// Takes a CPU slot for inference and the encoding that follows, if the network runs on the CPU (ZARN §3.2).
     fn slot_for_inference(
         &self,
         order: &Order<'_>,
@@ -154,7 +153,7 @@ impl Worker {
     }
 }
 
-/// The tiles whose detail differs from what subscribers have by more than its code would; `None`: all.
+/// Tiles whose detail differs from what subscribers have by more than encoding would lose; `None` for all tiles.
 fn worthwhile(order: &Order<'_>, made: Option<&Made>, known: Option<&Detail>) -> Option<TileMap> {
     let (choice, twin) = (&order.job.choice, &order.job.frame.twin);
     // Whoever lost an anchor needs the next: what subscribers have by anchors is not looked at.
@@ -170,7 +169,7 @@ fn worthwhile(order: &Order<'_>, made: Option<&Made>, known: Option<&Detail>) ->
     }
 }
 
-/// Super-resolves tiles of a picture's luma; `seen` is what subscribers would see without.
+/// Super-resolves tiles of a picture's luma. `seen` is the luma that subscribers see without the anchor.
 pub(in super::super) fn super_resolve(
     low: &FrameBuffer,
     seen: &Plane,

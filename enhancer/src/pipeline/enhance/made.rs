@@ -1,4 +1,4 @@
-//! What was made of a frame, and what it is worth.
+//! The HR picture of a frame, and what it is worth.
 
 use windlass_hybrid::Detail;
 use windlass_scheduler::worth::{Belief, Change};
@@ -12,7 +12,7 @@ use super::super::job::Job;
 use super::super::learn::of;
 use super::Run;
 
-/// The HR picture of a frame.
+/// The HR picture of a frame, on the CPU or on the GPU.
 pub(super) enum Made {
     OnCpu(Detail),
     /// A picture that stays on the GPU that super-resolved it.
@@ -28,7 +28,7 @@ impl Made {
         }
     }
 
-    /// The energy of the detail in each of `tiles` (column, row), in mean square grey levels.
+    /// Energy of the detail in each of `tiles` (column, row), in mean square grey levels.
     pub(super) fn energies(&self, tiles: &TileMap, scale: usize) -> Vec<((usize, usize), f64)> {
         match self {
             Made::OnCpu(detail) => energy_by_tile(detail, tiles, scale).collect(),
@@ -38,8 +38,8 @@ impl Made {
 }
 
 impl Run {
-    /// Measures what the enhanced anchor of a job is worth; `known`: the detail that viewers see of the frame without
-    /// enhanced anchors. That is no part of what inference costs.
+    /// Measures the worth of a job's enhanced anchor. `known` is the detail that viewers see of the frame without
+    /// enhanced anchors. The time for it does not count as inference.
     pub(super) fn weigh(
         &mut self,
         clock: &Clock,
@@ -54,7 +54,7 @@ impl Run {
     }
 }
 
-/// What the enhanced anchor of a job is worth, in dB.
+/// Worth of a job's enhanced anchor, in dB.
 fn weigh(job: &Job, made: &Made, known: Option<&Detail>, low: Samples<'_>) -> Option<f64> {
     let (frame, tiles) = (&job.frame, &job.choice.tiles);
     let change = match made {

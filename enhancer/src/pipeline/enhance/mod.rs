@@ -28,40 +28,40 @@ use super::slots::Slot;
 use super::worker::Worker;
 use crate::stats::{Counters, count};
 
-/// How a job went.
+/// Measurements of a job's run.
 #[derive(Debug, Default)]
 pub(super) struct Run {
-    /// How long it waited for slots, or measured: no part of what inference costs.
+    /// Time that the job waited for slots or spent on measuring. It is no part of what inference costs.
     pub waited: Duration,
     /// Whether the job was given up because it was late.
     pub late: bool,
-    /// Inference time of an accelerator that workers share: not this worker's time, but all that it costs others.
+    /// Time that inference took of an accelerator shared by workers. It counts instead of the worker's own time.
     pub charged: Option<Duration>,
     /// Worth of the job's enhanced anchor, in dB.
     pub worth: Option<f64>,
-    /// Whether its picture may stay on the GPU; not any more once it could not be measured or encoded picture.
+    /// Whether the picture may stay on the GPU. It may not once it could not be measured or encoded there.
     pub stays: bool,
 }
 
-/// What a worker keeps from job to job.
+/// Engine and working memory that a worker keeps from job to job.
 pub(super) struct Tools<'a> {
     pub engine: &'a mut dyn Engine,
     pub prior: &'a mut Prior,
     pub residual: &'a mut Residual,
 }
 
-/// A job and what follows from it before anything is made.
+/// A job, and what is known of it before inference.
 struct Order<'a> {
     job: &'a Job,
     low: Samples<'a>,
     scale: usize,
     source: AnchorSource,
-    /// The publisher's own picture, where it has come.
+    /// The publisher's own picture; `None` if it has not come.
     high: Option<HighPicture<'a>>,
-    /// Maximum time from the frame's arrival to its anchor handed over.
+    /// Maximum time from the frame's arrival until its anchor is handed over.
     within: Duration,
     deadline: Instant,
-    /// Its place among tasks that are otherwise alike.
+    /// Order among tasks that are otherwise alike.
     key: u64,
 }
 
@@ -85,18 +85,18 @@ impl<'a> Order<'a> {
     }
 }
 
-/// What inference made, or the publisher gave, on its way to be encoded.
+/// A picture that is to be encoded: inferred, or the publisher's own.
 struct Draft<'w> {
     made: Made,
-    /// The tiles worth sending.
+    /// Tiles that are worth sending.
     tiles: TileMap,
     /// Whether weights that the stream has learned made the detail.
     learned: bool,
-    /// What is measured once the anchor has left: its detail, and what subscribers have without.
+    /// Details to measure once the anchor has left: the anchor's, and what subscribers have without it.
     to_weigh: Option<(Detail, Detail)>,
-    /// The slot of inference, where it ran on the CPU.
+    /// Slot of the inference, if it ran on the CPU.
     slot: Option<Slot<'w>>,
-    /// The coder of the GPU that the network runs on.
+    /// Coder of the GPU that the network runs on.
     gpu: Option<&'w SharedCoder>,
 }
 
@@ -107,14 +107,14 @@ enum Unmade {
     LateInfer,
     /// Subscribers have forgotten the frame.
     Forgotten,
-    /// A probe that is worth too little.
+    /// The probe is worth too little.
     Worthless,
-    /// Subscribers have all of its detail.
+    /// Subscribers have all of the anchor's detail.
     Known,
     Infer(InferError),
     /// The GPU that has the picture cannot encode it.
     LeavesGpu,
-    /// There is no time to encode or send it.
+    /// There is no time to encode or send the anchor.
     LateEncode,
     Encode(EncodeError),
     /// The anchor's code is larger than messages to the browser can carry.
@@ -124,7 +124,7 @@ enum Unmade {
 }
 
 impl Worker {
-    /// Makes the anchor of a job; whether subscribers have it, or need none.
+    /// Makes the anchor of a job. Returns whether subscribers have it, or need none.
     pub(super) fn enhance(&self, job: &Job, tools: &mut Tools<'_>, run: &mut Run) -> bool {
         let mut made = self.make(job, tools, run);
         if matches!(made, Err(Unmade::LeavesGpu)) {
@@ -154,7 +154,7 @@ impl Worker {
         self.encode(&order, draft, inferred, tools, run)
     }
 
-    /// The publisher's own picture: nothing is to be inferred.
+    /// Drafts an anchor from the publisher's own picture, without inference.
     fn captured(
         &self,
         order: &Order<'_>,
@@ -180,14 +180,14 @@ impl Worker {
         })
     }
 
-    /// What encodes on the GPU, where the network runs picture.
+    /// Coder of the GPU, if the network runs there.
     fn gpu_of(&self, engine: &dyn Engine) -> Option<&SharedCoder> {
         self.gpu.as_deref().filter(|_| !engine.on_processor())
     }
 }
 
 impl Unmade {
-    /// Counts the reason; whether subscribers need no anchor.
+    /// Counts the reason. Returns whether subscribers need no anchor.
     fn report(self, stream: u32, counters: &Counters, run: &mut Run) -> bool {
         run.late |= matches!(
             self,

@@ -12,24 +12,24 @@ use super::super::worker::Worker;
 use super::{Order, Unmade};
 use crate::stats::count;
 
-/// Maximum payload of an anchor in bytes: what the messages to the browser can carry.
+/// Maximum payload of an anchor in bytes: the most that messages to the browser can carry.
 const MAX_PAYLOAD: usize = 1 << 20;
 
 /// An encoded anchor.
 pub(super) struct Outgoing {
     pub payload: Vec<u8>,
-    /// Whether it begins with a map of its tiles.
+    /// Whether the payload begins with a map of its tiles.
     pub tiled: bool,
-    /// Width and height in HR samples.
+    /// Width and height of the HR picture, in samples.
     pub size: (usize, usize),
     /// Whether weights that the stream has learned made the anchor.
     pub learned: bool,
-    /// When its picture was made.
+    /// Time at which the anchor's picture was made.
     pub inferred: Instant,
 }
 
 impl Worker {
-    /// Sends an anchor, and gives it as subscribers will have it.
+    /// Sends an anchor, and returns it as subscribers will have it.
     pub(super) fn send(
         &self,
         order: &Order<'_>,

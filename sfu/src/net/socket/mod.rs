@@ -21,7 +21,7 @@ pub(super) use self::descriptors::raise as raise_descriptors;
 pub(super) use self::receive::Inbox;
 pub(super) use self::send::{Outbox, Sent};
 
-/// Requested size of the send buffer in bytes, for the time while the link is busy.
+/// Requested size of the send buffer, in bytes. The buffer holds datagrams while the link is busy.
 const SEND_BUFFER: usize = 4 << 20;
 
 /// A bound socket outside a runtime.
@@ -38,7 +38,7 @@ impl Socket {
 
     /// Binds another socket to the same address. The kernel distributes datagrams by their source address.
     pub(super) fn another(&self) -> io::Result<Socket> {
-        // Only now, so that a second server on the same address is refused, and does not get a share of the datagrams.
+        // Set after the first bind, so that a second server on the same address is refused, and gets no datagrams.
         SockRef::from(&self.socket).set_reuse_port(true)?;
         Socket::open(self.local, true)
     }
@@ -70,7 +70,7 @@ impl Socket {
         self.local
     }
 
-    /// Must be called inside the runtime.
+    /// The socket inside a runtime. The caller must be inside that runtime.
     pub(super) fn into_async(self) -> io::Result<AsyncSocket> {
         let socket = tokio::net::UdpSocket::from_std(self.socket)?;
         Ok(AsyncSocket { socket, is_ipv6: self.local.is_ipv6() })

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use socket2::{SockAddr, SockAddrStorage};
 
-/// Maximum of datagrams in one call.
+/// Maximum number of datagrams in one call.
 const MAX_BATCH: usize = 32;
 /// Longest datagram, in bytes. WebRTC sends no longer ones.
 const MAX_DATAGRAM_BYTES: usize = 2048;
@@ -19,7 +19,7 @@ const MAX_AGE: Duration = Duration::from_secs(2);
 /// A received datagram.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::net) struct Received<'a> {
-    /// Content; empty if it was too long.
+    /// Content of the datagram; empty if it was longer than [`MAX_DATAGRAM_BYTES`].
     pub(in crate::net) data: &'a [u8],
     /// Source address.
     pub(in crate::net) source: SocketAddr,
@@ -126,7 +126,7 @@ fn stamp_of(message: &libc::msghdr) -> Option<libc::timespec> {
     None
 }
 
-/// Both clocks at one moment, read once for all datagrams of a call.
+/// Wall clock and monotonic clock at one moment, read once for all datagrams of a call.
 struct Clocks {
     wall: SystemTime,
     monotonic: Instant,
@@ -137,7 +137,7 @@ impl Clocks {
         Clocks { wall: SystemTime::now(), monotonic: Instant::now() }
     }
 
-    /// The kernel's stamp is wall-clock time; its age carries it over to the monotonic clock.
+    /// Converts the kernel's time stamp to the monotonic clock, by its age on the wall clock.
     fn instant_of(&self, stamp: libc::timespec) -> Option<Instant> {
         let wall = UNIX_EPOCH.checked_add(Duration::new(
             stamp.tv_sec.try_into().ok()?,

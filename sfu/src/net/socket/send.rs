@@ -10,11 +10,11 @@ use windlass_types::Latencies;
 
 use socket2::SockAddr;
 
-/// Maximum of messages in one call.
+/// Maximum number of messages in one call.
 const MAX_MESSAGES: usize = 64;
-/// Datagrams that an outbox holds, which are sent with one flush.
+/// Maximum number of datagrams in an outbox. One flush sends all of them.
 const MAX_DATAGRAMS: usize = 256;
-/// Maximum of datagrams in one message. The kernel's limit is 64.
+/// Maximum number of datagrams in one message. The kernel's limit is 64.
 const MAX_SEGMENTS: usize = 32;
 /// Maximum bytes of one message: the longest UDP datagram, less headers.
 const MAX_MESSAGE_BYTES: usize = 60_000;
@@ -25,7 +25,7 @@ const CONTROL_BYTES: usize = 32;
 struct Datagram {
     to: SocketAddr,
     data: Vec<u8>,
-    /// Arrival of the packet that it forwards.
+    /// Arrival of the packet that the datagram forwards.
     arrival: Option<Instant>,
 }
 
@@ -36,9 +36,9 @@ pub(in crate::net) struct Sent {
     pub(in crate::net) taken: u64,
     /// Datagrams that the socket did not accept.
     pub(in crate::net) refused: u64,
-    /// Accepted datagrams that shared a message.
+    /// Accepted datagrams that shared a message with others (UDP GSO).
     pub(in crate::net) segmented: u64,
-    /// System calls.
+    /// Number of system calls.
     pub(in crate::net) calls: u64,
 }
 

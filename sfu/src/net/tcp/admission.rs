@@ -24,7 +24,7 @@ pub(super) struct Admission {
 }
 
 impl Admission {
-    /// No connections yet. `max_per_address`: 0 for no limit.
+    /// Limits without any open connection. `max_per_address` is 0 where one address has no limit.
     pub(super) fn new(max: usize, max_per_address: usize) -> Admission {
         Admission { max, max_per_address, open: 0, by_address: HashMap::new() }
     }
@@ -45,7 +45,7 @@ impl Admission {
         Ok(())
     }
 
-    /// To be called when an admitted connection has ended.
+    /// Counts one connection less. To be called when an admitted connection has ended.
     pub(super) fn end(&mut self, ip: IpAddr) {
         self.open = self.open.saturating_sub(1);
         let Some(ip) = rate_limit_address(ip) else { return };

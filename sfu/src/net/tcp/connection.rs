@@ -19,7 +19,7 @@ use super::{TcpDatagram, add};
 const FIRST_ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 /// Longest time between two datagrams of the SFU on a connection.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
-/// Datagrams that a client may send before the first answer.
+/// Number of datagrams that a client may send before the SFU's first answer.
 const MAX_UNANSWERED: u32 = 100;
 /// Time without progress after which a connection with waiting data is closed.
 const STALL_TIMEOUT: Duration = Duration::from_secs(10);
@@ -58,7 +58,7 @@ struct State {
 }
 
 impl Connection {
-    /// State of a new connection.
+    /// A new connection, before its first datagram.
     pub(super) fn new(now: Instant) -> Connection {
         let state = State { queue: Queue::default(), opened: now, answered: None, progress: now };
         Connection { state: Mutex::new(state), write_ready: Notify::new() }

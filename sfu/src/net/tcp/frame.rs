@@ -7,12 +7,12 @@ pub(super) const MAX_FRAME: usize = 2048;
 /// Bytes of a frame's length field.
 const LENGTH: usize = 2;
 
-/// A frame is longer than [`MAX_FRAME`], so the peer is not a WebRTC client.
+/// A frame is longer than [`MAX_FRAME`] bytes, so the sender is not a WebRTC client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-#[error("a frame has {0} bytes")]
+#[error("the frame has {0} bytes, more than {MAX_FRAME}: the sender is not a WebRTC client")]
 pub(super) struct Oversize(usize);
 
-/// A datagram as a frame; `None` if it is too long.
+/// A datagram as a frame; `None` if it is longer than the length field of two bytes can say.
 pub(super) fn framed(datagram: &[u8]) -> Option<Vec<u8>> {
     let length = u16::try_from(datagram.len()).ok()?;
     let mut frame = Vec::with_capacity(LENGTH + datagram.len());
@@ -24,7 +24,7 @@ pub(super) fn framed(datagram: &[u8]) -> Option<Vec<u8>> {
 /// Splits a stream into datagrams, with a fixed buffer.
 pub(super) struct Deframer {
     room: Box<[u8]>,
-    /// Range of the unread bytes.
+    /// Start of the unread bytes in the buffer. Their end is `end`.
     begin: usize,
     end: usize,
 }

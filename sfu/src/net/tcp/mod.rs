@@ -27,16 +27,16 @@ use self::connection::{CloseReason, Connection};
 use crate::config::TcpConfig;
 use crate::stats::Counters;
 
-/// Datagrams that may wait for the media thread.
+/// Number of received datagrams that may wait for the media thread.
 const MAX_ARRIVED: usize = 1024;
-/// Connections that may wait to be accepted (listen backlog).
+/// Number of connections that may wait to be accepted (listen backlog).
 const BACKLOG: i32 = 1024;
 /// Unsent bytes that the kernel may hold for a connection (`TCP_NOTSENT_LOWAT`). Bytes there cannot be dropped when
 /// they are late.
 const MAX_UNSENT: u32 = 16 * 1024;
 /// Bytes that the kernel may hold for a connection, those in flight included.
 const SEND_BUFFER: usize = 256 * 1024;
-/// Pause after a failed accept: the process has too many open files, say.
+/// Pause after a failed accept, for example where the process has too many open files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// A received datagram.
@@ -44,7 +44,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 pub(super) struct TcpDatagram {
     /// The client's address.
     pub(super) from: SocketAddr,
-    /// Content.
+    /// The datagram's content, without the length field of its frame.
     pub(super) data: Vec<u8>,
 }
 
@@ -70,7 +70,7 @@ fn add(count: &AtomicU64, n: u64) {
 }
 
 impl TcpCounters {
-    /// These counts as counters of the SFU.
+    /// The TCP counters as counters of the SFU.
     fn to_counters(&self) -> Counters {
         let total = |count: &AtomicU64| count.load(Ordering::Relaxed);
         Counters {
@@ -152,7 +152,7 @@ impl TcpPort {
                             _ = stopped => {}
                         }
                     }
-                    Err(error) => tracing::error!(%error, "TCP thread cannot start: the runtime does not accept the listener"),
+                    Err(error) => tracing::error!(%error, "TCP thread cannot start: the runtime does not accept the listener; check the open files limit (`ulimit -n`)"),
                 }
             });
         })?;
@@ -164,12 +164,12 @@ impl TcpPort {
         self.local
     }
 
-    /// The sender to clients.
+    /// The sender of datagrams to clients.
     pub(super) fn sender(&self) -> &TcpSender {
         &self.sender
     }
 
-    /// Waits for a datagram; forever after the thread has ended.
+    /// Waits for a datagram. After the thread has ended, it waits forever.
     pub(super) async fn next(&mut self) -> TcpDatagram {
         match self.arrived.recv().await {
             Some(arrived) => arrived,
@@ -210,7 +210,7 @@ fn bind(addr: SocketAddr) -> io::Result<TcpListener> {
     Ok(socket.into())
 }
 
-/// Accepts connections.
+/// Accepts and refuses clients' connections, and runs those that it accepts.
 struct Accept {
     admission: Admission,
     sender: TcpSender,

@@ -12,11 +12,11 @@ use super::frame::framed;
 
 /// Age at which waiting media is dropped.
 const MAX_MEDIA_AGE: Duration = Duration::from_millis(400);
-/// Bytes that may wait for media to be queued.
+/// Bytes that may wait in the queue when a media datagram is added.
 const MAX_MEDIA_BYTES: usize = 256 * 1024;
-/// Bytes that may wait for other datagrams (STUN, DTLS) to be queued.
+/// Bytes that may wait in the queue when another datagram (STUN, DTLS) is added.
 const MAX_BYTES: usize = MAX_MEDIA_BYTES + 64 * 1024;
-/// Frames that are written with one call.
+/// Maximum number of frames that are written with one call.
 pub(super) const MAX_BATCH: usize = 32;
 
 /// Result of [`Queue::push`].
@@ -39,9 +39,9 @@ struct Frame {
 pub(super) struct Queue {
     frames: VecDeque<Frame>,
     bytes: usize,
-    /// Bytes of the first frame that were written already.
+    /// Number of bytes of the first frame that were written already.
     written: usize,
-    /// Late media frames that were dropped.
+    /// Number of late media frames that were dropped.
     pub(super) late: u64,
 }
 

@@ -1,4 +1,4 @@
-//! The messages as TypeScript, so that the client's types are these.
+//! The messages as TypeScript, for the client's types.
 //!
 //! `cargo xtask protocol` writes them to `client-web/src/sdk/protocol.gen.ts`; a test fails when the file differs.
 
@@ -18,7 +18,7 @@ use crate::{
     Welcome,
 };
 
-/// The whole file.
+/// Content of the TypeScript file.
 pub fn file() -> String {
     let config = Config::new().with_large_int("number");
     let mut text = format!(
@@ -72,7 +72,7 @@ pub fn file() -> String {
     text
 }
 
-/// A type's own comment, as its fields have theirs.
+/// A type's own comment, in the form of its fields' comments.
 fn docs(docs: Option<String>) -> String {
     tidy::tidy(&docs.unwrap_or_default())
 }

@@ -1,7 +1,7 @@
-//! Lays out a declaration for readers: one field a line, comments on one where they fit, members of a union below each
-//! other. The written file, which a test compares, shows what comes of it.
+//! Lays out a declaration for readers: one field a line, comments on one line where they fit, members of a union below
+//! each other. A test compares the written file.
 
-/// The declaration, laid out. What it says stays the same: only spaces, separators, and quotes of names change.
+/// The declaration in its layout. Only spaces, separators and quotes of names change.
 pub(super) fn tidy(declared: &str) -> String {
     let mut out = String::new();
     let mut depth = 0;

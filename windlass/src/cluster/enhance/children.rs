@@ -1,5 +1,5 @@
-//! What `windlass enhance --each-device` tells each of its processes: what it was told itself, but for its own device,
-//! its own ports, and its part of the processor.
+//! Arguments for each process of `windlass enhance --each-device`: those of this process, but with its own device, its
+//! own ports, and its part of the CPU.
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
@@ -9,7 +9,7 @@ use windlass_sr::cuda::devices::Device;
 
 use crate::config::enhancement::MAX_THREADS;
 
-/// More devices than any machine has.
+/// Maximum number of devices: more than any machine has.
 const MOST: usize = 128;
 
 /// The settings that differ from one process to the next.
@@ -21,7 +21,7 @@ pub(super) struct Own<'a> {
     pub metrics: Option<SocketAddr>,
     /// Address at which SFUs reach the first process; each further process has the next port.
     pub address: Option<&'a str>,
-    /// The CPU cores, of which each process has its part; none where `--enhancer-threads` is given.
+    /// CPU cores, which the processes divide among them; `None` if `--enhancer-threads` is given.
     pub threads: Option<usize>,
 }
 
@@ -30,13 +30,13 @@ pub(super) struct Own<'a> {
 pub(super) struct Child {
     /// The device that the process works on.
     pub device: Device,
-    /// The address at which SFUs connect to the process.
+    /// Address at which SFUs connect to the process.
     pub listen: SocketAddr,
-    /// What follows the program's name.
+    /// Arguments after the program's name.
     pub args: Vec<OsString>,
 }
 
-/// What each is told, of what this process was told (without the program's name).
+/// Makes the arguments of each process from those of this one, without the program's name.
 pub(super) fn children(
     said: impl Iterator<Item = OsString>,
     own: &Own<'_>,
@@ -73,7 +73,7 @@ pub(super) fn children(
     each.collect()
 }
 
-/// The arguments but for those that each is told its own of.
+/// Drops the arguments that each process gets for itself.
 fn without_own(said: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let (mut kept, mut its_value) = (Vec::new(), false);
     for arg in said {
@@ -110,7 +110,7 @@ fn moved_url(url: &str, n: usize) -> Result<String> {
     Ok(format!("{host}:{}", port.with_context(|| format!("there is no port {n} after {url}"))?))
 }
 
-/// Fails where the `count` ports from `listen` on and those from `metrics` on meet.
+/// Fails if the `count` ports from `listen` on overlap those from `metrics` on.
 fn apart(listen: SocketAddr, metrics: SocketAddr, count: usize) -> Result<()> {
     let (a, b) = (usize::from(listen.port()), usize::from(metrics.port()));
     let (one, other) = (listen.ip(), metrics.ip());
@@ -125,17 +125,18 @@ fn apart(listen: SocketAddr, metrics: SocketAddr, count: usize) -> Result<()> {
     Ok(())
 }
 
-/// Sees to it that this process gets SIGTERM when the one that started it ends in whatever way: nobody else would end
-/// it, and it has its device and ports.
+/// Makes the system send this process SIGTERM when its parent ends in any way. Otherwise nobody would end it, and it
+/// would keep its device and ports.
 #[cfg(target_os = "linux")]
 pub(super) fn end_with(parent: i32) -> Result<()> {
     use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
-    set_parent_process_death_signal(Some(Signal::TERM)).context("cannot follow its parent")?;
+    set_parent_process_death_signal(Some(Signal::TERM))
+        .context("cannot ask the system to end this process with its parent")?;
     ensure!(getppid().map(Pid::as_raw_pid) == Some(parent), "its parent {parent} has ended");
     Ok(())
 }
 
-/// Other systems do not tell.
+/// Does nothing: other systems do not tell.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn end_with(_parent: i32) -> Result<()> {
     Ok(())

@@ -1,5 +1,5 @@
-//! `windlass enhance --each-device`: a process of this program for every device, as CUDA shows one no more than one
-//! slice. They are started again when they end, and end in order when this one is asked to.
+//! `windlass enhance --each-device`: runs a process of this program for every device, because CUDA shows a process at
+//! most one slice. Processes that end are started again, and end in order when this one is asked to.
 
 use std::convert::Infallible;
 use std::os::unix::process::ExitStatusExt;
@@ -27,14 +27,14 @@ use crate::shutdown::{Asked, Signals};
 const PAUSE: Duration = Duration::from_millis(500);
 /// Longest pause before a process that ended is started again.
 const LONGEST: Duration = Duration::from_secs(30);
-/// Lifetime after which a process counts as having begun well.
+/// Lifetime after which a process counts as successfully started.
 const WELL: Duration = Duration::from_secs(60);
-/// Early ends in a row, of each process, after which this one gives up, so that whoever started it knows.
+/// Number of early ends in a row, of each process, after which this one gives up, so that its supervisor notices.
 const HOPELESS: u32 = 8;
 /// Time that processes have to end, beyond what draining may take; then they are killed.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// What the processes are to do.
+/// Order to the processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Order {
     Run,
@@ -54,10 +54,10 @@ impl Order {
     }
 }
 
-/// How often in a row each has ended without having begun well.
+/// For each process, the number of ends in a row before it was successfully started.
 type Ends = Arc<[AtomicU32]>;
 
-/// Runs all until SIGINT or SIGTERM; an error where one of them did not end in order, or none can be kept running.
+/// Runs all processes until SIGINT or SIGTERM. Fails if one of them did not end in order, or none can be kept running.
 pub(super) fn run(args: &EnhanceArgs, config: &Config) -> Result<()> {
     let said = args.serve.settings()?;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -98,12 +98,12 @@ async fn tend_all(children: Vec<Child>, drain: Duration) -> Result<()> {
         () = hopeless(&ends) => {
             let _ = order.send(Order::End);
             let _ = timeout(GRACE, all_ended()).await;
-            bail!("no enhancer stays: each has ended {HOPELESS} times in a row; the log says why");
+            bail!("no enhancer process stays up: each ended {HOPELESS} times in a row; see the log for the reasons");
         }
     };
     let mut ended = false;
     if asked == Asked::Drain && !drain.is_zero() {
-        tracing::info!("enhancers drain and end");
+        tracing::info!("enhancer processes drain, then end");
         let _ = order.send(Order::Drain);
         tokio::select! {
             () = all_ended() => ended = true,
@@ -120,17 +120,21 @@ async fn tend_all(children: Vec<Child>, drain: Duration) -> Result<()> {
         all_ended().await;
     }
     logging::say(&format!("Windlass has ended on {count} devices."));
-    if fine { Ok(()) } else { bail!("not every enhancer has ended in order; the log says which") }
+    if fine {
+        Ok(())
+    } else {
+        bail!("some enhancer processes did not end in order; see the log for which")
+    }
 }
 
-/// Ends when all have ended too often.
+/// Returns when all processes have ended too often.
 async fn hopeless(ends: &Ends) {
     while ends.iter().any(|ends| ends.load(Ordering::Relaxed) < HOPELESS) {
         sleep(PAUSE).await;
     }
 }
 
-/// Keeps one running until it is to end; whether it ended in order then.
+/// Keeps a process running until it is to end. Returns whether it ended in order.
 async fn tend(
     program: &Path,
     child: &Child,
@@ -145,7 +149,7 @@ async fn tend(
         let ended = match start(program, child) {
             Ok(mut process) => {
                 let pid = process.id().unwrap_or_default();
-                tracing::info!(device, name, pid, listen = %child.listen, "an enhancer starts");
+                tracing::info!(device, name, pid, listen = %child.listen, "enhancer process started");
                 tokio::select! {
                     ended = see(&mut process, &mut orders) => ended,
                     never = begun_well(&ends[n]) => match never {},
@@ -156,7 +160,7 @@ async fn tend(
         if *orders.borrow() != Order::Run {
             let fine = ended.as_ref().is_ok_and(|ended| in_order(*ended));
             if !fine {
-                tracing::warn!(device, how = how(&ended), "an enhancer has not ended in order");
+                tracing::warn!(device, how = how(&ended), "enhancer process did not end in order");
             }
             return fine;
         }
@@ -164,7 +168,7 @@ async fn tend(
             pause = PAUSE;
         }
         let times = ends[n].fetch_add(1, Ordering::Relaxed) + 1;
-        tracing::warn!(device, how = how(&ended), times, again_in = ?pause, "an enhancer has ended");
+        tracing::warn!(device, how = how(&ended), times, again_in = ?pause, "enhancer process ended; it is started again");
         tokio::select! {
             () = sleep(pause) => {}
             // It does not run: there is nothing to end.
@@ -174,14 +178,14 @@ async fn tend(
     }
 }
 
-/// Forgets how often one has ended, once it has lived for long enough.
+/// Resets the number of early ends once the process has lived for [`WELL`].
 async fn begun_well(ends: &AtomicU32) -> Infallible {
     sleep(WELL).await;
     ends.store(0, Ordering::Relaxed);
     std::future::pending().await
 }
 
-/// One that was still starting had nothing to do in order, and ended by the signal.
+/// Whether a process ended in order. One that was still starting ends by the signal itself, which counts as in order.
 fn in_order(ended: ExitStatus) -> bool {
     let by = [Signal::TERM, Signal::INT].map(|signal| Some(signal.as_raw()));
     ended.success() || by.contains(&ended.signal())
@@ -200,7 +204,7 @@ fn start(program: &Path, child: &Child) -> std::io::Result<Process> {
         .spawn()
 }
 
-/// Waits until it ends, and passes on what it is to do.
+/// Waits until a process ends, and passes orders on to it.
 async fn see(
     process: &mut Process,
     orders: &mut watch::Receiver<Order>,

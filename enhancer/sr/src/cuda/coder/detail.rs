@@ -1,6 +1,7 @@
-//! What a picture adds that was super-resolved on the GPU: by tile, and as the image that is encoded. See `detail.cu`.
+//! Detail of a picture that was super-resolved on the GPU: sums for each tile, and the image that is encoded. See
+//! `detail.cu`.
 //!
-//! Over the bus go what subscribers see (8 bits for each HR sample), a few numbers for each tile, and encoded bytes.
+//! The bus carries what subscribers see (8 bits for each HR sample), a few numbers for each tile, and encoded bytes.
 
 use std::sync::Arc;
 
@@ -18,22 +19,22 @@ use crate::cuda::CudaError;
 use crate::cuda::driver::{DeviceBuffer, HostBuffer};
 use crate::cuda::resident::{ResidentMemory, ResidentPicture};
 
-/// Bytes of a sum on the GPU.
+/// Bytes of one 64-bit sum of a tile on the GPU.
 const SUM_BYTES: usize = 8;
-/// Bytes that say where a tile belongs, on the GPU.
+/// Bytes of a tile's place in the image on the GPU: three numbers of 32 bits.
 const PLACE_BYTES: usize = 12;
 
-/// What a tile's detail amounts to.
+/// Energy of a tile's detail.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TileDetail {
-    /// By how much the tile's detail differs from what subscribers see, in mean square grey levels.
+    /// Mean square difference between the tile's detail and what subscribers see, in square grey levels.
     pub new: f64,
-    /// All of the tile's detail, in mean square grey levels.
+    /// Mean square of all of the tile's detail, in square grey levels.
     pub all: f64,
 }
 
 impl CudaCoder {
-    /// Of each tile, row by row. `seen` is the HR luma that subscribers see.
+    /// Measures the detail of each tile, row by row. `seen` is the HR luma that subscribers see.
     ///
     /// # Errors
     ///
@@ -80,9 +81,9 @@ impl CudaCoder {
         Ok(tiles.collect())
     }
 
-    /// [`transform`](Self::transform)s of held pictures what is to be encoded of their tiles: all of each, or the
-    /// mosaic, less what subscribers expect themselves ([`windlass_hybrid::anchor::prior`]). All images are of one
-    /// format; how much detail each has.
+    /// [`transform`](Self::transform)s what is to be encoded of the tiles of held pictures. An image is a whole picture
+    /// or a mosaic of tiles, less what subscribers predict themselves ([`windlass_hybrid::anchor::prior`]). All images
+    /// have one format. Returns how much detail each has.
     ///
     /// # Errors
     ///
@@ -148,7 +149,7 @@ impl CudaCoder {
         Ok(strengths.collect())
     }
 
-    /// The samples of one of the images that were last transformed from held pictures.
+    /// Samples of one of the images that were last transformed from held pictures.
     ///
     /// # Errors
     ///
@@ -164,7 +165,7 @@ impl CudaCoder {
         Ok(samples.host.samples()[..format.area()].to_vec())
     }
 
-    /// Where the learned filters of a scale are on the GPU, which are uploaded when they are first needed.
+    /// GPU address of the learned filters of a scale. They are uploaded when they are first needed.
     fn filters(&mut self, scale: usize) -> Result<u64, CudaError> {
         let place = self.filters.get_mut(scale).ok_or(CudaError::NoPlan)?;
         if let Some(there) = place {
@@ -179,7 +180,7 @@ impl CudaCoder {
         Ok(place.insert(filters).address())
     }
 
-    /// Copies a picture to the GPU as if it had been super-resolved there: its residual in 1/64 grey level, and its low
+    /// Copies a picture to the GPU as if it had been super-resolved there: the residual in 1/64 grey level, and the low
     /// luma.
     ///
     /// # Errors
@@ -208,7 +209,7 @@ impl CudaCoder {
     }
 }
 
-/// What the kernels summed.
+/// Reads the sums that the kernels wrote.
 fn numbers(sums: &HostBuffer) -> impl Iterator<Item = u64> {
     sums.bytes().as_chunks::<SUM_BYTES>().0.iter().map(|bytes| u64::from_ne_bytes(*bytes))
 }
@@ -224,7 +225,7 @@ fn picture(resident: &ResidentPicture) -> Picture {
     }
 }
 
-/// By tile of the image: the picture's tile, or -1 where the mosaic has none, and where in the image it begins.
+/// For each tile of the image: the picture's tile (-1 if the mosaic has none), and its column and row in the image.
 fn places(tiles: &TileMap, scale: usize) -> Vec<[i32; 3]> {
     let side = TILE * scale;
     let number = |(column, row): (usize, usize)| int(row * tiles.columns() + column);

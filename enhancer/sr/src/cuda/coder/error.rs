@@ -9,10 +9,10 @@ use crate::cuda::CudaError;
 /// Why a detail was not encoded.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum AnchorError {
-    /// The detail cannot be encoded, on the CPU neither.
+    /// The detail cannot be encoded, not even on the CPU.
     #[error(transparent)]
     Codec(#[from] AnchorCodecError),
-    /// The GPU failed, or had no time or room for it.
+    /// The GPU failed, or had no time or room for the detail.
     #[error(transparent)]
     Device(#[from] CudaError),
 }

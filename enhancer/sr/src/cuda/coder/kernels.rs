@@ -1,4 +1,4 @@
-//! The kernels of the coder, and what they are given.
+//! The kernels of the coder, and their arguments.
 
 use std::mem::offset_of;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::cuda::driver::{Device, Kernel, Module};
 use crate::cuda::{CudaError, compile};
 
-/// One program of four files.
+/// Source of the coder's kernels: one program of four files.
 static SOURCE: &str = concat!(
     include_str!("prelude.cu"),
     include_str!("transform.cu"),
@@ -22,18 +22,19 @@ pub(super) const TRANSFORM_THREADS: u32 = 256;
 pub(super) const TRANSFORM_SHARED: usize = 4 * (TILE.0 + 7) * (TILE.1 + 7);
 /// Blocks of coefficients by block of threads, each a warp's; the same in `blocks.cu`.
 pub(super) const BLOCK_WARPS: usize = 2;
-/// Bytes of shared memory of a block that codes: words for the bits of a row.
+/// Bytes of shared memory of a block of threads that encodes: words for the bits of a row.
 pub(super) const BLOCK_SHARED: usize = 4 * BLOCK_WARPS * (128 + 32);
 
 /// Parts of a tile of detail, each a block of threads'; the same in `detail.cu`.
 pub(super) const DETAIL_PARTS: usize = 4;
-/// Threads of such a block.
+/// Threads of a block that works on a part of a tile of detail.
 pub(super) const DETAIL_THREADS: u32 = 256;
-/// Its shared memory: low samples of 16 bits with three around, and two sums for each thread.
+/// Bytes of shared memory of a block that works on a tile of detail: low samples of 16 bits with three around, and two
+/// sums for each thread.
 pub(super) const DETAIL_SHARED: usize =
     (2 * (64 + 6) * (64 / DETAIL_PARTS + 6)).next_multiple_of(16) + 16 * DETAIL_THREADS as usize;
 
-/// A level of the transform; the same in `transform.cu`.
+/// Arguments of the transform of one level; `transform.cu` declares the same structure.
 #[repr(C)]
 pub(super) struct Level {
     pub samples: u64,
@@ -50,7 +51,7 @@ pub(super) struct Level {
     pub middle: i32,
 }
 
-/// What is encoded; the same in `blocks.cu`.
+/// Arguments of the block coder; `blocks.cu` declares the same structure.
 #[repr(C)]
 pub(super) struct Coding {
     pub planes: u64,
@@ -67,7 +68,7 @@ pub(super) struct Coding {
     pub bands: i32,
 }
 
-/// A picture that stays on the GPU; the same in `detail.cu`.
+/// A picture that stays on the GPU; `detail.cu` declares the same structure.
 #[repr(C)]
 pub(super) struct Picture {
     pub residual: u64,
@@ -78,7 +79,7 @@ pub(super) struct Picture {
     pub columns: i32,
 }
 
-/// What is summed by tile; the same in `detail.cu`.
+/// Arguments of the sums by tile; `detail.cu` declares the same structure.
 #[repr(C)]
 pub(super) struct Measure {
     pub picture: Picture,
@@ -86,7 +87,7 @@ pub(super) struct Measure {
     pub sums: u64,
 }
 
-/// What is brought together for encoding; the same in `detail.cu`.
+/// Arguments for gathering tiles into an image; `detail.cu` declares the same structure.
 #[repr(C)]
 pub(super) struct Gather {
     pub picture: Picture,
@@ -115,7 +116,7 @@ pub(super) struct Kernels {
 }
 
 impl Kernels {
-    /// Compiles them for the device, or finds them compiled.
+    /// Compiles the kernels for the device, or takes them from the cache.
     pub(super) fn new(device: &Arc<Device>) -> Result<Self, CudaError> {
         let image = compile::image(SOURCE, &[], device.arch, &device.name, device.driver)?;
         let module = Module::load(device, &image)?;

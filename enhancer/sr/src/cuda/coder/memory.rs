@@ -1,11 +1,11 @@
-//! Memory that lies on both sides of the bus.
+//! Buffers that exist both on the device and on the host.
 
 use std::sync::Arc;
 
 use crate::cuda::CudaError;
 use crate::cuda::driver::{Device, DeviceBuffer, HostBuffer};
 
-/// The same bytes on the device and, for copies to or from it, on the host.
+/// A buffer on the device, and one of the same size on the host for copies to or from it.
 #[derive(Debug)]
 pub(super) struct Twofold {
     pub device: DeviceBuffer,
@@ -20,7 +20,8 @@ impl Twofold {
         Ok(Twofold { device: on_device, host: on_host, room: 0 })
     }
 
-    /// Makes room for so many bytes, of any content where it grows. No work that uses it may be under way.
+    /// Makes room for `bytes` bytes. After growth the content is undefined. No work that uses the buffer may be under
+    /// way.
     pub(super) fn grow(&mut self, device: &Arc<Device>, bytes: usize) -> Result<(), CudaError> {
         if bytes > self.room {
             // The old ones go before the new ones come.
@@ -33,8 +34,8 @@ impl Twofold {
     }
 }
 
-/// Makes room for `bytes` bytes in memory of the device alone, of any content where it grows. No work that uses it may
-/// be under way.
+/// Makes room for `bytes` bytes in memory of the device alone. After growth the content is undefined. No work that uses
+/// the buffer may be under way.
 pub(super) fn grow(
     buffer: &mut DeviceBuffer,
     device: &Arc<Device>,
@@ -47,7 +48,7 @@ pub(super) fn grow(
     Ok(())
 }
 
-/// Writes numbers one after the other.
+/// Writes the bytes of numbers one after the other.
 pub(super) fn fill<const N: usize>(to: &mut [u8], numbers: impl Iterator<Item = [u8; N]>) {
     for (to, number) in to.as_chunks_mut::<N>().0.iter_mut().zip(numbers) {
         *to = number;

@@ -62,15 +62,15 @@ pub enum CoderError {
     Device(#[from] CudaError),
 }
 
-/// What the pictures on the GPU are.
+/// Format of the pictures that are on the GPU.
 #[derive(Debug)]
 struct Shape {
     layout: Layout,
-    /// How many of them are transformed.
+    /// Number of pictures that are transformed.
     pictures: usize,
 }
 
-/// Codes pictures on the GPU; used by one thread.
+/// Encodes pictures on the GPU. One thread uses it.
 #[derive(Debug)]
 pub struct CudaCoder {
     // In the order of dropping: the stream waits for its work.
@@ -78,7 +78,7 @@ pub struct CudaCoder {
     shape: Option<Shape>,
     samples: Twofold,
     blocks: Twofold,
-    /// Low bands between levels: what a level reads, and what it writes.
+    /// Low bands between levels: the one that a level reads, and the one that it writes.
     low: [DeviceBuffer; 2],
     planes: DeviceBuffer,
     quantisers: Twofold,
@@ -88,18 +88,18 @@ pub struct CudaCoder {
     places: Twofold,
     bytes: Twofold,
     codes: Twofold,
-    /// What subscribers see, sums by part of a tile, and where tiles belong.
+    /// HR luma that subscribers see, sums by part of a tile, and places of tiles.
     seen: Twofold,
     sums: Twofold,
     tiles: Twofold,
-    /// The learned filters by scale.
+    /// Learned filters on the GPU, by scale.
     filters: [Option<DeviceBuffer>; 5],
     kernels: Kernels,
     device: Arc<Device>,
 }
 
 impl CudaCoder {
-    /// On the GPU that has the fewest engines.
+    /// Creates a coder on the GPU that has the fewest engines.
     ///
     /// # Errors
     ///
@@ -142,8 +142,8 @@ impl CudaCoder {
         Ok(coder)
     }
 
-    /// Transforms pictures over a number of levels (more than [`MAX_LEVELS`] are as many). Samples beyond the format's
-    /// range are clamped.
+    /// Transforms pictures over a number of levels, at most [`MAX_LEVELS`]. Samples beyond the format's range are
+    /// clamped.
     ///
     /// # Errors
     ///
@@ -168,8 +168,8 @@ impl CudaCoder {
         self.transform_at(at, pictures.len(), format, levels)
     }
 
-    /// The codestreams of transformed pictures by their numbers, each at a step in sample units; steps out of what can
-    /// be written become the nearest that can.
+    /// Encodes transformed pictures, given by number, each at a quantiser step in sample units. A step that cannot be
+    /// written becomes the nearest that can.
     ///
     /// # Errors
     ///
@@ -189,7 +189,7 @@ impl CudaCoder {
         Ok(coded)
     }
 
-    /// Waits for what may be under way, and lays the blocks of such pictures out.
+    /// Waits for work under way, and lays out the blocks of `pictures` pictures.
     fn begin(&mut self, pictures: usize, format: Format, levels: u8) -> Result<(), CoderError> {
         self.stream.wait()?;
         let levels = levels.min(MAX_LEVELS);
@@ -217,7 +217,7 @@ impl CudaCoder {
         Ok(())
     }
 
-    /// Transforms the samples at an address of the device: as many as `pictures` have.
+    /// Transforms the samples of `pictures` pictures at an address of the device.
     fn transform_at(
         &mut self,
         samples: u64,
@@ -267,7 +267,7 @@ impl CudaCoder {
         Ok(())
     }
 
-    /// Codes some jobs at once.
+    /// Encodes some jobs at once.
     fn code(
         &mut self,
         layout: &Layout,
@@ -353,12 +353,12 @@ impl CudaCoder {
     }
 }
 
-/// A number as kernels have it.
+/// A number of 32 bits, as kernels take it.
 fn int(number: usize) -> i32 {
     i32::try_from(number).unwrap_or(i32::MAX)
 }
 
-/// A number of a launch.
+/// A number of blocks or threads of a launch.
 fn count(number: usize) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }

@@ -31,7 +31,7 @@ const STREAMS: usize = 2;
 const MAX_WAITING: usize = 64;
 /// Maximum images encoded together.
 const MAX_TOGETHER: usize = 16;
-/// Maximum samples of images encoded together, where they are several.
+/// Maximum samples of several images encoded together. A single image may have more.
 const MAX_SAMPLES: usize = 1 << 24;
 /// Time without an answer after which a GPU counts as hung.
 const TIMEOUT: Duration = Duration::from_secs(3);
@@ -52,7 +52,7 @@ pub struct SharedCoder {
 }
 
 impl SharedCoder {
-    /// That of this process, which is made if there is none yet. Says in plain words why there is none.
+    /// Returns this process's coder, made if there is none yet. The error says in plain words why there is none.
     ///
     /// # Errors
     ///
@@ -111,8 +111,8 @@ impl SharedCoder {
         Ok(())
     }
 
-    /// The HTJ2K payload of a detail, as [`Htj2k`](windlass_hybrid::anchor::codec::Htj2k) makes it.
-    /// Waits for it.
+    /// Encodes a detail as an HTJ2K payload, as [`Htj2k`](windlass_hybrid::anchor::codec::Htj2k) does, and waits for
+    /// it.
     ///
     /// # Errors
     ///
@@ -125,8 +125,8 @@ impl SharedCoder {
         coded.map(|(coded, _)| coded)
     }
 
-    /// The HTJ2K payload of what some tiles of a picture on a GPU add, less what subscribers expect themselves; with
-    /// the image that was encoded, where it is wanted. Waits for it.
+    /// Encodes what some tiles of a picture on a GPU add, less what subscribers predict themselves, as an HTJ2K
+    /// payload, and waits for it. Returns the encoded image as well, if it is wanted.
     ///
     /// # Errors
     ///
@@ -145,7 +145,7 @@ impl SharedCoder {
         })
     }
 
-    /// What each tile of such a picture adds to what subscribers see. Waits for it.
+    /// Measures what each tile of a picture on a GPU adds to what subscribers see, and waits for it.
     ///
     /// # Errors
     ///
@@ -159,7 +159,7 @@ impl SharedCoder {
         self.ask(Kind::Measure(resident.gpu), 1, |back| Job::Measure(resident, seen, back))
     }
 
-    /// Hands a job in, to be done with `most` of its kind at most, and waits for its answer.
+    /// Hands in a job and waits for its answer. At most `max` jobs of its kind are done together.
     fn ask<T>(
         &self,
         kind: Kind,
@@ -193,12 +193,12 @@ impl SharedCoder {
         }
     }
 
-    /// Pictures that were encoded, and the batches that they went in.
+    /// Number of pictures that were encoded, and of the batches that they went in.
     pub fn coded(&self) -> (u64, u64) {
         (self.pictures.load(Ordering::Relaxed), self.batches.load(Ordering::Relaxed))
     }
 
-    /// Goes on without so many threads of a GPU, as long as there are others.
+    /// Goes on without some threads of a GPU, as long as others are left.
     fn end_streams(&self, gpu: usize, threads: usize, why: &CudaError) {
         let mut line = self.line.lock();
         for _ in 0..threads {
@@ -219,7 +219,7 @@ impl SharedCoder {
         }
     }
 
-    /// Gives it up: nothing is handed in any more, and who waits is told.
+    /// Gives the coder up: it takes no more jobs, and everyone who waits is told.
     fn fail(&self, why: &CudaError) {
         let mut line = self.line.lock();
         if line.failed.is_none() {
@@ -233,7 +233,7 @@ impl SharedCoder {
         self.come.notify_all();
     }
 
-    /// What a thread does for as long as the GPU works.
+    /// Loop of a thread, for as long as the GPU works.
     fn serve(&self, coder: &mut CudaCoder, gpu: usize) {
         while let Some(jobs) = self.take(gpu) {
             let note = |made: usize| {
@@ -250,7 +250,7 @@ impl SharedCoder {
         }
     }
 
-    /// Waits for some of one kind; none where it was given up.
+    /// Waits for jobs of one kind; `None` if the coder was given up.
     fn take(&self, gpu: usize) -> Option<Vec<Job>> {
         let mut line = self.line.lock();
         while line.failed.is_none() {
@@ -264,7 +264,7 @@ impl SharedCoder {
     }
 }
 
-/// How many images of a size are encoded together at most.
+/// Maximum number of images of a size that are encoded together.
 fn together((width, height): (usize, usize)) -> usize {
     (MAX_SAMPLES / (width * height).max(1)).min(MAX_TOGETHER)
 }

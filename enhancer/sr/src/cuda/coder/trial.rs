@@ -1,4 +1,4 @@
-//! The coder on trial, before subscribers are sent what it makes: everything must be what the CPU makes of the same.
+//! Puts the coder on trial before subscribers get its anchors: every result must equal that of the CPU.
 
 use windlass_hybrid::Detail;
 use windlass_hybrid::anchor::codec::{Htj2k, Strength, detail_of};
@@ -14,13 +14,14 @@ use super::{CudaCoder, TileDetail};
 use crate::cuda::CudaError;
 use crate::energy_by_tile;
 
-/// Two blocks of coefficients side by side, and odd bands.
+/// Width and height of the picture that is encoded, in samples: two blocks of coefficients side by side, and odd bands.
 const SIZE: (usize, usize) = (75, 41);
+/// Qualities at which the trial encodes: coarse and fine.
 const QUALITIES: [u8; 2] = [30, 95];
-/// A low picture of two tiles, the second of which is cut off.
+/// Width and height of the low picture, in samples: two tiles, the second of which is cut off.
 const LOW: (usize, usize) = (75, 21);
 
-/// Codes a picture coarsely and finely, and does what is done of pictures that stay on the device, at every scale.
+/// Encodes a picture coarsely and finely. Then does all work on pictures that stay on the device, at every scale.
 pub(super) fn trial(coder: &mut CudaCoder) -> Result<(), CudaError> {
     let is_right = codes(coder).and_then(|right| {
         (2..=4).try_fold(right, |right, scale| Ok(right && keeps_pictures(coder, scale)?))
@@ -91,7 +92,7 @@ fn keeps_pictures(coder: &mut CudaCoder, scale: usize) -> Result<bool, AnchorErr
     Ok(true)
 }
 
-/// What the residual is where it leaves the device.
+/// Detail that the CPU makes of a residual in the device's format.
 fn by_processor(residual: &[i16], width: usize, height: usize) -> Detail {
     let mut detail = Detail::zero(width, height);
     for (to, &from) in detail.samples_mut().iter_mut().zip(residual) {

@@ -1,4 +1,4 @@
-//! What the coder's threads are asked to do, and do together where it is of one kind.
+//! The jobs of the coder's threads. Jobs of one kind are done together.
 
 use std::sync::Arc;
 
@@ -12,14 +12,14 @@ use super::error::AnchorError;
 use super::{CudaCoder, TileDetail};
 use crate::cuda::resident::ResidentPicture;
 
-/// Kinds of work; only work of one kind goes together in a launch.
+/// Kinds of work. Only work of one kind goes in one launch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Details of one size.
+    /// Details of one size (width, height).
     Detail(usize, usize),
     /// A picture on this GPU that is measured.
     Measure(usize),
-    /// Pictures on this GPU whose images are of one size.
+    /// Pictures on this GPU whose images have one size.
     Resident(usize, (usize, usize)),
 }
 
@@ -33,21 +33,21 @@ impl Kind {
     }
 }
 
-/// An anchor's code and, where it was asked for, the image that it is of.
+/// Encoded bytes of an anchor and, if it was asked for, the image that was encoded.
 pub type Coded = (Vec<u8>, Option<Detail>);
 
-/// What is asked for, and where the answer goes.
+/// A job, and the channel for its answer.
 pub(super) enum Job {
     Measure(ResidentPicture, Arc<Plane>, Sender<Result<Vec<TileDetail>, AnchorError>>),
     Code(Code),
 }
 
-/// How an image is encoded.
+/// Quality and size limit for encoding an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Encoding {
     /// Quality, 1 to 100.
     pub quality: u8,
-    /// Maximum bytes: where the quality takes more, the code is as large as they allow.
+    /// Maximum encoded bytes. If the quality needs more, the code is as large as this allows.
     pub max_bytes: usize,
 }
 
@@ -61,7 +61,7 @@ pub(super) struct Code {
 /// The place of an image that is to be encoded.
 pub(super) enum Image {
     Here(Arc<Detail>),
-    /// On the GPU: these tiles of a picture; whether it is wanted back.
+    /// On the GPU: some tiles of a picture, and whether the image is wanted back.
     There(ResidentPicture, TileMap, bool),
 }
 
@@ -76,7 +76,7 @@ impl Job {
     }
 }
 
-/// Does some that are of one kind; `made` is told how many codes there are, before those who wait.
+/// Does jobs of one kind. `made` learns the number of codes before the answers are sent.
 pub(super) fn run(
     coder: &mut CudaCoder,
     jobs: Vec<Job>,
@@ -121,7 +121,7 @@ fn fail_all(codes: Vec<Code>, why: &AnchorError) {
     }
 }
 
-/// Codes images of one size.
+/// Encodes images of one size.
 fn code_all(
     coder: &mut CudaCoder,
     codes: &[Code],
@@ -168,7 +168,7 @@ fn code_all(
     Ok(within)
 }
 
-/// Codes a transformed image in so many bytes.
+/// Encodes a transformed image in at most the given bytes.
 fn code_within(
     coder: &mut CudaCoder,
     strength: Strength,

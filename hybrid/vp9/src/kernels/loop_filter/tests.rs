@@ -89,8 +89,8 @@ fn one_lane_alone_equals_the_scalar_form() {
         // SAFETY: as the caller's.
         unsafe { simd::filter_edges::<X128, X128>(direction, masks, levels, limits, plane) }
     }
-    if Isa::available().len() == 1 {
-        return;
+    if !is_x86_feature_detected!("avx2") {
+        return windlass_skips::skip("this CPU has no AVX2");
     }
     let mut random = Random(5);
     for case in 0..1000 {
