@@ -352,7 +352,7 @@ settings! {
         Restart no_congestion_control: bool;
 
         /// Number of CPU threads for enhancement, 1 to 256: for inference, and for decoding and encoding [default: half
-        /// of the CPU cores for inference, all for decoding and coding]
+        /// of the CPU cores for inference, all for decoding and encoding]
         #[arg(value_name = "N")]
         Restart enhancer_threads: usize;
 
