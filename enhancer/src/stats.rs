@@ -65,7 +65,7 @@ counters! {
     dropped_memory,
     /// Frames of streams whose pictures are larger than those that are enhanced.
     dropped_size,
-    /// Times that such a stream was given up in the middle.
+    /// Times that a stream's enhancement was ended to free time, memory or a place.
     given_up,
     /// Frames dropped because their decoder's queue was full.
     dropped_decode_queue,
@@ -79,28 +79,28 @@ counters! {
     decoded,
     /// Frames that could not be decoded.
     decode_errors,
-    /// Key frames asked for.
+    /// Key frames requested.
     key_requests,
     /// Decoded frames too old to become anchors.
     late_decode,
     /// Decoded frames dropped because the scheduler's queue was full.
     dropped_schedule_queue,
-    /// Chosen frames in which no tile was worth sending again.
+    /// Chosen frames that became no anchors, as no tile was worth sending again.
     unchanged,
-    /// Frames super-resolved to see whether their streams' anchors are worth something again.
+    /// Frames super-resolved to measure whether their streams' anchors gain quality again.
     probes,
-    /// Chosen frames that did not become anchors because their streams' are worth nothing: most of the probes, and
-    /// frames whose publisher's own picture did not come.
+    /// Chosen frames that became no anchors, as their streams' anchors gain nothing. These are most probes, and frames
+    /// whose publisher's own picture did not come.
     worthless,
     /// Chosen frames dropped because the workers' queue was full.
     dropped_infer_queue,
-    /// Chosen frames that came too late to be worth inference.
+    /// Chosen frames that came too late for inference.
     late_infer,
     /// Pictures that the engine refused.
     infer_errors,
-    /// Tiles left out of anchors because subscribers' pictures show them as well without.
+    /// Tiles left out of anchors because subscribers' pictures show them equally well without.
     tiles_known,
-    /// Frames that did not become anchors because subscribers' pictures showed all their chosen tiles as well without.
+    /// Frames that became no anchors because subscribers' pictures showed all their chosen tiles equally well without.
     known,
     /// Anchors that could not be encoded, or came out too large to send.
     encode_errors,
@@ -108,7 +108,7 @@ counters! {
     late_encode,
     /// Anchors that the GPU encoded.
     gpu_coded,
-    /// Anchors that a GPU super-resolved and encoded, and whose picture never left it uncoded.
+    /// Anchors that a GPU super-resolved and encoded without copying the picture to the CPU.
     gpu_held,
     /// Anchors that the CPU had to encode in the GPU's place.
     gpu_not_coded,
@@ -116,7 +116,7 @@ counters! {
     dropped_anchors,
     /// Other outputs dropped because nobody took them.
     dropped_output_queue,
-    /// Requests for key anchors, which rest on no other; one anchor answers many.
+    /// Requests for key anchors, which need no other anchor. One anchor answers many requests.
     key_anchor_requests,
     /// Frames at HR size that the tap handed over, for captured anchors.
     captured_in,
@@ -128,13 +128,13 @@ counters! {
     captured_decoded,
     /// Frames at HR size that could not be decoded.
     captured_decode_errors,
-    /// Stills of publishers that subscribers were given without us.
+    /// Stills of publishers that the SFU passed to subscribers without the enhancer.
     given,
-    /// Changes of what publishers are asked to send.
+    /// Changes of the layers, bitrates and frame rates that publishers are asked to send.
     knobs,
     /// Changes of the factor by which streams are enlarged.
     rescales,
-    /// Requests to publishers for regions.
+    /// Requests to publishers for stills of regions.
     region_requests,
     /// Anchors handed to the SFU.
     anchors,
@@ -146,11 +146,11 @@ counters! {
     anchor_bytes,
     /// Captured pictures that the networks of their streams learned from.
     lessons,
-    /// Captured pictures that were not, for lack of time or room.
+    /// Captured pictures that networks did not learn from, as the queue was full or the picture too large.
     dropped_lessons,
-    /// Times that learned weights were taken into use.
+    /// Times that learned weights were put into use.
     learned,
-    /// Times that they were given up, because a new picture came out worse by them.
+    /// Times that learned weights were given up because they made a new picture worse.
     learned_given_up,
     /// Anchors made by learned weights.
     learned_anchors,

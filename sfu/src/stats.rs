@@ -131,13 +131,13 @@ counters! {
     data_in,
     /// Data messages for participants here, one for each of them.
     data_out,
-    /// Data messages dropped because they are not reliable and much waits for their receiver already.
+    /// Unreliable data messages dropped because too much waits for their receiver already.
     data_dropped,
     /// Data messages refused because their room, or all rooms together, sent too many.
     data_limited,
     /// Offers refused.
     offers_refused,
-    /// Offers that the stack refused although the SFU had not: their connections ended.
+    /// Offers that only the WebRTC stack refused. Their connections ended.
     offers_failed,
     /// Joins refused.
     joins_refused,
@@ -183,7 +183,7 @@ counters! {
     tap_requests_dropped,
     /// High-resolution frames sent to the enhancer, for captured anchors.
     captured_frames,
-    /// High-resolution frames whose frame in the tapped layer is unknown.
+    /// High-resolution frames sent to the enhancer whose frame in the tapped layer is unknown.
     captured_unaligned,
     /// Gaps in high-resolution taps.
     captured_gaps,

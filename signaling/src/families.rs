@@ -44,7 +44,7 @@ const FAMILIES: &[Family] = &[
     Family::counter("windlass_signaling_sockets_total", "Signalling sockets that were opened."),
     Family::counter(
         "windlass_signaling_connections_refused_total",
-        "Connections closed because there were too many that are no sockets, by reason.",
+        "Connections closed because there were too many that are not WebSockets, by reason.",
     )
     .by(&["reason"]),
     Family::counter(
@@ -54,7 +54,7 @@ const FAMILIES: &[Family] = &[
     .by(&["reason"]),
     Family::counter(
         "windlass_signaling_sockets_flooded_total",
-        "Signalling sockets closed because their clients sent far too much.",
+        "Signalling sockets closed because they received far too much data.",
     ),
     Family::histogram(
         "windlass_signaling_join_seconds",
@@ -70,7 +70,7 @@ const FAMILIES: &[Family] = &[
     ),
     Family::counter(
         "windlass_signaling_joins_unauthorized_total",
-        "Joins refused for lack of a valid access token.",
+        "Joins refused because they had no valid access token.",
     ),
     Family::counter(
         "windlass_signaling_joins_barred_total",
@@ -131,7 +131,7 @@ const FAMILIES: &[Family] = &[
     .by(&["network"]),
     Family::counter(
         "windlass_client_anchors_excess_total",
-        "Anchors in clients' reports beyond those that were sent; they are not counted elsewhere.",
+        "Anchors that clients report beyond those sent to them. No other metric counts these.",
     ),
     Family::counter(
         "windlass_client_anchors_used_total",
@@ -158,7 +158,7 @@ const FAMILIES: &[Family] = &[
         "Time at which the certificate in use expires, in seconds since 1970.",
     )
     .with("`tls`"),
-    Family::counter("windlass_tls_handshakes_total", "TLS handshakes, by what they came to.")
+    Family::counter("windlass_tls_handshakes_total", "TLS handshakes, by outcome.")
         .by(&["outcome"])
         .with("`tls`"),
 ];

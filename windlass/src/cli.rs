@@ -31,7 +31,7 @@ pub(crate) enum Command {
     ///
     ///   windlass serve --public calls.example
     ///
-    /// It prints a link to a room. With --open-rooms whoever reaches the server may enter every room.
+    /// It prints a link to a room. With --open-rooms, everybody who reaches the server may enter every room.
     ///
     /// Browsers give camera and microphone to pages from localhost or over HTTPS only. Behind a proxy with a
     /// certificate:
@@ -41,7 +41,7 @@ pub(crate) enum Command {
     /// Media goes to port 7881 directly.
     #[command(verbatim_doc_comment)]
     Serve(Box<ServeArgs>),
-    /// Enhance for SFUs on other machines, which name this one with --workers.
+    /// Run enhancement for servers on other machines, which name this one with --workers.
     Enhance(Box<enhance::EnhanceArgs>),
     /// List this machine's GPUs and their slices (MIG), and what to set to use them; ends with an error where there are
     /// none.
@@ -52,20 +52,20 @@ pub(crate) enum Command {
     ///
     /// It takes the options of `windlass serve`, starts nothing, and ends with an error where there is a fault.
     Doctor(Box<DoctorArgs>),
-    /// Say what a server of so many publishers takes, and what its enhancement gives.
+    /// Compute the hardware that a server needs for some publishers, and the quality that its enhancement gains.
     ///
     ///   windlass plan --publishers 50 --layer 320x180 --budget 200ms --viewers 3 --euro-core 0.02
     ///
-    /// It adds up measured constants, and says which.
+    /// The result is computed from measured constants, which it names.
     #[command(verbatim_doc_comment)]
     Plan(PlanArgs),
-    /// Ask a server whether it lives; the status tells it.
+    /// Check whether a server answers. The exit status is 0 if it does.
     Health(health::HealthArgs),
-    /// Make a key that access tokens are signed with, in a file, unless it is there.
+    /// Make a key that signs access tokens, in a file. An existing key is kept.
     Key(key::KeyArgs),
-    /// Make an access token, by which a participant joins or an operator administers a server with token keys.
+    /// Make an access token, with which a participant joins, or an operator administers a server with token keys.
     Token(token::TokenArgs),
-    /// Print what lets a shell complete this command line.
+    /// Print the script by which a shell completes this command line.
     ///
     /// Packages install it. By hand, for the current user:
     ///

@@ -12,7 +12,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// Arguments of `windlass health`.
 #[derive(Debug, Args)]
 pub(crate) struct HealthArgs {
-    /// The server
+    /// Address of the server
     #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:7880")]
     server: String,
 }

@@ -1,8 +1,8 @@
-//! Sentences of the pages: one with more than [`MAX_WORDS`] words is hard to read for who reads English as a second
+//! Sentences of the pages: one with more than [`MAX_WORDS`] words is hard for people who read English as a second
 //! language.
 //!
-//! Code blocks and tables do not count, nor do the targets of links; code within a sentence counts as one word. The
-//! cells of the page of options count: they are the options' help.
+//! Code blocks, tables, quotations and the targets of links do not count. Code within a sentence counts as one word.
+//! The cells of the page of options count: they are the options' help.
 
 use std::path::PathBuf;
 
@@ -11,16 +11,22 @@ use anyhow::{Context, Result, bail};
 use crate::process::step;
 use crate::root;
 
-/// Maximum number of words of a sentence.
+/// Maximum number of words in a sentence.
 const MAX_WORDS: usize = 25;
 
 /// The page whose tables are read as prose: it is written from the declarations in `windlass/src/config`.
 const OPTIONS: &str = "docs/options.md";
 
+/// Records, which may be denser: changes by version, and notes of measurements.
+const RECORDS: [&str; 2] = ["docs/CHANGELOG.md", "lab/notes"];
+
+/// Names of files and folders that others wrote, or that are built or installed.
+const NOT_OURS: [&str; 5] = ["LICENCE.md", "dist", "node_modules", "reference", "target"];
+
 /// A paragraph, heading, item of a list or cell of a table: the line at which it begins, counted from 1, and its text.
 type Block = (usize, String);
 
-/// Fails where a sentence of the README or of a page in `docs` is too long.
+/// Fails where a sentence of a page of the project is too long.
 pub(crate) fn check() -> Result<()> {
     step("Counting the words of the pages' sentences");
     let mut wrong = Vec::new();
@@ -42,17 +48,35 @@ pub(crate) fn check() -> Result<()> {
     }
 }
 
-/// The README and the pages in `docs` itself: decisions and notes in its folders are records, which may be denser.
+/// The Markdown files of the project, but those that are left out.
 fn pages() -> Result<Vec<PathBuf>> {
-    let mut found = vec![root().join("README.md")];
-    for entry in std::fs::read_dir(root().join("docs"))? {
-        let path = entry?.path();
-        if path.is_file() && path.extension().is_some_and(|e| e == "md") {
-            found.push(path);
+    let root = root();
+    let (mut folders, mut found) = (vec![root.clone()], Vec::new());
+    while let Some(folder) = folders.pop() {
+        let entries =
+            std::fs::read_dir(&folder).with_context(|| format!("reading {}", folder.display()))?;
+        for entry in entries {
+            let entry = entry?;
+            let path = entry.path();
+            let name = path.strip_prefix(&root).unwrap_or(&path).display().to_string();
+            if is_left_out(&name) {
+                continue;
+            }
+            if entry.file_type()?.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|e| e == "md") {
+                found.push(path);
+            }
         }
     }
     found.sort();
     Ok(found)
+}
+
+/// Whether a file or folder, by its path from the root, is not read.
+fn is_left_out(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    name.starts_with('.') || NOT_OURS.contains(&name) || RECORDS.contains(&path)
 }
 
 /// The sentences of a page that are too long, and the line at which the paragraph of each begins.
@@ -64,16 +88,19 @@ fn too_long(page: &str, with_tables: bool) -> Vec<(usize, String)> {
     blocks(page, with_tables).into_iter().flat_map(of).collect()
 }
 
-/// A page's blocks, without fenced code and HTML; with the cells of tables if asked for.
+/// A page's blocks, without code, HTML and quotations; with the cells of tables if asked for.
+///
+/// Code is fenced, or begins after an empty line and is indented by four spaces.
 fn blocks(page: &str, with_tables: bool) -> Vec<Block> {
     let mut found: Vec<Block> = Vec::new();
     let (mut in_code, mut is_open) = (false, false);
     for (at, line) in page.lines().enumerate() {
-        let text = line.trim_start_matches([' ', '>']).trim_end();
+        let text = line.trim();
+        let is_indented = !is_open && line.starts_with("    ") && item(text).is_none();
         if text.starts_with("```") || text.starts_with("~~~") {
             in_code = !in_code;
             is_open = false;
-        } else if in_code || text.is_empty() || text.starts_with('<') {
+        } else if in_code || is_indented || text.is_empty() || text.starts_with(['<', '>']) {
             is_open = false;
         } else if text.starts_with('|') {
             let cells = text.split('|').filter(|_| with_tables);
@@ -151,7 +178,7 @@ fn words(sentence: &str) -> usize {
 mod tests {
     use super::*;
 
-    /// A text of `words` words without a mark at the end.
+    /// Text of this number of words, without a mark at the end.
     fn run_of(words: usize) -> String {
         vec!["Word"; words].join(" ")
     }
@@ -168,9 +195,37 @@ mod tests {
     fn code_blocks_and_html_do_not_count_and_tables_only_if_asked_for() {
         let long = run_of(26);
         assert_eq!(too_long(&format!("```sh\n{long}\n```\n<!-- {long} -->\n"), false), []);
+        assert_eq!(too_long(&format!("Run:\n\n    {long}\n    {long}\n"), false), []);
         let table = format!("| a | b |\n| --- | --- |\n| x | {long} |\n");
         assert_eq!(too_long(&table, false), []);
         assert_eq!(too_long(&table, true), [(3, long)]);
+    }
+
+    #[test]
+    fn quotations_do_not_count() {
+        let long = run_of(26);
+        assert_eq!(too_long(&format!("> {long}\n> {long}\n"), false), []);
+        assert_eq!(too_long(&format!("> Short.\n\n{long}\n"), false), [(3, long)]);
+    }
+
+    #[test]
+    fn pages_of_others_and_records_are_left_out_by_their_names() {
+        for left_out in
+            ["docs/CHANGELOG.md", "lab/notes", "client-web/node_modules", ".git", "a/LICENCE.md"]
+        {
+            assert!(is_left_out(left_out), "{left_out}");
+        }
+        for read in ["README.md", "lab/reports.md", "docs/decisions", "models"] {
+            assert!(!is_left_out(read), "{read}");
+        }
+    }
+
+    #[test]
+    fn the_readme_and_the_pages_of_each_folder_are_read() {
+        let pages = pages().unwrap();
+        for page in ["README.md", "docs/design.md", "docs/decisions/032-the-laboratory-apart.md"] {
+            assert!(pages.contains(&root().join(page)), "{page}");
+        }
     }
 
     #[test]

@@ -23,7 +23,7 @@ pub enum AdminCommand {
     Room(RoomArgs),
     /// Remove a participant from a room.
     Kick(KickArgs),
-    /// Let somebody come back whom `kick --ban` keeps out.
+    /// End a ban of `kick --ban`, so that the identity can join again.
     Unban(UnbanArgs),
     /// Mute the microphone of a participant, or a track, until an operator unmutes it.
     Mute(MuteArgs),
@@ -42,7 +42,7 @@ pub enum AdminCommand {
 /// The server, and what lets an operator in.
 #[derive(Debug, Args)]
 pub struct Target {
-    /// Address of the server; of a cluster, that of any server
+    /// Address of the server, or of any server of a cluster
     #[arg(
         long,
         value_name = "URL",
@@ -51,7 +51,7 @@ pub struct Target {
     )]
     server: String,
 
-    /// An access token that grants `admin`, or @FILE with one
+    /// An access token that grants `admin`, or @FILE that contains one
     #[arg(
         long,
         value_name = "TOKEN|@FILE",
@@ -61,7 +61,7 @@ pub struct Target {
     )]
     token: Option<String>,
 
-    /// A token key of the server, ID=SECRET or ID=@FILE, to make such a token with
+    /// A token key of the server, ID=SECRET or ID=@FILE: the command makes a token that grants `admin` with it
     #[arg(
         long,
         value_name = "ID=SECRET",
@@ -82,11 +82,11 @@ pub struct RoomArgs {
     /// The room
     room: String,
 
-    /// Set the maximum number of its participants; a room that is not there is created
+    /// Set the maximum number of the room's participants, and create the room if it does not exist
     #[arg(long, value_name = "N")]
     max_participants: Option<usize>,
 
-    /// End it: its participants are removed, and its settings are deleted
+    /// End the room: its participants are removed, and its settings are deleted
     #[arg(long, conflicts_with = "max_participants")]
     close: bool,
 
@@ -103,7 +103,7 @@ pub struct KickArgs {
     /// The participant: its id, its identity, or a display name that no other has
     who: String,
 
-    /// Keep its identity out, whatever token it has
+    /// Ban the participant's identity from the room, with any token
     #[arg(long)]
     ban: bool,
 
@@ -117,7 +117,7 @@ pub struct UnbanArgs {
     /// The room
     room: String,
 
-    /// The identity in its access token
+    /// The banned identity, as in its access tokens
     identity: String,
 
     #[command(flatten)]
@@ -133,7 +133,7 @@ pub struct MuteArgs {
     /// A participant (its id, its identity, or a display name that no other has), or the id of a track
     what: String,
 
-    /// Leave it to its publisher again
+    /// Unmute the track, as far as its publisher has not muted it
     #[arg(long)]
     undo: bool,
 
@@ -151,7 +151,7 @@ pub struct LockArgs {
     #[arg(long)]
     lobby: bool,
 
-    /// Open it again
+    /// End the room's lock and lobby
     #[arg(long, conflicts_with = "lobby")]
     undo: bool,
 
@@ -180,11 +180,11 @@ pub struct RecordArgs {
 /// Arguments of `windlass policy`.
 #[derive(Debug, Args)]
 pub struct PolicyArgs {
-    /// latency-sensitive, cost-effective, quality-sla, or default: that of the configuration
+    /// The policy: latency-sensitive, cost-effective, quality-sla, or default (as configured)
     #[arg(value_parser = policy)]
     policy: Policy,
 
-    /// Of this room; by default of all rooms without a policy of their own
+    /// Set the policy of this room. Without it: of all rooms that have no policy of their own
     #[arg(long, value_name = "ROOM")]
     room: Option<String>,
 

@@ -35,19 +35,19 @@ pub enum TokenError {
 /// Arguments of `windlass token`.
 #[derive(Debug, Args)]
 pub struct TokenArgs {
-    /// The room that it lets in; `*` for all rooms, and for what concerns the whole server
+    /// The room that the token is for. `*`: all rooms, and requests that concern the whole server
     #[arg(long, value_name = "ROOM")]
     room: String,
 
-    /// Who its bearer is: one participant in a room at a time
+    /// Identity of the token's bearer; a room has at most one participant with it at a time
     #[arg(long, value_name = "IDENTITY")]
     identity: String,
 
-    /// The name that the others are shown, in the place of what the client says
+    /// Name that the others are shown, instead of the name that the client sends
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
 
-    /// What it allows: publish, subscribe, enhance, data, moderate, admin
+    /// What the token allows: publish, subscribe, enhance, data, moderate, admin
     #[arg(
         long,
         value_name = "GRANT,…",
@@ -56,20 +56,20 @@ pub struct TokenArgs {
     )]
     grants: Vec<Grant>,
 
-    /// Its own id (`jti`), by which it can be revoked; without, one is made up
+    /// Id of the token (`jti`), by which it can be revoked; random if not given
     #[arg(long, value_name = "ID")]
     id: Option<String>,
 
-    /// How long somebody may join with it, such as 90s, 5m, 6h or 30d. What is under way goes on after that
+    /// How long the token can be used to join, such as 90s, 5m, 6h or 30d. Calls that have begun go on after that
     #[arg(long, value_name = "TIME", default_value = "6h", value_parser = lifetime)]
     ttl: Duration,
 
-    /// Print a link to the room on the server's page at this address, with the token in it, in the place of the token
-    /// alone
+    /// Print a link that contains the token, instead of the token alone: to the room, on the server's page at this
+    /// address
     #[arg(long, value_name = "URL", value_parser = page)]
     page: Option<String>,
 
-    /// The key, as the server has it: ID=SECRET or ID=@FILE; of Ed25519, the private half. Of several the first is used
+    /// The server's token key: ID=SECRET or ID=@FILE; for Ed25519, the private key. Of several keys, the first is used
     #[arg(
         long,
         value_name = "ID=SECRET",

@@ -21,10 +21,10 @@ const PROGRAM: &[Family] = &[
     Family::gauge("windlass_tasks", "Tasks that run or wait now."),
     Family::counter(
         "windlass_log_lines_lost_total",
-        "Lines of the log that nobody took: standard error was not read.",
+        "Lines of the log that were lost because standard error was not read.",
     ),
     Family::gauge("process_start_time_seconds", "When the server started, in seconds since 1970."),
-    Family::counter("process_cpu_seconds_total", "Processor time of all threads, in seconds."),
+    Family::counter("process_cpu_seconds_total", "CPU time of all threads, in seconds."),
     Family::gauge("process_resident_memory_bytes", "Memory that is resident, in bytes.")
         .with("Linux"),
     Family::gauge("process_open_fds", "Open file descriptors.").with("Linux"),
@@ -70,12 +70,12 @@ const RECORDER: &[Family] = &[
     .with(RECORD),
     Family::counter(
         "windlass_recorder_late_total",
-        "Packets of recorded audio that came after those behind them were written.",
+        "Packets of recorded audio that arrived after later packets had been written.",
     )
     .with(RECORD),
     Family::counter(
         "windlass_recorder_untold_total",
-        "Recordings whose end the room was not told, as signalling was too slow.",
+        "Recordings whose end was not announced to the room, as signalling was too slow.",
     )
     .with(RECORD),
 ];
@@ -86,28 +86,28 @@ const ENHANCER: &[Family] = &[
     Family::gauge("windlass_enhancer_streams", "Publishers whose low layer is decoded now."),
     Family::gauge(
         "windlass_enhancer_excluded_streams",
-        "Publishers without anchors because there is no time, memory or place for them beside others with the fairer claim, or their pictures are too large.",
+        "Publishers without anchors, as their pictures are too large, or time, memory or places go to publishers with smaller claims.",
     ),
     Family::gauge(
         "windlass_enhancer_memory_counted_bytes",
-        "What enhanced publishers take, as counted by the sizes of their pictures.",
+        "Memory that enhanced publishers take, estimated from the sizes of their pictures.",
     ),
-    Family::gauge("windlass_enhancer_memory_bound_bytes", "What they may take."),
+    Family::gauge("windlass_enhancer_memory_bound_bytes", "Maximum memory that enhanced publishers may take, counted in the same way."),
     Family::gauge(
         "windlass_enhancer_cpu_demand",
-        "What decoding and coding need of the processor tasks that may run, as a share.",
+        "Share of the CPU tasks that may run at once which decoding and encoding need.",
     ),
     Family::gauge(
         "windlass_enhancer_network_streams",
-        "Publishers that have the network now.",
+        "Publishers for which the network runs now.",
     )
     .by(&["network"]),
     Family::gauge(
         "windlass_enhancer_network_seconds_per_pixel",
-        "What the network takes of one low-layer pixel, in seconds.",
+        "Time that the network takes for one low-layer pixel, in seconds.",
     )
     .by(&["network"]),
-    Family::counter("windlass_enhancer_network_anchors_total", "Anchors that the network made.")
+    Family::counter("windlass_enhancer_network_anchors_total", "Anchors made by the network.")
         .by(&["network"]),
     Family::gauge(
         "windlass_enhancer_scale_streams",
@@ -116,20 +116,20 @@ const ENHANCER: &[Family] = &[
     .by(&["scale"]),
     Family::counter(
         "windlass_enhancer_learning_seconds_total",
-        "Processor time of learning from captured pictures, in seconds.",
+        "CPU time of learning from captured pictures, in seconds.",
     ),
     Family::histogram(
         "windlass_enhancer_anchor_seconds",
-        "From a frame's arrival at the server to its anchor, ready to be sent.",
+        "Time from a frame's arrival at the server until its anchor is ready to be sent.",
     ),
     Family::histogram(
         "windlass_enhancer_stage_seconds",
-        "What each stage of an anchor takes: from its frame's arrival to decoded, to chosen, to super-resolved (waiting included), to encoded.",
+        "Time of each stage of an anchor: frame's arrival to decoded, to chosen, to super-resolved (waiting included), to encoded.",
     )
     .by(&["stage"]),
     Family::histogram(
         "windlass_enhancer_compute_seconds",
-        "What an accelerator takes for a picture; the sum grows by the capacity in a second at most.",
+        "Time that an accelerator takes for a picture. In a second, the sum grows by at most the capacity.",
     ),
     Family::gauge(
         "windlass_enhancer_compute_capacity",
@@ -137,33 +137,33 @@ const ENHANCER: &[Family] = &[
     ),
     Family::gauge(
         "windlass_enhancer_compute_demand",
-        "Seconds of inference in one second that would give every publisher its fraction of anchors; to be added up over servers.",
+        "Seconds of inference in one second that would give every publisher its fraction of anchors. Sum it over servers.",
     ),
     Family::gauge(
         "windlass_enhancer_devices_wanted",
-        "Inferences side by side that would do so.",
+        "Number of parallel inferences that would give every publisher its fraction of anchors.",
     ),
-    Family::gauge("windlass_enhancer_queue_length", "What waits in a queue now.").by(&["queue"]),
+    Family::gauge("windlass_enhancer_queue_length", "Items that wait in a queue now.").by(&["queue"]),
     Family::gauge(
         "windlass_enhancer_promised_streams",
         "Publishers that the policy quality-sla has promised its quality to.",
     ),
     Family::gauge(
         "windlass_enhancer_refused_streams",
-        "Publishers that the policy quality-sla refuses anchors.",
+        "Publishers to which the policy quality-sla gives no anchors.",
     ),
     Family::gauge(
         "windlass_enhancer_held_back_streams",
-        "Publishers whose enhanced anchors are worth nothing: none are made but a probe now and then.",
+        "Publishers whose enhanced anchors gain nothing. Only a probe is made from time to time.",
     ),
     Family::gauge(
         "windlass_enhancer_anchor_worth_db",
-        "What enhanced anchors are worth lately in dB of PSNR-Y, by estimate: the mean over the time that they are shown, and over publishers.",
+        "Estimated recent gain of enhanced anchors in dB of PSNR-Y: the mean over the time that they are shown, and over publishers.",
     )
     .with("an enhanced publisher"),
     Family::counter(
         "windlass_enhancer_schedule_considered_total",
-        "Decoded frames that the scheduler looked at.",
+        "Decoded frames that the scheduler considered.",
     ),
     Family::counter(
         "windlass_enhancer_schedule_chosen_total",
@@ -171,52 +171,52 @@ const ENHANCER: &[Family] = &[
     ),
     Family::counter(
         "windlass_enhancer_schedule_over_fraction_total",
-        "Frames passed over: their publisher had its fraction of anchors.",
+        "Frames not chosen, as their publisher had its fraction of anchors.",
     ),
     Family::counter(
         "windlass_enhancer_schedule_over_capacity_total",
-        "Frames passed over for lack of compute.",
+        "Frames not chosen for lack of compute.",
     ),
     Family::counter(
         "windlass_enhancer_schedule_lost_causes_total",
-        "Frames passed over that could not be ready in time.",
+        "Frames not chosen, as their anchors could not be ready in time.",
     ),
     Family::counter(
         "windlass_enhancer_schedule_unchanged_total",
-        "Frames passed over in which nothing had changed.",
+        "Frames not chosen, as nothing had changed in them.",
     ),
     Family::counter(
         "windlass_enhancer_schedule_overflowed_total",
-        "Frames passed over because too many waited.",
+        "Frames not chosen because too many waited.",
     ),
     Family::counter(
         "windlass_enhancer_schedule_not_planned_total",
-        "Frames that the plan of quality-sla leaves out.",
+        "Frames not chosen, as they are not in the plan of the policy quality-sla.",
     ),
     Family::counter(
         "windlass_enhancer_schedule_refused_total",
-        "Frames of publishers that quality-sla refuses.",
+        "Frames not chosen, as the policy quality-sla refuses their publisher.",
     ),
     Family::counter(
         "windlass_enhancer_schedule_worthless_total",
-        "Anchors not made because their publisher's were worth nothing lately.",
+        "Anchors not made, as their publisher's recent anchors gained nothing.",
     ),
-    Family::gauge("windlass_enhancer_cpu_slots", "Processor tasks that may run at once."),
-    Family::gauge("windlass_enhancer_cpu_tasks_running", "Processor tasks that run now."),
-    Family::gauge("windlass_enhancer_cpu_tasks_waiting", "Processor tasks that wait now."),
+    Family::gauge("windlass_enhancer_cpu_slots", "CPU tasks that may run at once."),
+    Family::gauge("windlass_enhancer_cpu_tasks_running", "CPU tasks that run now."),
+    Family::gauge("windlass_enhancer_cpu_tasks_waiting", "CPU tasks that wait now."),
     Family::counter(
         "windlass_enhancer_cpu_tasks_refused_total",
-        "Processor tasks that were lost causes and did not run.",
+        "CPU tasks that could not end in time and were not run.",
     )
     .by(&["stage"]),
     Family::counter(
         "windlass_enhancer_cpu_tasks_demoted_total",
-        "Processor tasks that were lost causes and ran behind all others.",
+        "CPU tasks that could not end in time and ran after all others.",
     )
     .by(&["stage"]),
     Family::histogram(
         "windlass_enhancer_cpu_wait_seconds",
-        "How long processor tasks waited for a slot.",
+        "Time that CPU tasks waited for a slot.",
     )
     .by(&["stage"]),
 ];
@@ -235,7 +235,7 @@ const CARDS: &[Family] = &[
     Family::gauge("windlass_enhancer_card_waiting_pictures", "Pictures that wait for the GPU now."),
     Family::counter(
         "windlass_enhancer_card_launches_total",
-        "Times that the GPU was given pictures, of one or several at once.",
+        "Launches on the GPU, each with one or several pictures.",
     ),
     Family::counter(
         "windlass_enhancer_card_pictures_total",
@@ -243,11 +243,11 @@ const CARDS: &[Family] = &[
     ),
     Family::counter(
         "windlass_enhancer_card_busy_seconds_total",
-        "Time that the GPU was at work, copies included, in seconds.",
+        "Time that the GPU was busy, copies included, in seconds.",
     ),
     Family::counter(
         "windlass_enhancer_card_full_total",
-        "Times that the GPU had no memory for what it was given at once.",
+        "Times that the GPU had no memory for the pictures of a launch.",
     ),
 ];
 
@@ -255,28 +255,34 @@ const CARDS: &[Family] = &[
 const WORKER: &[Family] = &[
     Family::counter(
         "windlass_worker_frames_dropped_total",
-        "Frames that found a worker's stream full.",
+        "Frames dropped because a worker's stream was full.",
     ),
     Family::counter(
         "windlass_worker_frames_skipped_total",
-        "Frames left out while a key frame was waited for.",
+        "Frames not sent to a worker while waiting for a key frame.",
     ),
-    Family::counter("windlass_worker_anchors_total", "Anchors of workers that came in time."),
-    Family::counter("windlass_worker_anchors_late_total", "Anchors of workers that came too late."),
+    Family::counter("windlass_worker_anchors_total", "Anchors of workers that arrived in time."),
+    Family::counter(
+        "windlass_worker_anchors_late_total",
+        "Anchors of workers that arrived too late.",
+    ),
     Family::counter(
         "windlass_worker_moves_total",
         "Streams that left a worker that failed or was silent.",
     ),
     Family::counter(
         "windlass_worker_balanced_total",
-        "Streams that went to a worker with less to do.",
+        "Streams that were moved to a worker with less load.",
     ),
-    Family::counter("windlass_worker_leases_refused_total", "Workers' leases that made no sense."),
-    Family::counter("windlass_worker_malformed_total", "Messages of workers that made no sense."),
+    Family::counter("windlass_worker_leases_refused_total", "Malformed leases of workers."),
+    Family::counter("windlass_worker_malformed_total", "Malformed messages of workers."),
     Family::gauge("windlass_worker_streams", "Streams that the worker has.").by(&["worker"]),
-    Family::gauge("windlass_worker_load", "Share of its time that is taken, as it says.")
-        .by(&["worker"]),
-    Family::gauge("windlass_worker_up", "Whether it may be given streams.").by(&["worker"]),
+    Family::gauge(
+        "windlass_worker_load",
+        "Share of the worker's time that is used, as it reports.",
+    )
+    .by(&["worker"]),
+    Family::gauge("windlass_worker_up", "Whether the worker may be given streams.").by(&["worker"]),
     Family::gauge(
         "windlass_worker_device",
         "A GPU, or a slice of one, that the worker's lease names.",
@@ -394,9 +400,10 @@ mod tests {
     fn tables() -> String {
         let mut text = String::from(
             "# Metrics\n\n\
-             What `GET /metrics` tells. Sums, counts and buckets of histograms have the endings that Prometheus gives them: \
+             The metrics of `GET /metrics`. Sums, counts and buckets of histograms have the endings that Prometheus gives them: \
              `histogram_quantile(0.95, sum by (le) (rate(windlass_enhancer_anchor_seconds_bucket[5m])))` is the 95th percentile of \
-             all servers together. Servers that have what the last column names tell the metric; where it names nothing, all do.\n\n\
+             all servers together. The last column names what a server must have to report the metric. Where it is empty, all \
+             servers report it.\n\n\
              This file is made of the program's declarations: `UPDATE_EXPECT=1 cargo test -p windlass-metrics` writes it.\n",
         );
         let part = |family: &Family| {

@@ -127,9 +127,9 @@ const UDP: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 7881)
 settings! {
     "Network" {
         /// Public DNS name of this server, which then serves everybody at https://NAME. It listens at port 443, finds
-        /// its address, and makes a token key. It gets a certificate from Let's Encrypt, whose terms you so agree to.
-        /// It prints a link to a room. Other options win. An http address of loopback, or trusted-proxies, leaves the
-        /// certificate to a proxy
+        /// its address, and makes a token key. It gets a certificate from Let's Encrypt; by using it you agree to their
+        /// terms. It prints a link to a room. Other options take precedence. An http address of loopback, or
+        /// trusted-proxies, leaves the certificate to a proxy
         #[arg(value_name = "NAME")]
         Restart public: Parsed<PublicName>;
 
@@ -148,10 +148,10 @@ settings! {
         #[arg(value_name = "IP:PORT|off")]
         Restart tcp: Parsed<Tcp>;
 
-        /// Public addresses for ICE candidates, where they are not the listening addresses, as behind a NAT; no other
-        /// address is told then. Without PORT, the listening port. With tcp: in front, an address is for TCP only, and
-        /// the others are for UDP only [default: the listening address, or where that is 0.0.0.0 or ::, loopback and
-        /// this machine's address]
+        /// Public addresses for ICE candidates, where they are not the listening addresses, as behind a NAT. No other
+        /// address is announced. Without PORT, the listening port is used. With tcp: in front, an address is for TCP
+        /// only, and the others are for UDP only [default: the listening address, or where that is 0.0.0.0 or ::,
+        /// loopback and this machine's address]
         #[arg(value_name = "[tcp:]IP[:PORT],...", value_delimiter = ',')]
         Restart advertise: Vec<Parsed<Advertise>>;
 
@@ -226,9 +226,9 @@ settings! {
         #[arg(value_name = "N")]
         Live max_participants: usize = Limits::default().participants_per_room;
 
-        /// Maximum number of participants in all rooms. Of rooms there may be 200 (never more than participants), or a
-        /// fifth of it where that is more; loopback rooms count apart. One address or identity may be, or begin, a
-        /// quarter
+        /// Maximum number of participants in all rooms. The maximum number of rooms is a fifth of it, or 200 where that
+        /// is more, but never more than participants; loopback rooms count separately. One address or identity may have
+        /// a quarter of the participants, and begin a quarter of the rooms
         #[arg(value_name = "N")]
         Live max_total_participants: usize = Limits::default().participants;
 
@@ -261,14 +261,14 @@ settings! {
         Restart network: Parsed<NetworkChoice> = Parsed(NetworkChoice::default());
 
         /// Policy that chooses which frames become anchors: latency-sensitive (calls), cost-effective (broadcasts: up
-        /// to 666 ms later), quality-sla (equal quality for all). ROOM=POLICY sets the policy of a room. quality-sla:DB
-        /// allows another mean loss of quality for lack of computing time than 0.5 dB, 0 to 20
+        /// to 666 ms later), quality-sla (equal quality for all). ROOM=POLICY sets the policy of a room. With :DB (0 to
+        /// 20), quality-sla allows another mean loss of quality than 0.5 dB for lack of computing time
         #[arg(value_name = "POLICY,ROOM=POLICY,...")]
         Live policy: Parsed<Policies> = Parsed(Policies::default());
 
         /// Uses of a publisher's own larger pictures, as a list; off: none. With layers, anchors are made from a larger
         /// layer. With stills, they are requested from publishers who agree. With learn, networks learn from these
-        /// pictures. With adapt, publishers who agree to stills are told their bit and frame rate
+        /// pictures. With adapt, publishers who agree to stills are told which layer, bitrate and frame rate to send
         #[arg(value_name = "off|layers,stills,learn,adapt")]
         Restart captured: Parsed<Captured> = Parsed(Captured::default());
 
@@ -323,9 +323,9 @@ settings! {
     }
 
     "Observability" {
-        /// Listening address for /metrics, /openapi.json, /healthz and /readyz over plain HTTP; the HTTP server then no
-        /// longer answers the first two [default: the HTTP server; 127.0.0.1:7889 with public; none for windlass
-        /// enhance]
+        /// Listening address for /metrics, /openapi.json, /healthz and /readyz over plain HTTP. The HTTP server then no
+        /// longer serves /metrics and /openapi.json [default: the HTTP server; 127.0.0.1:7889 with public; none for
+        /// windlass enhance]
         #[arg(value_name = "IP:PORT")]
         Restart metrics: SocketAddr;
 
@@ -343,7 +343,7 @@ settings! {
         #[arg(value_name = "TIME")]
         Restart turn_ttl: Parsed<Time> = Parsed(Time(Duration::from_secs(3600)));
 
-        /// Threads that forward media, 1 to 64; each serves whole rooms [default: half of the CPU cores]
+        /// Number of threads that forward media, 1 to 64; each room is on one thread [default: half of the CPU cores]
         #[arg(value_name = "N")]
         Restart forwarding_threads: usize;
 
@@ -351,8 +351,8 @@ settings! {
         #[arg(value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
         Restart no_congestion_control: bool;
 
-        /// CPU threads of enhancement, 1 to 256: for inference, and for decoding and coding
-        /// [default: half of the CPU cores for inference, all for decoding and coding]
+        /// Number of CPU threads for enhancement, 1 to 256: for inference, and for decoding and encoding [default: half
+        /// of the CPU cores for inference, all for decoding and encoding]
         #[arg(value_name = "N")]
         Restart enhancer_threads: usize;
 
