@@ -3,7 +3,7 @@
 /** The protocol version that these types are of. */
 export const VERSION = 1;
 
-/** What a client may say; `type` in JSON is the variant's name in snake case. */
+/** A message of the client. `type` in JSON is the variant's name in snake case. */
 export type ClientMessage = {
   type: "join";
 } & Join
@@ -54,123 +54,123 @@ export type ClientMessage = {
 }
   | {
   type: "ping";
-  /** The client's own clock; the server only echoes it. */
+  /** Time by the client's own clock; the server only repeats it. */
   time: number;
 };
 
 /** Enter a room. */
 export type Join = {
-  /** The protocol version that the client speaks. */
+  /** Protocol version of the client. */
   version: number;
-  /** The room's name, as in its link. */
+  /** Name of the room, as in its link. */
   room: string;
-  /** The name that the others see. */
+  /** Display name, which the others see. */
   name: string;
-  /** A room of one's own, in which one receives one's own tracks as others would. */
+  /** Whether to join a loopback room, in which the participant is alone and may subscribe to its own tracks. */
   loopback?: boolean;
-  /** Names of the anchor codecs that the client can decode; unknown ones are ignored. Without `htj2k` it gets plain rungs. */
+  /** Names of the anchor codecs that the client can decode. Unknown names are ignored. Without `htj2k`, the client gets plain rungs. */
   anchor_codecs?: Array<string>;
-  /** What lets the client in, on a server with token keys. */
+  /** Access token, for a server with token keys. */
   token?: AccessToken;
-  /** What `moved` gave, where a server has sent the client here: the others learn whose place it takes. */
+  /** Ticket of the `moved` message, where a server has sent the client here. By it the others learn whose place the client takes. */
   ticket?: string;
-  /** The `seat` of one's last `welcome` to the room: with it one comes back into a locked room, and past the lobby. */
+  /** Seat token of the last `welcome` to the room. With it, the client may come back into a locked room, and does not wait in the lobby. */
   seat?: string;
-  /** What the others are told of this participant: after a lost connection, or at another server, the attributes that it had. Without the grant `data` they are ignored. */
+  /** Attributes of the participant at first: after a lost connection, or on another server, those that it had. They are ignored without the grant `data`. */
   attributes?: {
     [key in string]: string;
   };
 };
 
-/** A WebRTC offer with what its sections mean. */
+/** A WebRTC offer, with the tracks of its sections. */
 export type Offer = {
-  /** The browser's session description. */
+  /** Session description of the browser. */
   sdp: string;
-  /** The sections that send. */
+  /** Sections that send a track. */
   publish: Array<Publish>;
-  /** The sections that receive. */
+  /** Sections that receive a track. */
   subscribe: Array<Subscribe>;
 };
 
 /** A section of an offer that sends a track. */
 export type Publish = {
-  /** The section's `a=mid`. */
+  /** `a=mid` of the section. */
   mid: string;
   /** Whether the section sends audio or video. */
   kind: TrackKind;
-  /** What the others see as the track's name, such as `camera`. */
+  /** Name of the track that the others see, such as `camera`. */
   name: string;
-  /** Of video: the largest layer that the client sends where its uplink carries it. */
+  /** Largest layer of a video that the client sends where its uplink carries it. */
   max?: Layer;
 };
 
 /** A section of an offer that receives a track. */
 export type Subscribe = {
-  /** The section's `a=mid`. */
+  /** `a=mid` of the section. */
   mid: string;
-  /** The track that it shall receive. */
+  /** Id of the track that the section receives. */
   track: string;
-  /** The best rung that it may get, from its first packet on; without, what `set_rung` said last. */
+  /** Maximum rung from the first packet on. Absent: the last `set_rung` holds. */
   max?: Rung;
 };
 
-/** Cap what a participant is given of a track. */
+/** Set the maximum rung of a subscribed track. */
 export type SetRung = {
   /** The subscribed track. */
   track: string;
-  /** The best rung that it may get. */
+  /** Maximum rung of the track. */
   max: Rung;
 };
 
-/** How a subscribed track is shown: what is enough for it, and how much it matters beside the others, follows. */
+/** How a subscribed track is shown. The server derives from it which layer suffices, and the track's weight among others. */
 export type View = {
   /** The subscribed track. */
   track: string;
-  /** Width of its place on the screen in pixels of the device; 0: it is not seen, and not sent. */
+  /** Width of the tile in device pixels; 0: the tile is not visible, and the track is not sent. */
   width: number;
-  /** Height of its place on the screen in pixels of the device; 0: it is not seen, and not sent. */
+  /** Height of the tile in device pixels; 0: the tile is not visible, and the track is not sent. */
   height: number;
-  /** Whether its user wants it above all others. */
+  /** Whether the user has pinned the tile, so that the track comes before all others. */
   pinned?: boolean;
 };
 
-/** What a browser made of a track since its last report. Absent figures are zero. */
+/** Report on a subscribed track since the last report. Absent figures are zero. */
 export type Report = {
   /** The subscribed track. */
   track: string;
-  /** Frames shown each second. */
+  /** Frames shown, per second. */
   shown_fps: number;
-  /** Frames shown with detail from anchors each second. */
+  /** Frames shown with detail from anchors, per second. */
   enhanced_fps: number;
-  /** Anchors used. */
+  /** Number of anchors that were used. */
   anchors_used: number;
-  /** Of these, anchors that came after their frame was shown. */
+  /** Number of used anchors that came after their frame was shown. */
   anchors_late: number;
-  /** Anchors that began to arrive but could not be used. */
+  /** Number of anchors that began to arrive, but could not be used. */
   anchors_lost: number;
-  /** Anchors that gave nothing that their frame had not. */
+  /** Number of anchors that added nothing to their frame. */
   anchors_duplicate: number;
-  /** Anchors that came after one of a newer epoch. */
+  /** Number of anchors that came after one of a newer epoch. */
   anchors_former_epoch: number;
   /** Median time from a frame's arrival at the server to its anchor's use, in ms. */
   latency_p50_ms: number;
-  /** 95th percentile of the same, in ms. */
+  /** 95th percentile of the time from a frame's arrival at the server to its anchor's use, in ms. */
   latency_p95_ms: number;
   /** Mean time to decode a frame, in ms. */
   decode_ms: number;
   /** Mean time to rebuild a frame's HR picture, in ms. */
   reconstruct_ms: number;
-  /** The network that runs on every frame. */
+  /** Network that runs on every frame. */
   network: FrameNetwork;
-  /** Why none runs, where none does. */
+  /** Why no network runs, where none does. */
   no_network?: NoNetwork;
-  /** By how much the picture gets worse with each frame after an anchor, in mean square grey levels of luma. */
+  /** Increase of the picture's mean squared error with each frame after an anchor, in squared grey levels of luma. */
   decay?: number;
-  /** In how many frames after it that was seen, in the mean. */
+  /** Mean number of frames after an anchor over which `decay` was measured. */
   decay_frames?: number;
 };
 
-/** What a browser says of the uplink of one's own track. */
+/** Report on the uplink of one's own track. */
 export type Uplink = {
   /** The participant's own track. */
   track: string;
@@ -184,33 +184,33 @@ export type Uplink = {
   height: number;
 };
 
-/** A message to others in the room. Needs the grant `data`. It has `text` or `bytes`. */
+/** A message to others in the room, with either `text` or `bytes`. Needs the grant `data`. */
 export type SendData = {
-  /** What it is about: 1 to 64 letters, digits, `-`, `_` and `.`. */
+  /** Topic of the message: 1 to 64 letters, digits, `-`, `_` and `.`. */
   topic: string;
-  /** The message, if it is a text: at most 16 KiB. */
+  /** Content as text: at most 16 KiB. */
   text?: string;
-  /** The message, if it is bytes, in Base64: at most 16 KiB of them. */
+  /** Content as bytes, in Base64: at most 16 KiB before encoding. */
   bytes?: string;
-  /** Ids of the participants that get it; those that are not in the room are passed over. Absent: all others. */
+  /** Ids of the participants that get the message. Ids that are not in the room are ignored. Absent: all others. */
   to?: Array<string>;
-  /** Whether each gets it; without, it is dropped for those to whom more is on its way than they take. */
+  /** Whether each receiver gets the message. If not, it is dropped for receivers for which too much waits already. */
   reliable?: boolean;
-  /** The client's own number for it, which the receivers get. Who sends a message again, as its connection was lost before `done`, gives it the same number, and receivers that have it already drop it. */
+  /** Number that the client gives the message; receivers get it too. A client that lost its connection before `done` may send the message again with the same number. Receivers that have it already drop it. */
   number?: number;
 };
 
-/** Change what the others are told of this participant. Needs the grant `data`. */
+/** Change the attributes and the name that the others see of this participant. Needs the grant `data`. */
 export type SetAttributes = {
-  /** New values by key; `null` removes a key. Others stay as they are. */
+  /** New values by key; `null` removes a key. Keys that are not listed keep their values. */
   set: {
     [key in string]: string | null;
   };
-  /** Its new name, if the access token has none. */
+  /** New name, if the access token sets none. */
   name?: string;
 };
 
-/** What a moderator wants; `action` in JSON is the variant's name in snake case. */
+/** A moderator's request. `action` in JSON is the variant's name in snake case. */
 export type Moderate = {
   "action": "grants";
   /** Id of the participant whose grants change. */
@@ -220,22 +220,22 @@ export type Moderate = {
 }
   | {
   "action": "lock";
-  /** Whether it is locked from now on. */
+  /** Whether the room is locked from now on. */
   locked: boolean;
 }
   | {
   "action": "lobby";
-  /** Whether there is one from now on. */
+  /** Whether the room has a lobby from now on. */
   lobby: boolean;
 }
   | {
   "action": "admit";
-  /** The `id` of who knocked. */
+  /** `id` of the participant in the lobby. */
   waiting: string;
 }
   | {
   "action": "refuse";
-  /** The `id` of who knocked. */
+  /** `id` of the participant in the lobby. */
   waiting: string;
 }
   | {
@@ -247,56 +247,56 @@ export type Moderate = {
   "action": "ban";
   /** Id of the participant to ban. */
   participant: string;
-  /** How long the ban holds, in seconds; without, for as long as its token, or any other, may live. */
+  /** Time of the ban in seconds. Absent: until the participant's token and all others that were used have expired, and at least a day. */
   seconds?: number;
 }
   | {
   "action": "unban";
-  /** Identity of the ban to end. */
+  /** Identity whose ban to lift. */
   identity: string;
 }
   | {
   "action": "mute";
-  /** The track. */
+  /** Id of the track. */
   track: string;
-  /** Whether it is muted from now on. */
+  /** Whether the track is muted from now on. */
   muted: boolean;
 };
 
 /** A JSON Web Token (RFC 7519) as a client sends it. Its `Debug` form hides it, so that it reaches no log. */
 export type AccessToken = string;
 
-/** What the server may say; `type` in JSON is the variant's name in snake case. */
+/** A message of the server. `type` in JSON is the variant's name in snake case. */
 export type ServerMessage = {
   type: "welcome";
 } & Welcome
   | {
   type: "moved";
-  /** The address of that server's signalling (`wss://…/ws`). */
+  /** Signalling address of that server (`wss://…/ws`). */
   url: string;
-  /** To be given in `join` there by whoever is in the room: the others learn by it who that was. */
+  /** Ticket for the `join` there, if the client is in the room. By it the others learn which participant it was. */
   ticket?: string;
-  /** As in `welcome`: other servers of the cluster. */
+  /** Signalling addresses of other servers of the cluster, as in `welcome`. */
   others?: Array<string>;
 }
   | {
   type: "answer";
-  /** The offer's id. */
+  /** Id of the offer. */
   id: number;
-  /** The server's session description. */
+  /** Session description of the server. */
   sdp: string;
   /** The client's own tracks. */
   tracks: Array<OwnTrack>;
 }
   | {
   type: "participant_joined";
-  /** Id of the participant who has come. */
+  /** Id of the participant who has joined. */
   participant: string;
-  /** The name to show. */
+  /** Display name of the participant. */
   name: string;
-  /** Who that is by the access token, where one was needed. */
+  /** Identity in the participant's access token, if there is one. */
   identity?: string;
-  /** Its id at the server that its room was on before, where it has just come from there: it takes that participant's place. */
+  /** Former id of a participant who moved here from another server of the cluster. The participant takes the place of the one with that id. */
   was?: string;
   /** The attributes that the participant tells the others. */
   attributes?: {
@@ -307,46 +307,46 @@ export type ServerMessage = {
   type: "participant_changed";
   /** Id of the participant who has changed. */
   participant: string;
-  /** The name to show from now on. */
+  /** Display name of the participant from now on. */
   name: string;
-  /** All attributes from now on. */
+  /** All attributes of the participant from now on. */
   attributes?: {
     [key in string]: string;
   };
 }
   | {
   type: "data";
-  /** Id of the participant who sent it. */
+  /** Id of the participant who sent the message. */
   from: string;
-  /** Its number: each message of its sender has a larger one than those before. A client that is at two servers for a while, as it moves, gets each message at both. */
+  /** Number of the message: each message of a sender has a larger one than its earlier messages. A client that moves is at two servers for a while, and gets each message from both. */
   seq: number;
-  /** The sender's own number for it, if it gave one: the same where it sends a message again, also after it has come back with another id (`was`). */
+  /** Number that the sender gave the message, if any. A message that is sent again has the same number, even if its sender has come back with another id (`was`). */
   number?: number;
-  /** The message's topic. */
+  /** Topic of the message. */
   topic: string;
-  /** The message, if it is a text. */
+  /** Content of the message, if it is text. */
   text?: string;
-  /** The message, if it is bytes, in Base64. */
+  /** Content of the message, if it is bytes, in Base64. */
   bytes?: string;
 }
   | {
   type: "participant_left";
-  /** Id of the participant who has gone. */
+  /** Id of the participant who has left. */
   participant: string;
 }
   | {
   type: "track_added";
-  /** The track. */
+  /** The new track. */
   track: Track;
 }
   | {
   type: "track_removed";
-  /** Its id. */
+  /** Id of the track. */
   track: string;
 }
   | {
   type: "track_muted";
-  /** Its id. */
+  /** Id of the track. */
   track: string;
   /** Whether it is muted now. */
   muted: boolean;
@@ -365,40 +365,40 @@ export type ServerMessage = {
 }
   | {
   type: "quality";
-  /** Whose. */
+  /** Id of the participant whose connection it is. */
   participant: string;
-  /** From now on. */
+  /** Quality of the connection from now on. */
   quality: ConnectionQuality;
 }
   | {
   type: "rung";
   /** The subscribed track. */
   track: string;
-  /** The rung that the client is given. */
+  /** Rung that the client receives. */
   rung: Rung;
-  /** The epoch that begins; anchors of others do not fit its frames. */
+  /** Epoch that begins. Anchors of other epochs do not fit its frames. */
   epoch: number;
   /** Width of the layer in pixels; zero while unknown. */
   width: number;
   /** Height of the layer in pixels; zero while unknown. */
   height: number;
-  /** HR size / LR size, where the rung is enhanced. */
+  /** Scale of the rung's anchors (HR size over LR size), where the rung is enhanced. */
   scale: number;
 }
   | {
   type: "way";
   /** The subscribed track. */
   track: string;
-  /** How it is made. */
+  /** Way in which the picture is made. */
   way: Way;
-  /** Why in that way. */
+  /** Why the picture is made in this way. */
   reason: WayReason;
 }
   | {
   type: "knobs";
   /** The client's own track. */
   track: string;
-  /** Layers, by name; those that are not named stay as they are. */
+  /** Parameters by layer. Layers that are not listed keep theirs. */
   layers?: {
     [key in Layer]?: LayerKnobs;
   };
@@ -407,15 +407,15 @@ export type ServerMessage = {
   type: "regions";
   /** The client's own track. */
   track: string;
-  /** Names the request in the answer. */
+  /** Id of the request, which the answer repeats as its epoch. */
   id: number;
   /** Width of the low layer in pixels. */
   width: number;
   /** Height of the low layer in pixels. */
   height: number;
-  /** Size of the answer's picture over that. */
+  /** Scale of the answer: size of its picture over that of the low layer. */
   scale: number;
-  /** The bits of the tile map (64×64 pixels of the low layer each, row by row, the lowest bit first) in Base64. */
+  /** Tile map in Base64: one bit for each tile of 64×64 pixels of the low layer, row by row, the lowest bit first. */
   tiles: string;
   /** Maximum bytes of the answer. */
   bytes: number;
@@ -430,34 +430,34 @@ export type ServerMessage = {
 }
   | {
   type: "grants";
-  /** What one may do from now on. */
+  /** Grants of the client from now on. */
   grants: Array<Grant>;
 }
   | {
   type: "door";
-  /** Whether nobody new may. */
+  /** Whether the room is locked: no new participants may enter. */
   locked: boolean;
-  /** Whether whoever comes waits until a moderator admits them. */
+  /** Whether the room has a lobby: new participants wait until a moderator admits them. */
   lobby: boolean;
 }
   | {
   type: "recording";
-  /** Whether it is recorded now. */
+  /** Whether the room is recorded now. */
   on: boolean;
 }
   | {
   type: "lobby";
-  /** All of them, who came first at first. */
+  /** All participants in the lobby, the first one first. */
   waiting: Array<Knock>;
 }
   | {
   type: "done";
-  /** The message's id, where it had one. */
+  /** Id of the message, if it had one. */
   id?: number;
 }
   | {
   type: "ice_servers";
-  /** What helps from now on. */
+  /** Servers that are valid from now on. */
   ice: IceServers;
 }
   | {
@@ -469,59 +469,59 @@ export type ServerMessage = {
   type: "error";
 } & Error;
 
-/** The client is in the room. */
+/** State of the room that the client has joined. */
 export type Welcome = {
-  /** The protocol version that the server speaks. */
+  /** Protocol version of the server. */
   version: number;
-  /** The client's own id. */
+  /** Id of the client's participant. */
   participant: string;
-  /** The room. */
+  /** Name of the room. */
   room: string;
-  /** Whether it is a room of one's own. */
+  /** Whether the room is a loopback room, in which the participant is alone. */
   loopback: boolean;
   /** The operator's latency budget for anchors, in ms. */
   budget_ms: number;
-  /** The least HR size / LR size of enhanced rungs: `rung` says that of each track. */
+  /** Minimum scale of enhanced rungs (HR size over LR size). `rung` has the scale of each track. */
   scale: number;
   /** Maximum pixels of a layer that is enhanced, in either orientation: larger pictures need not be rebuilt. */
   lr_pixels: number;
   /** Maximum number of sections that send or receive media in an offer of the client. */
   max_sections: number;
-  /** Who else is here. */
+  /** Other participants in the room. */
   participants: Array<Participant>;
-  /** What can be subscribed to. */
+  /** Tracks that the client may subscribe to. */
   tracks: Array<Track>;
-  /** The client's own identity by its access token, where one was needed. */
+  /** Identity in the client's access token, if there is one. */
   identity?: string;
-  /** What the client may do. */
+  /** Grants of the client. */
   grants: Array<Grant>;
-  /** Whether nobody new may come in. */
+  /** Whether the room is locked: no new participants may enter. */
   locked?: boolean;
-  /** Whether whoever comes waits until a moderator admits them. */
+  /** Whether the room has a lobby: new participants wait until a moderator admits them. */
   lobby?: boolean;
   /** Whether the room is recorded. */
   recording?: boolean;
-  /** The client's own attributes, which it had in `join`. */
+  /** Attributes of the client's participant, as in `join`. */
   attributes?: {
     [key in string]: string;
   };
-  /** By which the client comes back into a locked room, and past the lobby: a secret of its own. */
+  /** Seat token, with which the client may come back into a locked room, and does not wait in the lobby. Keep it secret. */
   seat?: string;
-  /** Servers that help the client to reach this one. */
+  /** STUN and TURN servers for the client. */
   ice?: IceServers;
-  /** Signalling addresses of other servers of the cluster, for when this one is lost; the best first. */
+  /** Signalling addresses of other servers of the cluster, the best first: for when the connection to this one is lost. */
   others?: Array<string>;
 };
 
-/** Someone in the room. */
+/** A participant in the room. */
 export type Participant = {
-  /** The participant's id. */
+  /** Id of the participant. */
   id: string;
-  /** The name to show. */
+  /** Display name of the participant. */
   name: string;
-  /** Who that is by the access token, where one was needed. */
+  /** Identity in the participant's access token, if there is one. */
   identity?: string;
-  /** Its id at the server that its room was on before, where it has just come from there: it takes that participant's place. */
+  /** Former id of a participant who moved here from another server of the cluster. The participant takes the place of the one with that id. */
   was?: string;
   /** The attributes that the participant tells the others. */
   attributes?: {
@@ -529,67 +529,67 @@ export type Participant = {
   };
 };
 
-/** Somebody who waits in the lobby. */
+/** A participant in the lobby. */
 export type Knock = {
-  /** By which it is admitted or refused; it is no participant's. */
+  /** Id by which the participant is admitted or refused. It is not a participant id. */
   id: string;
-  /** The name to show. */
+  /** Display name of the participant. */
   name: string;
-  /** Who that is by the access token, where one was needed. */
+  /** Identity in the participant's access token, if there is one. */
   identity?: string;
 };
 
 /** A published track. */
 export type Track = {
-  /** The track's id, unique on the server. */
+  /** Id of the track, unique on the server. */
   id: string;
   /** Id of the participant who publishes the track. */
   participant: string;
-  /** Audio or video. */
+  /** Kind of the track: audio or video. */
   kind: TrackKind;
-  /** The publisher's name for it, such as `camera`. */
+  /** Name that the publisher gives the track, such as `camera`. */
   name: string;
-  /** Whether its owner muted it. */
+  /** Whether the publisher, or an operator, has muted the track. */
   muted: boolean;
-  /** The `stream` of the anchor messages; only of video. */
+  /** The `stream` field of the track's anchor messages; video only. */
   stream?: number;
 };
 
 /** A track that the client publishes. */
 export type OwnTrack = {
-  /** The `a=mid` of the section that sends it. */
+  /** `a=mid` of the section that sends the track. */
   mid: string;
-  /** The id by which `mute`, and the others, know it. */
+  /** Id of the track, for `mute` and for the others. */
   track: string;
 };
 
-/** What was sent of one track in the last second. */
+/** Statistics of one subscription in the last second. */
 export type TrackStats = {
   /** The subscribed track. */
   track: string;
-  /** Video in kbit/s. */
+  /** Bitrate of the video in kbit/s. */
   video_kbps: number;
-  /** Anchors in kbit/s. */
+  /** Bitrate of the anchors in kbit/s. */
   anchor_kbps: number;
-  /** Anchors each second. */
+  /** Anchors sent, per second. */
   anchors_per_s: number;
-  /** Anchors dropped since the subscription began, for being late or for want of room. */
+  /** Number of anchors dropped since the subscription began: they were late, or did not fit. */
   anchors_dropped: number;
-  /** Why no anchors are made of the track though this client could have them. */
+  /** Why the server makes no anchors of the track, although the client could have them. */
   refused?: Refusal;
 };
 
-/** Something could not be done. */
+/** An error: a message was refused, or the session has failed. */
 export type Error = {
   /** The reason, for programs. */
   code: ErrorCode;
-  /** What happened, for people. */
+  /** Description of the error for people. */
   message: string;
-  /** What to do next, for people. */
+  /** Advice for people on what to do next. */
   hint: string;
-  /** The id of the message that this answers, where it had one. */
+  /** Id of the message that the error answers, if it had one. */
   id?: number;
-  /** Whether the server closes the socket after this. */
+  /** Whether the server closes the socket after this error. */
   fatal: boolean;
 };
 
@@ -622,28 +622,28 @@ export type ErrorCode = "unsupported_version"
   | "shutting_down"
   | "internal";
 
-/** All of them, with how long what they need is good. */
+/** STUN and TURN servers for a client, with the lifetime of their credentials. */
 export type IceServers = {
-  /** The servers; none where clients need none. */
+  /** The servers; empty where clients need none. */
   servers: Array<IceServer>;
-  /** For how many seconds from now on their names and passwords are good; absent where they stay so. */
+  /** Lifetime of the credentials in seconds from now on; absent where they do not expire. */
   ttl_s?: number;
 };
 
 /** A STUN or TURN server, as `RTCPeerConnection` takes it. */
 export type IceServer = {
-  /** Its addresses (`turn:…`, `turns:…`, `stun:…`). */
+  /** URLs of the server (`turn:…`, `turns:…`, `stun:…`). */
   urls: Array<string>;
-  /** The name by which the client may use it. */
+  /** User name of the client at the server. */
   username?: string;
-  /** The password that belongs to it. */
+  /** Password for the user name. */
   credential?: IceCredential;
 };
 
 /** The password of a TURN server. Its `Debug` form hides it, so that it reaches no log. */
 export type IceCredential = string;
 
-/** Something that an access token allows. */
+/** A grant: something that an access token allows. */
 export type Grant = "publish"
   | "subscribe"
   | "enhance"
@@ -651,7 +651,7 @@ export type Grant = "publish"
   | "moderate"
   | "admin";
 
-/** Audio or video. */
+/** Kind of a track. */
 export type TrackKind = "audio"
   | "video";
 

@@ -6,9 +6,9 @@ package windlass
 type AdminError struct {
 	// The reason, for programs.
 	Code AdminErrorCode `json:"code"`
-	// What to do next, for people.
+	// Advice for people on what to do next.
 	Hint string `json:"hint"`
-	// What happened, for people.
+	// Description of the error for people.
 	Message string `json:"message"`
 }
 
@@ -36,7 +36,7 @@ const (
 
 // Answered: An answer to a participant in a lobby.
 type Answered struct {
-	// Whether it may enter.
+	// Whether the participant may enter.
 	Admitted bool `json:"admitted"`
 }
 
@@ -44,44 +44,44 @@ type Answered struct {
 type Ban struct {
 	// The identity.
 	Identity string `json:"identity"`
-	// When it ends, in seconds since 1970.
+	// Time at which the ban ends, in seconds since 1970.
 	Until int64 `json:"until"`
 }
 
 // Bans: All bans of a room.
 type Bans struct {
-	// By identity.
+	// The bans, sorted by identity.
 	Bans []Ban `json:"bans"`
 }
 
-// Claims: The claims of a token (RFC 7519 §4). Others are ignored, except `aud`: such a token is
-// for another service.
+// Claims: The claims of a token (RFC 7519 §4). Other claims are ignored, except `aud`: a token
+// with it is for another service.
 type Claims struct {
-	// Expiry, in seconds since 1970.
+	// Time at which the token expires, in seconds since 1970.
 	Exp float64 `json:"exp"`
-	// The room; `*` for all.
+	// Room of the token; `*` for all.
 	Room string `json:"room"`
-	// The identity, which has one participant in a room at a time.
+	// Identity of the bearer, which has one participant in a room at a time.
 	Sub string `json:"sub"`
-	// The grants; by default those of a participant.
+	// Grants of the bearer; by default those of a participant.
 	Grants *[]Grant `json:"grants,omitempty"`
-	// The token's id, by which it can be revoked.
+	// Id of the token, by which it can be revoked.
 	Jti string `json:"jti,omitempty"`
-	// The display name, instead of the client's.
+	// Display name of the bearer, instead of the client's.
 	Name string `json:"name,omitempty"`
-	// From when on it is valid, in seconds since 1970.
+	// Time from which on the token is valid, in seconds since 1970.
 	Nbf *float64 `json:"nbf,omitempty"`
 }
 
-// Draining: How a server ends.
+// Draining: Draining of a server before it ends.
 type Draining struct {
-	// The longest time in seconds that rooms have to end; 0: it ends at once.
+	// Maximum time in seconds that rooms have to end; 0: the server ends at once.
 	Seconds int64 `json:"seconds"`
 }
 
 // Enhancer: Whether the enhancer runs.
 type Enhancer struct {
-	// In requests: whether to run it. In answers: whether it runs.
+	// In requests: whether to run the enhancer. In answers: whether it runs.
 	Enabled bool `json:"enabled"`
 }
 
@@ -93,7 +93,7 @@ type Event struct {
 	ID string `json:"id"`
 	// The room.
 	Room string `json:"room"`
-	// What happened.
+	// Kind of the event.
 	Type EventType `json:"type"`
 	// The participant.
 	Participant *EventParticipant `json:"participant,omitempty"`
@@ -105,65 +105,65 @@ type Event struct {
 
 // EventFile: A file of a recording.
 type EventFile struct {
-	// Its size.
+	// Size of the file in bytes.
 	Bytes int64 `json:"bytes"`
-	// Its length in seconds.
+	// Length of the file in seconds.
 	Duration float64 `json:"duration"`
-	// Its name.
+	// Name of the file.
 	File string `json:"file"`
-	// When it begins, in seconds since the recording did.
+	// Time at which the file begins, in seconds since the recording's start.
 	Offset float64 `json:"offset"`
-	// The participant's id.
+	// Id of the recorded participant.
 	Participant string `json:"participant"`
-	// Its tracks: `video`, `audio`.
+	// Tracks in the file: `video`, `audio`.
 	Tracks []string `json:"tracks"`
-	// The identity in its access token.
+	// Identity in the participant's access token.
 	Identity string `json:"identity,omitempty"`
 }
 
 // EventParticipant: A participant.
 type EventParticipant struct {
-	// The id, as in signalling.
+	// Id of the participant, as in signalling.
 	ID string `json:"id"`
-	// The display name.
+	// Display name of the participant.
 	Name string `json:"name"`
-	// The identity in its access token.
+	// Identity in the participant's access token.
 	Identity string `json:"identity,omitempty"`
 }
 
 // EventRecording: A recording, in webhooks.
 type EventRecording struct {
-	// Its name.
+	// Name of the recording.
 	ID string `json:"id"`
-	// Sum of the sizes of its files.
+	// Sum of the files' sizes, in bytes.
 	Bytes *int64 `json:"bytes,omitempty"`
 	// Time from the start to the end of the last file, in seconds.
 	Duration *float64 `json:"duration,omitempty"`
-	// What went wrong, for people.
+	// Description of the error for people.
 	Error string `json:"error,omitempty"`
-	// Its media; of more than 100 files the first ones: the manifest has all.
+	// Files with media. Of more than 100 files only the first ones are listed: the manifest has all.
 	Files *[]EventFile `json:"files,omitempty"`
-	// Its manifest, in that folder.
+	// Manifest of the recording, in its folder.
 	Manifest string `json:"manifest,omitempty"`
-	// The identity or the id of the participant that alone is recorded.
+	// Identity, or else id, of the only participant that is recorded; absent: all are.
 	Participant string `json:"participant,omitempty"`
-	// Its folder on the server.
+	// Folder of the recording on the server.
 	Path string `json:"path,omitempty"`
-	// Why it ended: `stopped`, `room_empty` or `write_failed`.
+	// Why the recording ended: `stopped`, `room_empty` or `write_failed`.
 	Reason string `json:"reason,omitempty"`
 }
 
 // EventTrack: A track.
 type EventTrack struct {
-	// The id, as in signalling.
+	// Id of the track, as in signalling.
 	ID string `json:"id"`
-	// `video` or `audio`.
+	// Kind of the track: `video` or `audio`.
 	Kind TrackKind `json:"kind"`
-	// The publisher's name for it.
+	// Name that the publisher gives the track.
 	Name string `json:"name"`
 }
 
-// EventType: What happened.
+// EventType: Kind of an event.
 type EventType string
 
 // The words of EventType.
@@ -178,7 +178,7 @@ const (
 	EventTypeRecordingEnded    EventType = "recording_ended"
 )
 
-// Grant: Something that an access token allows.
+// Grant: A grant: something that an access token allows.
 type Grant string
 
 // The words of Grant.
@@ -193,68 +193,69 @@ const (
 
 // Lobby: The lobby of a room.
 type Lobby struct {
-	// The participants in it, the first one first.
+	// The participants in the lobby, the first one first.
 	Waiting []Waiting `json:"waiting"`
 }
 
-// Muted: Whether a track is muted.
+// Muted: Whether a track is muted by an operator.
 type Muted struct {
-	// True: it is muted until an operator unmutes it. False: its publisher decides.
+	// True: the track is muted until an operator unmutes it. False: its publisher decides.
 	Muted bool `json:"muted"`
 }
 
 // Participant: A participant of a room.
 type Participant struct {
-	// Its grants.
+	// Grants of the participant.
 	Grants []Grant `json:"grants"`
-	// The id, as in signalling.
+	// Id of the participant, as in signalling.
 	ID string `json:"id"`
 	// The display name.
 	Name string `json:"name"`
-	// The rungs that it receives of others' video.
+	// Rungs that the participant receives of others' video.
 	Receives []Receives `json:"receives"`
-	// When it joined, in seconds since 1970.
+	// Time at which the participant joined, in seconds since 1970.
 	Since int64 `json:"since"`
-	// Its published tracks.
+	// Tracks that the participant publishes.
 	Tracks []Track `json:"tracks"`
-	// The identity in its access token.
+	// Identity in the participant's access token.
 	Identity string `json:"identity,omitempty"`
 }
 
 // Period: A duration.
 type Period struct {
-	// In seconds; by default until all tokens that were used have expired, and at least a day.
+	// Duration in seconds. By default until all tokens that were used have expired, and at least a
+	// day.
 	Seconds *int64 `json:"seconds,omitempty"`
 }
 
 // Receives: The rung that a participant receives of a track.
 type Receives struct {
-	// Height of its layer in pixels.
+	// Height of the rung's layer in pixels.
 	Height int64 `json:"height"`
-	// `q`, `q+`, `h`, `h+` or `f`.
+	// The rung: `q`, `q+`, `h`, `h+` or `f`.
 	Rung string `json:"rung"`
 	// Id of the track.
 	Track string `json:"track"`
-	// Width of its layer in pixels.
+	// Width of the rung's layer in pixels.
 	Width int64 `json:"width"`
 }
 
-// Record: What to record of a room.
+// Record: Settings of a new recording.
 type Record struct {
-	// Id of the participant that alone is recorded, also when it comes back with its identity; by
-	// default all.
+	// Id of the only participant to record, also after it comes back with its identity. By default all
+	// are recorded.
 	Participant string `json:"participant,omitempty"`
 }
 
 // RoomDetails: A room, with its participants and tracks.
 type RoomDetails struct {
-	// Its participants, the first one first.
+	// Participants of the room, the first one first.
 	Participants []Participant `json:"participants"`
-	// Its name.
+	// Name of the room.
 	Room string `json:"room"`
 	// Maximum number of participants. The server's own bound holds too.
 	MaxParticipants *int64 `json:"max_participants,omitempty"`
-	// How anchors are chosen, such as `cost-effective`.
+	// Policy by which anchors are chosen, such as `cost-effective`.
 	Policy string `json:"policy,omitempty"`
 }
 
@@ -271,8 +272,8 @@ type RoomDoor struct {
 
 // RoomPolicy: The policy by which anchors are chosen.
 type RoomPolicy struct {
-	// Such as `latency-sensitive`; `null` restores the policy of all rooms, or for all rooms that of
-	// the configuration.
+	// The policy, such as `latency-sensitive`. `null` for a room: the policy of all rooms. `null` for
+	// all rooms: the policy of the configuration.
 	Policy *string `json:"policy"`
 	// The room; by default all rooms without a policy of their own.
 	Room string `json:"room,omitempty"`
@@ -280,11 +281,11 @@ type RoomPolicy struct {
 
 // RoomRecording: The recording of a room.
 type RoomRecording struct {
-	// Its name, which is that of its folder.
+	// Name of the recording and of its folder.
 	Recording string `json:"recording"`
-	// When it was ordered, in seconds since 1970.
+	// Time of the order to record, in seconds since 1970.
 	Started float64 `json:"started"`
-	// The identity, or else the id, of the participant that alone is recorded.
+	// Identity, or else id, of the only participant that is recorded; absent: all are.
 	Participant string `json:"participant,omitempty"`
 }
 
@@ -293,7 +294,7 @@ type RoomRecording struct {
 type RoomSettings struct {
 	// Maximum number of participants. The server's own bound holds too.
 	MaxParticipants *int64 `json:"max_participants,omitempty"`
-	// How anchors are chosen, such as `cost-effective`.
+	// Policy by which anchors are chosen, such as `cost-effective`.
 	Policy string `json:"policy,omitempty"`
 }
 
@@ -301,44 +302,44 @@ type RoomSettings struct {
 type RoomSummary struct {
 	// Number of participants.
 	Participants int64 `json:"participants"`
-	// Its name.
+	// Name of the room.
 	Room string `json:"room"`
 	// Number of published tracks.
 	Tracks int64 `json:"tracks"`
 	// Maximum number of participants. The server's own bound holds too.
 	MaxParticipants *int64 `json:"max_participants,omitempty"`
-	// How anchors are chosen, such as `cost-effective`.
+	// Policy by which anchors are chosen, such as `cost-effective`.
 	Policy string `json:"policy,omitempty"`
 }
 
 // Rooms: All rooms.
 type Rooms struct {
-	// By name. Loopback rooms are called `loopback/` and the participant's id.
+	// The rooms, by name. Loopback rooms are called `loopback/` and the participant's id.
 	Rooms []RoomSummary `json:"rooms"`
 }
 
 // SetGrants: What a participant may do.
 type SetGrants struct {
-	// Its grants from now on, of `publish`, `subscribe`, `enhance` and `data`; the token's other
-	// grants stay.
+	// The participant's grants from now on, of `publish`, `subscribe`, `enhance` and `data`. The
+	// token's other grants stay.
 	Grants []Grant `json:"grants"`
 }
 
 // Track: A published track.
 type Track struct {
-	// The id, as in signalling.
+	// Id of the track, as in signalling.
 	ID string `json:"id"`
-	// `video` or `audio`.
+	// Kind of the track: `video` or `audio`.
 	Kind TrackKind `json:"kind"`
-	// Whether it is muted: not forwarded.
+	// Whether the track is muted: it is not forwarded.
 	Muted bool `json:"muted"`
-	// Whether an operator muted it, so that its publisher cannot unmute it.
+	// Whether an operator muted the track, so that its publisher cannot unmute it.
 	MutedByOperator bool `json:"muted_by_operator"`
-	// The publisher's name for it.
+	// Name that the publisher gives the track.
 	Name string `json:"name"`
 }
 
-// TrackKind: Audio or video.
+// TrackKind: Kind of a track.
 type TrackKind string
 
 // The words of TrackKind.
@@ -349,10 +350,10 @@ const (
 
 // Waiting: A participant in a lobby.
 type Waiting struct {
-	// The id with which it is answered.
+	// Id by which the participant is admitted or refused.
 	ID string `json:"id"`
 	// The display name.
 	Name string `json:"name"`
-	// The identity in its access token.
+	// The identity in the participant's access token.
 	Identity string `json:"identity,omitempty"`
 }

@@ -4,9 +4,9 @@
 export interface AdminError {
   /** The reason, for programs. */
   code: AdminErrorCode;
-  /** What to do next, for people. */
+  /** Advice for people on what to do next. */
   hint: string;
-  /** What happened, for people. */
+  /** Description of the error for people. */
   message: string;
 }
 
@@ -30,7 +30,7 @@ export type AdminErrorCode =
 
 /** An answer to a participant in a lobby. */
 export interface Answered {
-  /** Whether it may enter. */
+  /** Whether the participant may enter. */
   admitted: boolean;
 }
 
@@ -38,43 +38,43 @@ export interface Answered {
 export interface Ban {
   /** The identity. */
   identity: string;
-  /** When it ends, in seconds since 1970. */
+  /** Time at which the ban ends, in seconds since 1970. */
   until: number;
 }
 
 /** All bans of a room. */
 export interface Bans {
-  /** By identity. */
+  /** The bans, sorted by identity. */
   bans: Ban[];
 }
 
-/** The claims of a token (RFC 7519 §4). Others are ignored, except `aud`: such a token is for another service. */
+/** The claims of a token (RFC 7519 §4). Other claims are ignored, except `aud`: a token with it is for another service. */
 export interface Claims {
-  /** Expiry, in seconds since 1970. */
+  /** Time at which the token expires, in seconds since 1970. */
   exp: number;
-  /** The room; `*` for all. */
+  /** Room of the token; `*` for all. */
   room: string;
-  /** The identity, which has one participant in a room at a time. */
+  /** Identity of the bearer, which has one participant in a room at a time. */
   sub: string;
-  /** The grants; by default those of a participant. */
+  /** Grants of the bearer; by default those of a participant. */
   grants?: Grant[];
-  /** The token's id, by which it can be revoked. */
+  /** Id of the token, by which it can be revoked. */
   jti?: string;
-  /** The display name, instead of the client's. */
+  /** Display name of the bearer, instead of the client's. */
   name?: string;
-  /** From when on it is valid, in seconds since 1970. */
+  /** Time from which on the token is valid, in seconds since 1970. */
   nbf?: number;
 }
 
-/** How a server ends. */
+/** Draining of a server before it ends. */
 export interface Draining {
-  /** The longest time in seconds that rooms have to end; 0: it ends at once. */
+  /** Maximum time in seconds that rooms have to end; 0: the server ends at once. */
   seconds: number;
 }
 
 /** Whether the enhancer runs. */
 export interface Enhancer {
-  /** In requests: whether to run it. In answers: whether it runs. */
+  /** In requests: whether to run the enhancer. In answers: whether it runs. */
   enabled: boolean;
 }
 
@@ -86,7 +86,7 @@ export interface Event {
   id: string;
   /** The room. */
   room: string;
-  /** What happened. */
+  /** Kind of the event. */
   type: EventType;
   /** The participant. */
   participant?: EventParticipant;
@@ -98,65 +98,65 @@ export interface Event {
 
 /** A file of a recording. */
 export interface EventFile {
-  /** Its size. */
+  /** Size of the file in bytes. */
   bytes: number;
-  /** Its length in seconds. */
+  /** Length of the file in seconds. */
   duration: number;
-  /** Its name. */
+  /** Name of the file. */
   file: string;
-  /** When it begins, in seconds since the recording did. */
+  /** Time at which the file begins, in seconds since the recording's start. */
   offset: number;
-  /** The participant's id. */
+  /** Id of the recorded participant. */
   participant: string;
-  /** Its tracks: `video`, `audio`. */
+  /** Tracks in the file: `video`, `audio`. */
   tracks: string[];
-  /** The identity in its access token. */
+  /** Identity in the participant's access token. */
   identity?: string;
 }
 
 /** A participant. */
 export interface EventParticipant {
-  /** The id, as in signalling. */
+  /** Id of the participant, as in signalling. */
   id: string;
-  /** The display name. */
+  /** Display name of the participant. */
   name: string;
-  /** The identity in its access token. */
+  /** Identity in the participant's access token. */
   identity?: string;
 }
 
 /** A recording, in webhooks. */
 export interface EventRecording {
-  /** Its name. */
+  /** Name of the recording. */
   id: string;
-  /** Sum of the sizes of its files. */
+  /** Sum of the files' sizes, in bytes. */
   bytes?: number;
   /** Time from the start to the end of the last file, in seconds. */
   duration?: number;
-  /** What went wrong, for people. */
+  /** Description of the error for people. */
   error?: string;
-  /** Its media; of more than 100 files the first ones: the manifest has all. */
+  /** Files with media. Of more than 100 files only the first ones are listed: the manifest has all. */
   files?: EventFile[];
-  /** Its manifest, in that folder. */
+  /** Manifest of the recording, in its folder. */
   manifest?: string;
-  /** The identity or the id of the participant that alone is recorded. */
+  /** Identity, or else id, of the only participant that is recorded; absent: all are. */
   participant?: string;
-  /** Its folder on the server. */
+  /** Folder of the recording on the server. */
   path?: string;
-  /** Why it ended: `stopped`, `room_empty` or `write_failed`. */
+  /** Why the recording ended: `stopped`, `room_empty` or `write_failed`. */
   reason?: string;
 }
 
 /** A track. */
 export interface EventTrack {
-  /** The id, as in signalling. */
+  /** Id of the track, as in signalling. */
   id: string;
-  /** `video` or `audio`. */
+  /** Kind of the track: `video` or `audio`. */
   kind: TrackKind;
-  /** The publisher's name for it. */
+  /** Name that the publisher gives the track. */
   name: string;
 }
 
-/** What happened. */
+/** Kind of an event. */
 export type EventType =
   | "room_started"
   | "room_finished"
@@ -167,7 +167,7 @@ export type EventType =
   | "recording_started"
   | "recording_ended";
 
-/** Something that an access token allows. */
+/** A grant: something that an access token allows. */
 export type Grant =
   | "publish"
   | "subscribe"
@@ -178,67 +178,67 @@ export type Grant =
 
 /** The lobby of a room. */
 export interface Lobby {
-  /** The participants in it, the first one first. */
+  /** The participants in the lobby, the first one first. */
   waiting: Waiting[];
 }
 
-/** Whether a track is muted. */
+/** Whether a track is muted by an operator. */
 export interface Muted {
-  /** True: it is muted until an operator unmutes it. False: its publisher decides. */
+  /** True: the track is muted until an operator unmutes it. False: its publisher decides. */
   muted: boolean;
 }
 
 /** A participant of a room. */
 export interface Participant {
-  /** Its grants. */
+  /** Grants of the participant. */
   grants: Grant[];
-  /** The id, as in signalling. */
+  /** Id of the participant, as in signalling. */
   id: string;
   /** The display name. */
   name: string;
-  /** The rungs that it receives of others' video. */
+  /** Rungs that the participant receives of others' video. */
   receives: Receives[];
-  /** When it joined, in seconds since 1970. */
+  /** Time at which the participant joined, in seconds since 1970. */
   since: number;
-  /** Its published tracks. */
+  /** Tracks that the participant publishes. */
   tracks: Track[];
-  /** The identity in its access token. */
+  /** Identity in the participant's access token. */
   identity?: string;
 }
 
 /** A duration. */
 export interface Period {
-  /** In seconds; by default until all tokens that were used have expired, and at least a day. */
+  /** Duration in seconds. By default until all tokens that were used have expired, and at least a day. */
   seconds?: number;
 }
 
 /** The rung that a participant receives of a track. */
 export interface Receives {
-  /** Height of its layer in pixels. */
+  /** Height of the rung's layer in pixels. */
   height: number;
-  /** `q`, `q+`, `h`, `h+` or `f`. */
+  /** The rung: `q`, `q+`, `h`, `h+` or `f`. */
   rung: string;
   /** Id of the track. */
   track: string;
-  /** Width of its layer in pixels. */
+  /** Width of the rung's layer in pixels. */
   width: number;
 }
 
-/** What to record of a room. */
+/** Settings of a new recording. */
 export interface Record {
-  /** Id of the participant that alone is recorded, also when it comes back with its identity; by default all. */
+  /** Id of the only participant to record, also after it comes back with its identity. By default all are recorded. */
   participant?: string;
 }
 
 /** A room, with its participants and tracks. */
 export interface RoomDetails {
-  /** Its participants, the first one first. */
+  /** Participants of the room, the first one first. */
   participants: Participant[];
-  /** Its name. */
+  /** Name of the room. */
   room: string;
   /** Maximum number of participants. The server's own bound holds too. */
   max_participants?: number;
-  /** How anchors are chosen, such as `cost-effective`. */
+  /** Policy by which anchors are chosen, such as `cost-effective`. */
   policy?: string;
 }
 
@@ -254,7 +254,7 @@ export interface RoomDoor {
 
 /** The policy by which anchors are chosen. */
 export interface RoomPolicy {
-  /** Such as `latency-sensitive`; `null` restores the policy of all rooms, or for all rooms that of the configuration. */
+  /** The policy, such as `latency-sensitive`. `null` for a room: the policy of all rooms. `null` for all rooms: the policy of the configuration. */
   policy: string | null;
   /** The room; by default all rooms without a policy of their own. */
   room?: string;
@@ -262,11 +262,11 @@ export interface RoomPolicy {
 
 /** The recording of a room. */
 export interface RoomRecording {
-  /** Its name, which is that of its folder. */
+  /** Name of the recording and of its folder. */
   recording: string;
-  /** When it was ordered, in seconds since 1970. */
+  /** Time of the order to record, in seconds since 1970. */
   started: number;
-  /** The identity, or else the id, of the participant that alone is recorded. */
+  /** Identity, or else id, of the only participant that is recorded; absent: all are. */
   participant?: string;
 }
 
@@ -274,7 +274,7 @@ export interface RoomRecording {
 export interface RoomSettings {
   /** Maximum number of participants. The server's own bound holds too. */
   max_participants?: number;
-  /** How anchors are chosen, such as `cost-effective`. */
+  /** Policy by which anchors are chosen, such as `cost-effective`. */
   policy?: string;
 }
 
@@ -282,53 +282,53 @@ export interface RoomSettings {
 export interface RoomSummary {
   /** Number of participants. */
   participants: number;
-  /** Its name. */
+  /** Name of the room. */
   room: string;
   /** Number of published tracks. */
   tracks: number;
   /** Maximum number of participants. The server's own bound holds too. */
   max_participants?: number;
-  /** How anchors are chosen, such as `cost-effective`. */
+  /** Policy by which anchors are chosen, such as `cost-effective`. */
   policy?: string;
 }
 
 /** All rooms. */
 export interface Rooms {
-  /** By name. Loopback rooms are called `loopback/` and the participant's id. */
+  /** The rooms, by name. Loopback rooms are called `loopback/` and the participant's id. */
   rooms: RoomSummary[];
 }
 
 /** What a participant may do. */
 export interface SetGrants {
-  /** Its grants from now on, of `publish`, `subscribe`, `enhance` and `data`; the token's other grants stay. */
+  /** The participant's grants from now on, of `publish`, `subscribe`, `enhance` and `data`. The token's other grants stay. */
   grants: Grant[];
 }
 
 /** A published track. */
 export interface Track {
-  /** The id, as in signalling. */
+  /** Id of the track, as in signalling. */
   id: string;
-  /** `video` or `audio`. */
+  /** Kind of the track: `video` or `audio`. */
   kind: TrackKind;
-  /** Whether it is muted: not forwarded. */
+  /** Whether the track is muted: it is not forwarded. */
   muted: boolean;
-  /** Whether an operator muted it, so that its publisher cannot unmute it. */
+  /** Whether an operator muted the track, so that its publisher cannot unmute it. */
   muted_by_operator: boolean;
-  /** The publisher's name for it. */
+  /** Name that the publisher gives the track. */
   name: string;
 }
 
-/** Audio or video. */
+/** Kind of a track. */
 export type TrackKind =
   | "audio"
   | "video";
 
 /** A participant in a lobby. */
 export interface Waiting {
-  /** The id with which it is answered. */
+  /** Id by which the participant is admitted or refused. */
   id: string;
   /** The display name. */
   name: string;
-  /** The identity in its access token. */
+  /** The identity in the participant's access token. */
   identity?: string;
 }

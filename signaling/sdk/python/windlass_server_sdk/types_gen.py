@@ -48,9 +48,9 @@ class AdminError:
     code: AdminErrorCode
     """The reason, for programs."""
     hint: str
-    """What to do next, for people."""
+    """Advice for people on what to do next."""
     message: str
-    """What happened, for people."""
+    """Description of the error for people."""
 
 
 AdminErrorCode = Literal[
@@ -78,7 +78,7 @@ class Answered:
     """An answer to a participant in a lobby."""
 
     admitted: bool
-    """Whether it may enter."""
+    """Whether the participant may enter."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class Ban:
     identity: str
     """The identity."""
     until: int
-    """When it ends, in seconds since 1970."""
+    """Time at which the ban ends, in seconds since 1970."""
 
 
 @dataclass(frozen=True)
@@ -96,35 +96,37 @@ class Bans:
     """All bans of a room."""
 
     bans: list[Ban]
-    """By identity."""
+    """The bans, sorted by identity."""
 
 
 @dataclass(frozen=True)
 class Claims:
-    """The claims of a token (RFC 7519 §4). Others are ignored, except `aud`: such a token is for another service."""
+    """The claims of a token (RFC 7519 §4). Other claims are ignored, except `aud`: a token with it is for another
+    service.
+    """
 
     exp: float
-    """Expiry, in seconds since 1970."""
+    """Time at which the token expires, in seconds since 1970."""
     room: str
-    """The room; `*` for all."""
+    """Room of the token; `*` for all."""
     sub: str
-    """The identity, which has one participant in a room at a time."""
+    """Identity of the bearer, which has one participant in a room at a time."""
     grants: Optional[list[Grant]] = None
-    """The grants; by default those of a participant."""
+    """Grants of the bearer; by default those of a participant."""
     jti: Optional[str] = None
-    """The token's id, by which it can be revoked."""
+    """Id of the token, by which it can be revoked."""
     name: Optional[str] = None
-    """The display name, instead of the client's."""
+    """Display name of the bearer, instead of the client's."""
     nbf: Optional[float] = None
-    """From when on it is valid, in seconds since 1970."""
+    """Time from which on the token is valid, in seconds since 1970."""
 
 
 @dataclass(frozen=True)
 class Draining:
-    """How a server ends."""
+    """Draining of a server before it ends."""
 
     seconds: int
-    """The longest time in seconds that rooms have to end; 0: it ends at once."""
+    """Maximum time in seconds that rooms have to end; 0: the server ends at once."""
 
 
 @dataclass(frozen=True)
@@ -132,7 +134,7 @@ class Enhancer:
     """Whether the enhancer runs."""
 
     enabled: bool
-    """In requests: whether to run it. In answers: whether it runs."""
+    """In requests: whether to run the enhancer. In answers: whether it runs."""
 
 
 @dataclass(frozen=True)
@@ -146,7 +148,7 @@ class Event:
     room: str
     """The room."""
     type: EventType
-    """What happened."""
+    """Kind of the event."""
     participant: Optional[EventParticipant] = None
     """The participant."""
     recording: Optional[EventRecording] = None
@@ -160,19 +162,19 @@ class EventFile:
     """A file of a recording."""
 
     bytes: int
-    """Its size."""
+    """Size of the file in bytes."""
     duration: float
-    """Its length in seconds."""
+    """Length of the file in seconds."""
     file: str
-    """Its name."""
+    """Name of the file."""
     offset: float
-    """When it begins, in seconds since the recording did."""
+    """Time at which the file begins, in seconds since the recording's start."""
     participant: str
-    """The participant's id."""
+    """Id of the recorded participant."""
     tracks: list[str]
-    """Its tracks: `video`, `audio`."""
+    """Tracks in the file: `video`, `audio`."""
     identity: Optional[str] = None
-    """The identity in its access token."""
+    """Identity in the participant's access token."""
 
 
 @dataclass(frozen=True)
@@ -180,11 +182,11 @@ class EventParticipant:
     """A participant."""
 
     id: str
-    """The id, as in signalling."""
+    """Id of the participant, as in signalling."""
     name: str
-    """The display name."""
+    """Display name of the participant."""
     identity: Optional[str] = None
-    """The identity in its access token."""
+    """Identity in the participant's access token."""
 
 
 @dataclass(frozen=True)
@@ -192,23 +194,23 @@ class EventRecording:
     """A recording, in webhooks."""
 
     id: str
-    """Its name."""
+    """Name of the recording."""
     bytes: Optional[int] = None
-    """Sum of the sizes of its files."""
+    """Sum of the files' sizes, in bytes."""
     duration: Optional[float] = None
     """Time from the start to the end of the last file, in seconds."""
     error: Optional[str] = None
-    """What went wrong, for people."""
+    """Description of the error for people."""
     files: Optional[list[EventFile]] = None
-    """Its media; of more than 100 files the first ones: the manifest has all."""
+    """Files with media. Of more than 100 files only the first ones are listed: the manifest has all."""
     manifest: Optional[str] = None
-    """Its manifest, in that folder."""
+    """Manifest of the recording, in its folder."""
     participant: Optional[str] = None
-    """The identity or the id of the participant that alone is recorded."""
+    """Identity, or else id, of the only participant that is recorded; absent: all are."""
     path: Optional[str] = None
-    """Its folder on the server."""
+    """Folder of the recording on the server."""
     reason: Optional[str] = None
-    """Why it ended: `stopped`, `room_empty` or `write_failed`."""
+    """Why the recording ended: `stopped`, `room_empty` or `write_failed`."""
 
 
 @dataclass(frozen=True)
@@ -216,11 +218,11 @@ class EventTrack:
     """A track."""
 
     id: str
-    """The id, as in signalling."""
+    """Id of the track, as in signalling."""
     kind: TrackKind
-    """`video` or `audio`."""
+    """Kind of the track: `video` or `audio`."""
     name: str
-    """The publisher's name for it."""
+    """Name that the publisher gives the track."""
 
 
 EventType = Literal[
@@ -233,7 +235,7 @@ EventType = Literal[
     "recording_started",
     "recording_ended",
 ]
-"""What happened."""
+"""Kind of an event."""
 
 
 Grant = Literal[
@@ -244,7 +246,7 @@ Grant = Literal[
     "moderate",
     "admin",
 ]
-"""Something that an access token allows."""
+"""A grant: something that an access token allows."""
 
 
 @dataclass(frozen=True)
@@ -252,15 +254,15 @@ class Lobby:
     """The lobby of a room."""
 
     waiting: list[Waiting]
-    """The participants in it, the first one first."""
+    """The participants in the lobby, the first one first."""
 
 
 @dataclass(frozen=True)
 class Muted:
-    """Whether a track is muted."""
+    """Whether a track is muted by an operator."""
 
     muted: bool
-    """True: it is muted until an operator unmutes it. False: its publisher decides."""
+    """True: the track is muted until an operator unmutes it. False: its publisher decides."""
 
 
 @dataclass(frozen=True)
@@ -268,19 +270,19 @@ class Participant:
     """A participant of a room."""
 
     grants: list[Grant]
-    """Its grants."""
+    """Grants of the participant."""
     id: str
-    """The id, as in signalling."""
+    """Id of the participant, as in signalling."""
     name: str
     """The display name."""
     receives: list[Receives]
-    """The rungs that it receives of others' video."""
+    """Rungs that the participant receives of others' video."""
     since: int
-    """When it joined, in seconds since 1970."""
+    """Time at which the participant joined, in seconds since 1970."""
     tracks: list[Track]
-    """Its published tracks."""
+    """Tracks that the participant publishes."""
     identity: Optional[str] = None
-    """The identity in its access token."""
+    """Identity in the participant's access token."""
 
 
 @dataclass(frozen=True)
@@ -288,7 +290,7 @@ class Period:
     """A duration."""
 
     seconds: Optional[int] = None
-    """In seconds; by default until all tokens that were used have expired, and at least a day."""
+    """Duration in seconds. By default until all tokens that were used have expired, and at least a day."""
 
 
 @dataclass(frozen=True)
@@ -296,21 +298,21 @@ class Receives:
     """The rung that a participant receives of a track."""
 
     height: int
-    """Height of its layer in pixels."""
+    """Height of the rung's layer in pixels."""
     rung: str
-    """`q`, `q+`, `h`, `h+` or `f`."""
+    """The rung: `q`, `q+`, `h`, `h+` or `f`."""
     track: str
     """Id of the track."""
     width: int
-    """Width of its layer in pixels."""
+    """Width of the rung's layer in pixels."""
 
 
 @dataclass(frozen=True)
 class Record:
-    """What to record of a room."""
+    """Settings of a new recording."""
 
     participant: Optional[str] = None
-    """Id of the participant that alone is recorded, also when it comes back with its identity; by default all."""
+    """Id of the only participant to record, also after it comes back with its identity. By default all are recorded."""
 
 
 @dataclass(frozen=True)
@@ -318,13 +320,13 @@ class RoomDetails:
     """A room, with its participants and tracks."""
 
     participants: list[Participant]
-    """Its participants, the first one first."""
+    """Participants of the room, the first one first."""
     room: str
-    """Its name."""
+    """Name of the room."""
     max_participants: Optional[int] = None
     """Maximum number of participants. The server's own bound holds too."""
     policy: Optional[str] = None
-    """How anchors are chosen, such as `cost-effective`."""
+    """Policy by which anchors are chosen, such as `cost-effective`."""
 
 
 @dataclass(frozen=True)
@@ -346,8 +348,8 @@ class RoomPolicy:
     """The policy by which anchors are chosen."""
 
     policy: Optional[str]
-    """Such as `latency-sensitive`; `null` restores the policy of all rooms, or for all rooms that of the
-    configuration.
+    """The policy, such as `latency-sensitive`. `null` for a room: the policy of all rooms. `null` for all rooms: the
+    policy of the configuration.
     """
     room: Optional[str] = None
     """The room; by default all rooms without a policy of their own."""
@@ -358,11 +360,11 @@ class RoomRecording:
     """The recording of a room."""
 
     recording: str
-    """Its name, which is that of its folder."""
+    """Name of the recording and of its folder."""
     started: float
-    """When it was ordered, in seconds since 1970."""
+    """Time of the order to record, in seconds since 1970."""
     participant: Optional[str] = None
-    """The identity, or else the id, of the participant that alone is recorded."""
+    """Identity, or else id, of the only participant that is recorded; absent: all are."""
 
 
 @dataclass(frozen=True)
@@ -372,7 +374,7 @@ class RoomSettings:
     max_participants: Optional[int] = None
     """Maximum number of participants. The server's own bound holds too."""
     policy: Optional[str] = None
-    """How anchors are chosen, such as `cost-effective`."""
+    """Policy by which anchors are chosen, such as `cost-effective`."""
 
 
 @dataclass(frozen=True)
@@ -382,13 +384,13 @@ class RoomSummary:
     participants: int
     """Number of participants."""
     room: str
-    """Its name."""
+    """Name of the room."""
     tracks: int
     """Number of published tracks."""
     max_participants: Optional[int] = None
     """Maximum number of participants. The server's own bound holds too."""
     policy: Optional[str] = None
-    """How anchors are chosen, such as `cost-effective`."""
+    """Policy by which anchors are chosen, such as `cost-effective`."""
 
 
 @dataclass(frozen=True)
@@ -396,7 +398,7 @@ class Rooms:
     """All rooms."""
 
     rooms: list[RoomSummary]
-    """By name. Loopback rooms are called `loopback/` and the participant's id."""
+    """The rooms, by name. Loopback rooms are called `loopback/` and the participant's id."""
 
 
 @dataclass(frozen=True)
@@ -404,7 +406,9 @@ class SetGrants:
     """What a participant may do."""
 
     grants: list[Grant]
-    """Its grants from now on, of `publish`, `subscribe`, `enhance` and `data`; the token's other grants stay."""
+    """The participant's grants from now on, of `publish`, `subscribe`, `enhance` and `data`. The token's other
+    grants stay.
+    """
 
 
 @dataclass(frozen=True)
@@ -412,22 +416,22 @@ class Track:
     """A published track."""
 
     id: str
-    """The id, as in signalling."""
+    """Id of the track, as in signalling."""
     kind: TrackKind
-    """`video` or `audio`."""
+    """Kind of the track: `video` or `audio`."""
     muted: bool
-    """Whether it is muted: not forwarded."""
+    """Whether the track is muted: it is not forwarded."""
     muted_by_operator: bool
-    """Whether an operator muted it, so that its publisher cannot unmute it."""
+    """Whether an operator muted the track, so that its publisher cannot unmute it."""
     name: str
-    """The publisher's name for it."""
+    """Name that the publisher gives the track."""
 
 
 TrackKind = Literal[
     "audio",
     "video",
 ]
-"""Audio or video."""
+"""Kind of a track."""
 
 
 @dataclass(frozen=True)
@@ -435,8 +439,8 @@ class Waiting:
     """A participant in a lobby."""
 
     id: str
-    """The id with which it is answered."""
+    """Id by which the participant is admitted or refused."""
     name: str
     """The display name."""
     identity: Optional[str] = None
-    """The identity in its access token."""
+    """The identity in the participant's access token."""
