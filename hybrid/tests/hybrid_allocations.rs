@@ -20,7 +20,7 @@ use windlass_types::{AnchorSource, Size};
 /// Frames after which every buffer has been used: each way in which key frames, references, and the history
 /// hold pictures has come by.
 const WARM: usize = 100;
-/// The same with anchors, whose frames are held too.
+/// Frames before measuring where there are anchors, whose frames are held too.
 const WARM_WITH_ANCHORS: usize = 250;
 /// Frames before Chromium changes the size.
 const ONE_SIZE: usize = 36;

@@ -10,7 +10,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 const PATIENCE: Duration = Duration::from_secs(120);
-/// Of SIGINT in the signal masks of `/proc`.
+/// The bit of SIGINT in the signal masks of `/proc`.
 const SIGINT_BIT: u64 = 1 << 1;
 
 /// A command that runs.
@@ -81,7 +81,7 @@ impl Lab {
         kill_process(pid, Signal::INT).unwrap();
     }
 
-    /// Its status, its JSON, and its page.
+    /// Waits for the end: status, JSON, and page.
     fn end(mut self) -> (Option<i32>, Value, String) {
         let mut printed = String::new();
         self.child.stdout.take().unwrap().read_to_string(&mut printed).unwrap();

@@ -9,7 +9,7 @@ use windlass_testkit::{Client, Offered, Said};
 
 use crate::server;
 
-/// See the module.
+/// WebRTC connection of a participant, over a socket of its own.
 pub(crate) struct Connection {
     pub client: Client,
     pub socket: UdpSocket,
@@ -69,7 +69,7 @@ impl Connection {
         self.talk_by(&mut send);
     }
 
-    /// The same, with a word in what becomes of what the client says.
+    /// Sends and receives as `talk`, but lets `said` decide what becomes of what the client sends.
     pub(crate) fn talk_by(&mut self, said: &mut impl FnMut(&UdpSocket, Said)) {
         let mut buffer = [0; 2048];
         while let Ok((size, source)) = self.socket.recv_from(&mut buffer) {

@@ -74,7 +74,7 @@ impl Keys {
     }
 }
 
-/// Whose packet it is.
+/// SSRC of the sender of a packet.
 fn sender(clear: &[u8]) -> u32 {
     u32::from_be_bytes([clear[4], clear[5], clear[6], clear[7]])
 }

@@ -96,7 +96,7 @@ async fn rooms_of_ones_own_take_no_room_from_anybody() {
     scene.close();
 }
 
-/// As many files as the system lets a process have.
+/// Raises the limit of open files to what the system lets a process have.
 fn raise_descriptors() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let most = getrlimit(Resource::Nofile).maximum;

@@ -12,7 +12,7 @@ use crate::server::{Client, Server};
 /// Longer than anything may take.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// See the module.
+/// A participant whose connection does what a test says.
 pub(crate) struct Guest {
     pub signal: Client,
     connection: Connection,
@@ -32,7 +32,7 @@ impl Guest {
         self.connection.negotiate(&mut self.signal, offered, &[], &[]).await
     }
 
-    /// Its connection.
+    /// The WebRTC connection of the guest.
     pub(crate) fn rtc(&mut self) -> &mut Rtc {
         &mut self.connection.client.rtc
     }

@@ -57,7 +57,7 @@ impl Scene {
         Scene::with(&[args, &["--device=off"]].concat(), &["--no-anchors"], &[])
     }
 
-    /// The same with an enhancer, and anchors in the honest calls.
+    /// Opens a scene with an enhancer, and anchors in the honest calls.
     pub(crate) fn open_enhanced(args: &[&str]) -> Scene {
         Scene::with(&[args, &["--network", "xs"]].concat(), &[], &[])
     }
@@ -136,7 +136,7 @@ impl Call {
         self.0.as_mut().is_some_and(|child| child.try_wait().expect("the call").is_none())
     }
 
-    /// Its report; it is told to end.
+    /// Tells the call to end, and returns its report.
     fn ended(&mut self) -> Value {
         let child = self.0.take().expect("a call");
         let told = Command::new("kill").args(["-s", "INT", &child.id().to_string()]).status();

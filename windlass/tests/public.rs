@@ -64,7 +64,7 @@ struct Pebble {
 }
 
 impl Pebble {
-    /// Its certificates are good for so many seconds. None where it is not installed.
+    /// Starts Pebble, whose certificates are good for `seconds`. `None` where it is not installed.
     fn start(seconds: u64) -> Option<Pebble> {
         if !installed("pebble") || !installed("pebble-challtestsrv") {
             windlass_skips::skip("no pebble (`cargo xtask setup` installs it)");

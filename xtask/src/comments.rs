@@ -10,12 +10,19 @@ use crate::root;
 const MAX_CHARACTERS: usize = 120;
 
 /// How a sentence begins that leans on what stands above it.
-const LEANS: [&str; 14] = [
+const LEANS: &[&str] = &[
     "Its ",
     "Of ",
     "Those ",
     "That of ",
-    "The same",
+    "The same.",
+    "The same,",
+    "The same for ",
+    "The same in ",
+    "The same of ",
+    "The same on ",
+    "The same until ",
+    "The same with ",
     "See the module",
     "As many",
     "So many",
@@ -56,7 +63,7 @@ fn faults(text: &str) -> impl Iterator<Item = (usize, String)> {
         }
         let opens = comment.starts_with(['/', '!']) && !within;
         within = comment.starts_with(['/', '!']);
-        let leans = LEANS.into_iter().find(|lean| opens && words.starts_with(lean))?;
+        let leans = LEANS.iter().find(|&&lean| opens && words.starts_with(lean))?;
         Some((at + 1, format!("begins with `{}`: name the thing", leans.trim_end())))
     })
 }

@@ -19,7 +19,7 @@ struct Machine {
     cost: f64,
     others: f64,
     streams: u32,
-    /// Of each stream, by its number: whose it is, how many times as long its frames take, and its bytes.
+    /// Owner of a stream, how many times as long its frames take, and its bytes, by the stream's number.
     of: fn(u32) -> (Owner, f64, u64),
     /// Streams before this have not come yet.
     from: u32,
@@ -47,7 +47,7 @@ impl Machine {
         }
     }
 
-    /// So many halves of a second, with 15 frames of each stream.
+    /// Runs `halves` halves of a second, with 15 frames of each stream.
     fn run(&mut self, halves: u32) -> Vec<u32> {
         for _ in 0..halves {
             let mut decoded = vec![0; self.streams as usize];

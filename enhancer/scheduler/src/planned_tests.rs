@@ -7,7 +7,7 @@ use windlass_types::{AnchorPolicy, Decay, Refusal, Size, StreamId};
 use super::tests::config;
 use super::*;
 
-/// So many streams of the policy for so many seconds at 30 frames a second; anchors take what was expected. Anchors by
+/// Plays streams of the policy at 30 frames a second; anchors take what was expected. Returns the anchors of each
 /// stream in the last half, and what was told.
 fn play(
     s: &mut Scheduler,

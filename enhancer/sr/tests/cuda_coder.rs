@@ -12,7 +12,7 @@ use windlass_htj2k::{Encoder, Format};
 use windlass_sr::CudaError;
 use windlass_sr::cuda::coder::{CoderError, CudaCoder, compile_coder_for};
 
-/// Of anchors: ±255 grey levels in sixteenths, five levels.
+/// The format of anchors: ±255 grey levels in sixteenths, five levels.
 fn format(width: u32, height: u32) -> Format {
     Format { width, height, bits: 13, signed: true }
 }

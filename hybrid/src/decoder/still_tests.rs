@@ -64,7 +64,7 @@ fn original(n: usize) -> Plane {
     Plane::from_samples(192, 128, samples.collect()).expect("the count is right")
 }
 
-/// Its first chroma plane, the same in all frames.
+/// First chroma plane of the scene, the same in all frames.
 fn colour() -> Plane {
     let samples = (0..96 * 64).map(|i| {
         let (x, y) = ((i % 96) as f32, (i / 96) as f32);

@@ -3,10 +3,10 @@
 //! Source: `lab/reports.md`. Decode a clip ([`clip`]) → scale it down, encode as Chromium does, decode ([`low_layer`])
 //! → choose frames ([`select`]), make their anchors ([`anchors`], encoded by [`coding`]; [`captured`] ones as
 //! publishers send them) → make HR pictures by every [`method`] ([`methods`] alone from the low layer, [`rebuild`] by
-//! the codec, [`nemo_style`] as the papers do) with the delay that anchors have → [`score`] → [`row`]s, their means, and
-//! in a [`sweep`] [`bd`]-rates and plots → [`report`]. [`clip_run`] is where they come together. [`display`] compares at the
-//! size shown, [`controller`] and [`adapt`] other things in the same way; [`networks`] is what `bench engine --quality`
-//! takes of it. Everything but the `…_ms` columns repeats exactly.
+//! the codec, [`nemo_style`] as the papers do) with the delay that anchors have → [`score`] → [`row`]s, their means,
+//! and in a [`sweep`] [`bd`]-rates and plots → [`report`]. [`clip_run`] is where they come together. [`display`]
+//! compares at the size shown, [`controller`] and [`adapt`] other things in the same way; [`networks`] is what
+//! `bench engine --quality` takes of it. Everything but the `…_ms` columns repeats exactly.
 
 mod adapt;
 mod anchors;

@@ -131,7 +131,7 @@ pub(crate) struct LoadtestArgs {
     #[arg(long)]
     pub idle: bool,
 
-    /// Whose server it is. For `janus`, --server is its WebSocket (`http://HOST:8188`), --own starts the one that is
+    /// The kind of server. For `janus`, --server is its WebSocket (`http://HOST:8188`), --own starts the one that is
     /// installed, one layer is sent, and there are no anchors.
     #[arg(long, default_value = "windlass", value_enum)]
     pub peer: Peer,

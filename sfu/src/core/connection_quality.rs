@@ -240,7 +240,7 @@ mod tests {
             connection
         }
 
-        /// So many seconds; in which of them what was told.
+        /// Runs some seconds; returns what was told, and in which of them.
         fn run(
             &mut self,
             seconds: u32,

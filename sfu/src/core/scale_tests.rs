@@ -16,7 +16,7 @@ fn watched(layers: &[Layer]) -> World {
     watched_in(Some(LARGE), layers)
 }
 
-/// The same in a tile that the client tells of, or (`None`) does not.
+/// A call watched in a tile that the client tells of, or (`None`) does not.
 fn watched_in(view: Option<View>, layers: &[Layer]) -> World {
     let mut world = World::new(config());
     world.core.join(world.now, "room", PUBLISHER, JoinOptions::default()).expect("joined");

@@ -394,7 +394,7 @@ pub(super) fn call() -> (World, TrackId, usize) {
     call_with(config())
 }
 
-/// The same on an SFU of that configuration.
+/// A call on an SFU of that configuration.
 pub(super) fn call_with(config: SfuConfig) -> (World, TrackId, usize) {
     let mut world = World::new(config);
     world.core.join(world.now, "room", PUBLISHER, JoinOptions::default()).expect("joined");

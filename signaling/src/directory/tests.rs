@@ -20,7 +20,7 @@ fn enter(directory: &Directory, id: ParticipantId, room: &str, who: ParticipantI
     seat
 }
 
-/// Of admission control that counts nobody.
+/// Seats by an admission control that counts nobody.
 #[expect(clippy::unnecessary_wraps, reason = "seats may be refused")]
 fn no_seats(_begins: bool) -> Result<Slots, Refused> {
     Ok(Slots::default())

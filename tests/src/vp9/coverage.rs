@@ -122,7 +122,7 @@ impl Coverage {
         }
     }
 
-    /// Those of `tools` that do not occur.
+    /// The `tools` that do not occur.
     pub fn missing<'a>(&self, tools: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
         tools.into_iter().filter(|tool| self.count(tool) == 0).collect()
     }

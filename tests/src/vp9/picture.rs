@@ -111,9 +111,9 @@ impl fmt::Debug for I420 {
 pub enum Difference {
     /// Width and height differ.
     Size {
-        /// Of the oracle's picture.
+        /// Size of the oracle's picture.
         expected: (usize, usize),
-        /// Of the decoder's.
+        /// Size of the decoder's picture.
         found: (usize, usize),
     },
     /// The first sample that differs.

@@ -118,7 +118,7 @@ pub(crate) fn eventually(server: &Server, what: &str, is_so: impl Fn() -> bool) 
     since.elapsed()
 }
 
-/// The same until a figure is at least so much.
+/// Waits until a figure is at least `least`; returns how long it took.
 pub(crate) fn until(server: &Server, name: &str, least: f64) -> Duration {
     eventually(server, name, || server.metric(name) >= least)
 }
@@ -139,7 +139,7 @@ impl Nats {
         Self::start_with(port, &[])
     }
 
-    /// The same with more options.
+    /// Starts a NATS server with more options.
     pub(crate) fn start_with(port: Option<u16>, more: &[&str]) -> Option<Nats> {
         // Tests of one process run beside each other: two servers with one folder end each other.
         static STARTED: AtomicU32 = AtomicU32::new(0);

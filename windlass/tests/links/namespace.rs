@@ -16,7 +16,7 @@ const QUEUE: &str = "300ms";
 /// What goes out at once: a full packet.
 const BURST: &str = "1600";
 
-/// See the module.
+/// A network namespace of its own.
 pub(crate) struct Namespace {
     holder: Child,
     interface: String,

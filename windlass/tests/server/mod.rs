@@ -72,7 +72,7 @@ impl Server {
         Self::start_with(args, &[])
     }
 
-    /// The same with an enhancer.
+    /// Starts a server with an enhancer.
     pub(crate) fn start_enhanced(args: &[&str]) -> Server {
         Self::spawn(args, &[])
     }
@@ -190,7 +190,7 @@ impl Server {
         self.metric_if_any(name).unwrap_or_else(|| panic!("no {name}"))
     }
 
-    /// The same of a figure that comes and goes.
+    /// A figure that comes and goes; `None` while it is not there.
     pub(crate) fn metric_if_any(&self, name: &str) -> Option<f64> {
         figure(&self.get("/metrics"), name)
     }

@@ -163,7 +163,7 @@ pub(in crate::pipeline) struct TestEngine {
     pub on_processor: bool,
     /// What it says that a picture of the test decoder takes, however much time a test lets pass meanwhile.
     pub says: Duration,
-    /// Of that, what it was not asked for yet.
+    /// The part of `says` that was not asked for yet.
     pub took: Duration,
 }
 
