@@ -154,7 +154,7 @@ type Http = hyper_util::client::legacy::Client<HttpsConnector<HttpConnector>, Fu
 ///
 /// ```
 /// use windlass_admin::{Client, Order, perform};
-/// # use std::{net::SocketAddr, sync::Arc, time::Duration};
+/// # use std::{sync::Arc, time::Duration};
 /// # use windlass_sfu::{EnhancerSinks, Sfu, SfuConfig};
 /// # use windlass_signaling::{MetricSource, Services, Signaling, SignalingConfig};
 ///
@@ -171,11 +171,13 @@ type Http = hyper_util::client::legacy::Client<HttpsConnector<HttpConnector>, Fu
 /// #     cluster: None,
 /// # };
 /// # let config = SignalingConfig { admin_local: true, ..SignalingConfig::default() };
-/// # let app = Signaling::new(config, services)?.router(axum::Router::new());
+/// # let signaling = Signaling::new(config, services)?;
 /// # let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
 /// # let server = listener.local_addr()?;
-/// # let app = app.into_make_service_with_connect_info::<SocketAddr>();
-/// # tokio::spawn(async move { axum::serve(listener, app).await });
+/// # let serving = async move {
+/// #     signaling.serve(listener, axum::Router::new(), std::future::pending(), Duration::ZERO).await;
+/// # };
+/// # tokio::spawn(serving);
 /// // `server` has no token keys, and lets programs of its own machine administer it.
 /// let client = Client::new(&format!("http://{server}"), None)?;
 /// let limit = Order::Limit { room: "tea".to_owned(), max_participants: 3 };

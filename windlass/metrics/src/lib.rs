@@ -7,7 +7,7 @@
 //! let (figures, families) = (windlass_metrics::of_process(0), windlass_metrics::families());
 //! let cpu = figures.iter().find(|figure| figure.name == "process_cpu_seconds_total");
 //! assert!(cpu.is_some());
-//! let is_described = |name| families.iter().any(|family| family.name == name && !family.help.is_empty());
+//! let is_described = |name: &str| families.iter().any(|family| family.name == name && !family.help.is_empty());
 //! assert!(figures.iter().all(|figure| is_described(figure.name)));
 //! ```
 
