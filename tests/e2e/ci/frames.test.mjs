@@ -1,4 +1,6 @@
 // A network on every frame: a viewer whose machine has time for one shows a better picture, and says which network it runs.
+//
+// Runs beside light files.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { publish, remote, subscribe, until } from "../support/call.mjs";

@@ -1,4 +1,6 @@
 // The demo page as people use it: what they see of themselves before a call, devices, layouts, keys, languages, phones, screen readers.
+//
+// Runs first, beside any file.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { after, before, describe, test } from "node:test";
