@@ -32,6 +32,11 @@ pub mod token;
 pub mod wire;
 pub mod worker;
 
+/// The README of this crate, whose example is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 /// Generated from the files of `proto/`.
 #[allow(missing_docs, clippy::pedantic, reason = "generated")]
 pub mod proto {

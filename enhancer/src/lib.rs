@@ -4,19 +4,6 @@
 //! [`TapInput`](windlass_types::TapInput) → decode → [schedule](windlass_scheduler) → [infer](windlass_sr) → encode →
 //! [`EnhancerOutput`](windlass_types::EnhancerOutput), on threads that [`pipeline::Enhancer`] runs.
 //! [`offline`] makes the same choices without threads and clocks.
-//!
-//! ```
-//! use windlass_enhancer::{Enhancer, EnhancerConfig};
-//!
-//! let enhancer = Enhancer::start(EnhancerConfig::default())?;
-//! let (input, output) = (enhancer.input(), enhancer.output());
-//! // The SFU: `input.push(tap_input)`, and elsewhere:
-//! for anchor_or_request in output.try_iter() {
-//!     println!("{anchor_or_request:?}");
-//! }
-//! # drop(input);
-//! # Ok::<(), windlass_enhancer::StartError>(())
-//! ```
 
 pub mod control;
 mod learn;
@@ -34,3 +21,8 @@ pub use stats::{
     EnhancerStats, NetworkStats, PipelineCounters, QueueLengths, SlotStats, StageLatencies,
     StageSlots,
 };
+
+/// The README of this crate, whose example is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -40,3 +40,8 @@ pub use decoder::{AnchorOutcome, FrameOutcome, HybridConfig, HybridDecoder, Hybr
 pub use detail::Detail;
 pub use enlarge::enlarge;
 pub use reconstruct::carry::effort::Effort;
+
+/// The README of this crate, whose example is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

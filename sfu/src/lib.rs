@@ -33,3 +33,8 @@ pub use relay::{
 };
 pub use stats::{Counters, SfuStats};
 pub use way_counts::WayCounts;
+
+/// The README of this crate, whose example is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

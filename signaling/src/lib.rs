@@ -80,7 +80,41 @@ use crate::shared::{Counters, Shared};
 use crate::webhooks::{WebhookError, Webhooks};
 use crate::whip_whep::open::Sessions;
 
+/// The README of this crate, whose example is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 /// The signalling service. Cheap to clone; clones are the same service.
+///
+/// ```
+/// use axum::{Router, body::Body, http::Request};
+/// use tower::ServiceExt;
+/// use windlass_signaling::{MetricSource, Services, Signaling, SignalingConfig};
+/// # use std::{sync::Arc, time::Duration};
+/// # use windlass_sfu::{EnhancerSinks, Sfu, SfuConfig};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let media = SfuConfig { udp: ([127, 0, 0, 1], 0).into(), ..SfuConfig::default() };
+/// # let sfu = Sfu::start(&media, &EnhancerSinks::none())?;
+/// let services = Services {
+///     sfu: sfu.handle(),
+///     enhancer_switch: Arc::new(|_| false),
+///     metrics: MetricSource::default(),
+///     drain: Arc::new(|| Duration::ZERO),
+///     recorder: None,
+///     cluster: None,
+/// };
+/// let signaling = Signaling::new(SignalingConfig::default(), services)?;
+/// let app = signaling.router(Router::new());
+/// let is_ready = || app.clone().oneshot(Request::get("/readyz").body(Body::empty()).unwrap());
+/// assert_eq!(is_ready().await?.status(), 200);
+/// signaling.drain().await;
+/// assert_eq!(is_ready().await?.status(), 503);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Signaling {
     shared: Arc<Shared>,

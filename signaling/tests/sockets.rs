@@ -240,13 +240,15 @@ async fn connections_that_say_nothing_are_bounded_and_make_room_when_they_go() {
     for _ in 0..6 {
         silent.push(TcpStream::connect(server.addr).await.unwrap());
     }
-    // Until the last of them has been taken.
-    tokio::time::sleep(Duration::from_millis(200)).await;
+    // Connections are taken in the order in which they were made.
     let mut one_too_many = TcpStream::connect(server.addr).await.unwrap();
     let ended = tokio::time::timeout(Duration::from_secs(3), one_too_many.read(&mut [0; 9])).await;
     assert!(matches!(ended.expect("closed at once"), Ok(0) | Err(_)));
-    silent.pop();
-    tokio::time::sleep(Duration::from_millis(200)).await;
+    // The server ends its side when it has seen the client's end.
+    let mut last = silent.pop().unwrap();
+    last.shutdown().await.unwrap();
+    let ended = tokio::time::timeout(Duration::from_secs(3), last.read(&mut [0; 9])).await;
+    assert_eq!(ended.expect("closed").unwrap(), 0);
     let metrics = get(&server, "/metrics").await;
     let refused = "windlass_signaling_connections_refused_total{reason=\"full\"} 1\n";
     assert!(metrics.contains(refused), "{metrics}");

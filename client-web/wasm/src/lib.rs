@@ -56,6 +56,28 @@
 //! of wrong size, 8 `frames_late` of the last anchor applied, 9 whether `refresh` would make another picture (0 or 1),
 //! 10 messages malformed, 11 anchors dropped unfinished, 12 repeated messages, 13 anchors that gave nothing new, 14
 //! anchors of a former epoch, 15 and 16 the decay that was measured, and over how many frames.
+//!
+//! ## Example
+//!
+//! The calls of a page, here from Rust:
+//!
+//! ```
+//! use windlass_wasm::{alloc, dealloc, decoder_free, decoder_new, hr_height, hr_width, push_frame};
+//!
+//! // The first frame of an IVF file: a low picture of 161 × 91 samples.
+//! let ivf = include_bytes!("../../../hybrid/vp9/tests/fixtures/realtime.ivf");
+//! let frame = &ivf[44..][..u32::from_le_bytes(ivf[32..36].try_into().unwrap()) as usize];
+//! let (decoder, memory) = (decoder_new(2), alloc(frame.len()));
+//! // SAFETY: handle and memory are live, the memory is as long as the frame, and both are given back once.
+//! unsafe {
+//!     memory.copy_from_nonoverlapping(frame.as_ptr(), frame.len());
+//!     // Shown, a key frame, of a new size.
+//!     assert_eq!(push_frame(decoder, 3000, memory, frame.len()), 1 | 2 | 8);
+//!     assert_eq!((hr_width(decoder), hr_height(decoder)), (322, 182));
+//!     dealloc(memory, frame.len());
+//!     decoder_free(decoder);
+//! }
+//! ```
 
 pub mod warm_up;
 

@@ -92,6 +92,46 @@ pub struct NodeStats {
 }
 
 /// One server of a cluster: keeps its lease and claims, places clients, and shares rooms with other servers.
+///
+/// ```
+/// use windlass_cluster::nats::{NatsConfig, connect};
+/// use windlass_cluster::node::{Host, Node, NodeConfig};
+/// # use std::{collections::HashSet, error::Error, sync::Arc};
+/// # use windlass_cluster::{node::Rule, relay::messages::RelayedParticipant};
+/// # use windlass_types::{NodeId, ParticipantId, relay::Relayed};
+/// # struct Server;
+/// # impl Host for Server {
+/// #     fn rooms(&self) -> Vec<(String, usize)> { Vec::new() }
+/// #     fn send_away(&self, _: &str, _: &str, _: bool) -> bool { false }
+/// #     fn participant(&self, _: ParticipantId) -> Option<RelayedParticipant> { None }
+/// #     fn remote_joined(&self, _: ParticipantId, _: &str, _: RelayedParticipant) {}
+/// #     fn remote_changed(&self, _: ParticipantId, _: RelayedParticipant) {}
+/// #     fn remote_left(&self, _: ParticipantId) {}
+/// #     async fn set_shared(&self, _: &str, _: &[NodeId]) {}
+/// #     async fn on_link(&self, _: NodeId, _: bool) {}
+/// #     async fn on_relayed(&self, _: NodeId, _: &Arc<str>, _: Relayed) {}
+/// #     async fn on_order(&self, order: Vec<u8>) -> Vec<u8> { order }
+/// #     async fn next_rules(&self) -> Vec<Rule> { std::future::pending().await }
+/// #     fn on_rule(&self, _: &[u8]) -> Result<String, Box<dyn Error>> { Err("no rules".into()) }
+/// #     fn resend_rule(&self, _: &str) {}
+/// #     fn resend_rules_except(&self, _: &HashSet<String>) {}
+/// # }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn Error>> {
+/// // Nothing answers at this address. The client goes on trying.
+/// let nats = NatsConfig { servers: vec!["nats://127.0.0.1:1".to_owned()], ..NatsConfig::default() };
+/// let client = connect(&nats, "windlass", &"north-by-north-west".parse()?).await?;
+/// let url = "wss://a.example/ws".to_owned();
+/// let node = Node::new(client, NodeConfig { url, max_room_participants: 100, sharing: None }).await?;
+/// // `Server` implements `Host` with the server's signalling and SFU.
+/// node.start(Server);
+/// // As long as nobody knows where rooms are, clients are served where they ask.
+/// assert_eq!(node.place("tea", 0).await, None);
+/// assert!(node.others().is_empty() && !node.shares_rooms());
+/// # Ok(())
+/// # }
+/// ```
 pub struct Node<H> {
     name: String,
     config: NodeConfig,

@@ -20,6 +20,24 @@ use crate::stream::{Ranking, Stream};
 use crate::streams::Streams;
 
 /// The global anchor selector.
+///
+/// ```
+/// use std::time::Duration;
+/// use windlass_scheduler::{Candidate, Scheduler, SchedulerConfig, Tier};
+/// use windlass_types::{Size, StreamId};
+///
+/// let (mut scheduler, mut chosen) = (Scheduler::new(SchedulerConfig::default()), Vec::new());
+/// let key = |id, arrival| Candidate {
+///     id, stream: StreamId(1), tier: Tier::Key, bytes: 9_000, size: Size::new(320, 180), arrival,
+///     per_mille: 1000, scale: 2, max_scale: 2,
+/// };
+/// // A frame that comes too late for its deadline is a lost cause; the one after it is in time.
+/// scheduler.push(key(1, Duration::from_millis(500)));
+/// scheduler.push(key(2, Duration::from_millis(990)));
+/// scheduler.tick(Duration::from_secs(1), &mut chosen);
+/// assert_eq!(chosen.iter().map(|frame| frame.id).collect::<Vec<_>>(), [2]);
+/// assert_eq!(scheduler.counters().lost_causes, 1);
+/// ```
 #[derive(Debug)]
 pub struct Scheduler {
     pub(crate) config: SchedulerConfig,

@@ -29,6 +29,21 @@ use crate::{Engine, InferError, Input, Luma, Model, Residual, SwapError};
 const STRIP: usize = 16;
 
 /// A network on the CPU.
+///
+/// ```
+/// use windlass_sr::{CpuEngine, Engine, Luma, Residual, by_four_model, embedded_model};
+///
+/// let mut engine = CpuEngine::new(embedded_model()?);
+/// let edge: Vec<u8> = (0..32 * 18).map(|at| if at % 32 < 16 { 40 } else { 200 }).collect();
+/// let mut residual = Residual::default();
+/// engine.infer(Luma::packed(&edge, 32, 18)?, &mut residual)?;
+/// assert_eq!((residual.width, residual.height), (64, 36));
+///
+/// // Between two pictures, weights of the same architecture may take the place of the engine's.
+/// engine.swap(&embedded_model()?)?;
+/// assert!(engine.swap(&by_four_model()?).is_err());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct CpuEngine {
     model: Arc<Model>,

@@ -294,6 +294,24 @@ pub enum StartError {
 }
 
 /// The running enhancer. Dropping it shuts it down.
+///
+/// ```
+/// use std::time::Duration;
+/// use windlass_enhancer::{Enhancer, EnhancerConfig, StartError};
+///
+/// let config = EnhancerConfig { threads: 1, ..EnhancerConfig::default() };
+/// let enhancer = Enhancer::start(config.clone())?;
+/// // The cost of each network on this machine was measured.
+/// let stats = enhancer.stats();
+/// assert!(stats.networks.iter().all(|network| network.per_pixel > Duration::ZERO));
+/// assert!(stats.enabled && stats.streams == 0);
+/// enhancer.set_enabled(false);
+/// assert!(!enhancer.stats().enabled);
+///
+/// let hasty = EnhancerConfig { budget: config.delivery_allowance, ..config };
+/// assert!(matches!(Enhancer::start(hasty), Err(StartError::Config(_))));
+/// # Ok::<(), StartError>(())
+/// ```
 pub struct Enhancer {
     config: Arc<EnhancerConfig>,
     live: Live,

@@ -42,14 +42,19 @@ pub(crate) fn thread_time() -> Duration {
 mod tests {
     use super::*;
 
+    /// Takes 50 ms of the calling thread's CPU time.
+    fn work() {
+        let end = thread_time() + Duration::from_millis(50);
+        while thread_time() < end {}
+    }
+
     #[test]
-    fn sleeping_costs_no_cpu_time_but_work_does() {
+    fn waiting_for_another_thread_costs_no_cpu_time_but_work_does() {
         let mut clock = CpuClock::default();
         assert_eq!(clock.mean_run_ms(), None);
-        clock.measure(|| std::thread::sleep(Duration::from_millis(30)));
+        clock.measure(|| std::thread::spawn(work).join().unwrap());
         assert!(clock.mean_run_ms().unwrap() < 20.0);
-        let start = thread_time();
-        clock.measure(|| while thread_time() < start + Duration::from_millis(50) {});
+        clock.measure(work);
         assert!(clock.mean_run_ms().unwrap() >= 25.0);
     }
 }

@@ -2,6 +2,18 @@
 //! ours is held against.
 //!
 //! `unsafe` is in `codec` and `decoder` alone: the FFI to libvpx.
+//!
+//! ```
+//! use windlass_vp9::Picture;
+//! use windlass_vpx::{Decoder, Encoder, EncoderConfig};
+//!
+//! let (width, height) = (320, 180);
+//! let config = EncoderConfig { width, height, fps: 30.0, kbps: 150, screen: false, cpu_used: None };
+//! let frame = Encoder::new(config)?.encode(&Picture::grey(width, height))?;
+//! let shown = Decoder::new()?.decode(&frame, |picture| assert_eq!(picture.size(), (width, height)))?;
+//! assert_eq!(shown, 1);
+//! # Ok::<(), windlass_vpx::VpxError>(())
+//! ```
 
 mod codec;
 mod decoder;

@@ -20,6 +20,27 @@ use crate::relay::{FromNode, NodeId, Relayed};
 use crate::stats::SfuStats;
 
 /// A handle to a running SFU.
+///
+/// ```
+/// use windlass_sfu::{EnhancerSinks, JoinOptions, ParticipantId, Sfu, SfuClosed, SfuConfig, SfuEvent};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let config = SfuConfig { udp: ([127, 0, 0, 1], 0).into(), ..SfuConfig::default() };
+/// let sfu = Sfu::start(&config, &EnhancerSinks::none())?;
+/// let (handle, ana, ben) = (sfu.handle(), ParticipantId(1), ParticipantId(2));
+/// let mut at_ana = handle.join("tea", ana, JoinOptions::default()).await?;
+/// let at_ben = handle.join("tea", ben, JoinOptions::default()).await?;
+/// assert_eq!(at_ben.participants, [ana]);
+/// let event = at_ana.events.recv().await;
+/// assert_eq!(event, Some(SfuEvent::ParticipantJoined { participant: ben }));
+/// assert_eq!(handle.stats().await?.participants, 2);
+///
+/// drop(sfu);
+/// assert_eq!(handle.stats().await.err(), Some(SfuClosed));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct SfuHandle {
     threads: Arc<[ThreadSenders]>,

@@ -112,6 +112,21 @@ struct Shared {
 }
 
 /// A running SFU. Dropping it stops it.
+///
+/// ```
+/// use windlass_sfu::{EnhancerSinks, Sfu, SfuConfig};
+///
+/// // Two threads, each with a socket at one port that the system chooses. Nobody enhances.
+/// let config = SfuConfig { udp: ([127, 0, 0, 1], 0).into(), threads: 2, ..SfuConfig::default() };
+/// let sfu = Sfu::start(&config, &EnhancerSinks::none())?;
+/// assert_ne!(sfu.local_addr().port(), 0);
+/// // Clients get this address in the answers to their offers.
+/// assert_eq!(sfu.candidates(), [sfu.local_addr()]);
+///
+/// let handle = sfu.handle();
+/// assert_eq!(handle.thread_fault(), None);
+/// # Ok::<(), windlass_sfu::StartError>(())
+/// ```
 #[derive(Debug)]
 pub struct Sfu {
     handle: SfuHandle,
@@ -304,12 +319,23 @@ mod tests {
         all
     }
 
+    /// Takes a participant's events up to the one that is waited for.
+    async fn until(joined: &mut Joined, event: &SfuEvent) {
+        let comes =
+            async { while joined.events.recv().await.as_ref().expect("connected") != event {} };
+        tokio::time::timeout(Duration::from_secs(5), comes).await.expect("in time");
+    }
+
+    fn left(id: u64) -> SfuEvent {
+        SfuEvent::ParticipantLeft { participant: ParticipantId(id) }
+    }
+
     #[tokio::test]
     async fn several_threads_are_one_server_to_whoever_asks() {
         let limits = crate::Limits { rooms: 4, participants: 6, ..crate::Limits::default() };
         let sfu = start_with(SfuConfig { threads: 3, limits, ..SfuConfig::default() });
         let handle = sfu.handle();
-        let joined = several(&handle).await;
+        let mut joined = several(&handle).await;
         assert_eq!(joined[4].participants, [ParticipantId(2)]);
         let stats = handle.stats().await.expect("running");
         assert_eq!((stats.rooms, stats.participants, stats.counters.joins), (4, 5, 5));
@@ -325,16 +351,17 @@ mod tests {
             matches!(offered, Err(OfferError::NotJoined | OfferError::BadSdp(_))),
             "{offered:?}"
         );
+        // In rooms of two, one that leaves and one whose events nobody takes any more: the other one hears it.
         handle.leave(ParticipantId(5)).await.expect("running");
-        drop((joined, sixth));
-        tokio::time::timeout(Duration::from_secs(5), async {
-            while handle.stats().await.expect("running").participants > 0 {
-                tokio::time::sleep(Duration::from_millis(20)).await;
-            }
-        })
-        .await
-        .expect("all leave");
-        assert_eq!(handle.stats().await.expect("running").rooms, 0);
+        until(&mut joined[1], &left(5)).await;
+        drop(sixth);
+        until(&mut joined[0], &left(6)).await;
+        for (joined, id) in joined.iter_mut().zip(1..=4) {
+            handle.leave(ParticipantId(id)).await.expect("running");
+            until(joined, &SfuEvent::Disconnected(DisconnectReason::Left)).await;
+        }
+        let stats = handle.stats().await.expect("running");
+        assert_eq!((stats.rooms, stats.participants), (0, 0));
         assert!(join(5, "e").await.is_ok());
     }
 
@@ -345,11 +372,7 @@ mod tests {
         let mut joined = several(&handle).await;
         tokio::task::spawn_blocking(move || drop(sfu)).await.expect("stopped");
         for joined in &mut joined {
-            while let Some(event) = joined.events.recv().await {
-                if event == SfuEvent::Disconnected(DisconnectReason::Left) {
-                    break;
-                }
-            }
+            until(joined, &SfuEvent::Disconnected(DisconnectReason::Left)).await;
         }
         assert_eq!(handle.stats().await, Err(SfuClosed));
     }
@@ -364,10 +387,10 @@ mod tests {
             handle.join("room", ParticipantId(2), JoinOptions::default()).await.expect("joined");
         assert_eq!(second.participants, [ParticipantId(1)]);
         drop(first);
-        let left = tokio::time::timeout(Duration::from_secs(5), second.events.recv())
+        let event = tokio::time::timeout(Duration::from_secs(5), second.events.recv())
             .await
             .expect("in time");
-        assert_eq!(left, Some(SfuEvent::ParticipantLeft { participant: ParticipantId(1) }));
+        assert_eq!(event, Some(left(1)));
         assert_eq!(handle.stats().await.expect("running").participants, 1);
     }
 

@@ -48,5 +48,10 @@ pub use windlass_types::{
     Attributes, ConnectionQuality, FrameNetwork, LayerKnobs, NoNetwork, Rung, Way, WayReason,
 };
 
+/// The README of this crate, whose example is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 /// The protocol version that this crate speaks.
 pub const VERSION: u32 = 1;

@@ -3,6 +3,16 @@
 //!
 //! A line is `name: why`, and `why` says what to install. Without the file (a test that is run by hand) the line is
 //! only printed. `tests/e2e/support/skips.mjs` is the same for JavaScript.
+//!
+//! ```
+//! // A test says why it does not run.
+//! # let folder = tempfile::tempdir()?;
+//! let file = folder.path().join("skipped");
+//! windlass_skips::add(&file, "a call", "no Firefox (`apt install firefox`)")?;
+//! windlass_skips::add(&file, "a call", "no Firefox (`apt install firefox`)")?;
+//! assert_eq!(windlass_skips::read(&file)?, ["a call: no Firefox (`apt install firefox`)"]);
+//! # Ok::<(), std::io::Error>(())
+//! ```
 
 use std::fs::OpenOptions;
 use std::io::{self, Write};

@@ -151,6 +151,42 @@ struct Refusal {
 type Http = hyper_util::client::legacy::Client<HttpsConnector<HttpConnector>, Full<Bytes>>;
 
 /// A client of one server's admin API.
+///
+/// ```
+/// use windlass_admin::{Client, Order, perform};
+/// # use std::{sync::Arc, time::Duration};
+/// # use windlass_sfu::{EnhancerSinks, Sfu, SfuConfig};
+/// # use windlass_signaling::{MetricSource, Services, Signaling, SignalingConfig};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let media = SfuConfig { udp: ([127, 0, 0, 1], 0).into(), ..SfuConfig::default() };
+/// # let sfu = Sfu::start(&media, &EnhancerSinks::none())?;
+/// # let services = Services {
+/// #     sfu: sfu.handle(),
+/// #     enhancer_switch: Arc::new(|_| false),
+/// #     metrics: MetricSource::default(),
+/// #     drain: Arc::new(|| Duration::ZERO),
+/// #     recorder: None,
+/// #     cluster: None,
+/// # };
+/// # let config = SignalingConfig { admin_local: true, ..SignalingConfig::default() };
+/// # let signaling = Signaling::new(config, services)?;
+/// # let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+/// # let server = listener.local_addr()?;
+/// # let serving = async move {
+/// #     signaling.serve(listener, axum::Router::new(), std::future::pending(), Duration::ZERO).await;
+/// # };
+/// # tokio::spawn(serving);
+/// // `server` has no token keys, and lets programs of its own machine administer it.
+/// let client = Client::new(&format!("http://{server}"), None)?;
+/// let limit = Order::Limit { room: "tea".to_owned(), max_participants: 3 };
+/// perform(&client, &limit).await?;
+/// let report = perform(&client, &Order::Room { room: "tea".to_owned() }).await?;
+/// assert_eq!(report.json["max_participants"], 3);
+/// # Ok(())
+/// # }
+/// ```
 pub struct Client {
     http: Http,
     server: String,

@@ -1,4 +1,18 @@
 //! Makes access tokens with a key of the server: for participants, for operators, and for the link to a first room.
+//!
+//! ```
+//! use windlass_admin::token::{FIRST_ROOM, first_link};
+//! use windlass_signaling::access::{Access, TokenKey};
+//!
+//! let key: TokenKey = "k1=a secret that has 32 bytes at the least".parse()?;
+//! let link = first_link(&key, "https://calls.example")?;
+//! let (page, token) = link.split_once("&token=").ok_or("no token")?;
+//! assert_eq!(page, format!("https://calls.example/#room={FIRST_ROOM}"));
+//! # let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH)?.as_secs();
+//! let host = Access::new(vec![key])?.admit(now, FIRST_ROOM, Some(token))?;
+//! assert_eq!(host.identity.as_deref(), Some("host"));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 

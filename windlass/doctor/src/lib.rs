@@ -3,6 +3,19 @@
 //!
 //! Checks block; those that ask another machine wait for at most [`TIMEOUT`]. They change nothing: sockets are bound
 //! and closed, and a relay's allocation is not used.
+//!
+//! ```
+//! use std::net::UdpSocket;
+//! use windlass_doctor::{Listens, Protocol, Report, ports};
+//!
+//! // Another program has the port of media.
+//! let other = UdpSocket::bind("127.0.0.1:0")?;
+//! let media = Listens { option: "--media", protocol: Protocol::Udp, addr: other.local_addr()? };
+//! let report = Report::new(ports(([127, 0, 0, 1], 1).into(), &[media]));
+//! assert!(report.has_faults());
+//! assert!(report.to_string().contains("another program has UDP 127.0.0.1:"));
+//! # Ok::<(), std::io::Error>(())
+//! ```
 
 mod addresses;
 mod certificate;

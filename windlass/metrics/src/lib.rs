@@ -1,6 +1,15 @@
 //! Metrics of the program at `/metrics`, beside those of the SFU and signalling: the enhancer and the process.
 //!
 //! [`families()`] is the table of all metrics, from which the help texts and `docs/metrics.md` come.
+//!
+//! ```
+//! // The page has the figures; the table says what each of them means.
+//! let (figures, families) = (windlass_metrics::of_process(0), windlass_metrics::families());
+//! let cpu = figures.iter().find(|figure| figure.name == "process_cpu_seconds_total");
+//! assert!(cpu.is_some());
+//! let is_described = |name: &str| families.iter().any(|family| family.name == name && !family.help.is_empty());
+//! assert!(figures.iter().all(|figure| is_described(figure.name)));
+//! ```
 
 mod families;
 

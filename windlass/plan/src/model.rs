@@ -61,6 +61,17 @@ pub struct Demand {
 }
 
 /// Resources that a server takes for a demand.
+///
+/// ```
+/// use windlass_plan::{Answer, Constants, Demand};
+///
+/// // Ten cameras, each watched by two viewers.
+/// let demand = Demand { publishers: 10, viewers: 2, layer: "320x180".parse()?, budget_ms: 200.0 };
+/// let answer = Answer::new(&Constants::shipped()?, &demand);
+/// assert!(answer.kbps.server_out > 2.0 * answer.kbps.server_in, "anchors are sent too");
+/// assert!(answer.cores.least() <= answer.cores.most());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Answer {
     /// CPU cores by task.

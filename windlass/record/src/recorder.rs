@@ -18,6 +18,25 @@ use crate::queue::{Counts, Queue};
 pub type Sink = Arc<dyn Fn(RecordInput) -> bool + Send + Sync>;
 
 /// A recorder. Clones are cheap, and share its thread and queue.
+///
+/// ```
+/// use std::sync::mpsc::channel;
+/// use windlass_record::{EndReason, Event, Hooks, Order, Recorder};
+///
+/// let folder = tempfile::tempdir()?;
+/// let recorder = Recorder::new(folder.path())?;
+/// let (events, ended) = channel();
+/// let event = Box::new(move |event| _ = events.send(event));
+/// recorder.start(Hooks { who: Box::new(|_| None), key_frame: Box::new(|_| ()), event })?;
+/// # let (recording, part) = ("rec_1".to_owned(), "a1".to_owned());
+/// let order = Order { recording, room: "tea".to_owned(), participant: None, started: 0.0, part };
+/// assert!(recorder.begin(order)?.starts_with(folder.path()));
+/// // The SFU calls `recorder.sink()` with frames and packets. Here it has none.
+/// recorder.end("tea", EndReason::Stopped);
+/// let Event::Ended { manifest, .. } = ended.recv()?;
+/// assert_eq!((manifest.reason, manifest.files.len()), (Some(EndReason::Stopped), 0));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone)]
 pub struct Recorder {
     root: PathBuf,

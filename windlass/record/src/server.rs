@@ -21,6 +21,42 @@ const MAX_TOLD: usize = 100;
 const MAX_ENDED: usize = 4096;
 
 /// A server's recorder: signalling orders, and rooms are told of what has ended.
+///
+/// ```
+/// use std::sync::Arc;
+/// use windlass_record::ServerRecorder;
+/// use windlass_signaling::{MetricSource, Recorder, RecordingOrder, Services, Signaling, SignalingConfig};
+/// # use std::time::Duration;
+/// # use windlass_sfu::{EnhancerSinks, Sfu, SfuConfig};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let media = SfuConfig { udp: ([127, 0, 0, 1], 0).into(), ..SfuConfig::default() };
+/// # let sfu = Sfu::start(&media, &EnhancerSinks::none())?;
+/// # let services = Services {
+/// #     sfu: sfu.handle(),
+/// #     enhancer_switch: Arc::new(|_| false),
+/// #     metrics: MetricSource::default(),
+/// #     drain: Arc::new(|| Duration::ZERO),
+/// #     recorder: None,
+/// #     cluster: None,
+/// # };
+/// let recorder = ServerRecorder::open(folder.path())?;
+/// let services = Services { recorder: Some(Arc::new(recorder.clone())), ..services };
+/// let (handle, signaling) = (sfu.handle(), Signaling::new(SignalingConfig::default(), services)?);
+/// recorder.start(move |track| handle.request_recorded_key_frame(track), signaling)?;
+///
+/// // Signalling does this when a moderator records the room.
+/// let (recording, room) = ("rec_1".to_owned(), "tea".to_owned());
+/// let order = RecordingOrder { recording, room, participant: None, since: 1_000 };
+/// recorder.begin(&order)?;
+/// // If the server stops, the recording goes on at its next start.
+/// recorder.stop().await;
+/// assert_eq!(recorder.unfinished(), [order]);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct ServerRecorder {
     recorder: Recorder,

@@ -342,7 +342,9 @@ pub(in crate::pipeline) fn eventually(what: &str, condition: impl FnMut() -> boo
     assert!(comes(condition), "never: {what}");
 }
 
-/// Waits for something that another thread does; whether it did.
+/// Waits for something that another thread does; whether it did. Most conditions are counters, slots and lengths of
+/// queues. The pipeline tells nobody that these have changed, so the test looks again and again, and waits no longer
+/// than it must.
 pub(in crate::pipeline) fn comes(mut condition: impl FnMut() -> bool) -> bool {
     let deadline = Instant::now() + PATIENCE;
     while !condition() {
