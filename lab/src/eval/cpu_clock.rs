@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sleeping_costs_no_processor_time_but_work_does() {
+    fn sleeping_costs_no_cpu_time_but_work_does() {
         let mut clock = CpuClock::default();
         assert_eq!(clock.mean_run_ms(), None);
         clock.measure(|| std::thread::sleep(Duration::from_millis(30)));
