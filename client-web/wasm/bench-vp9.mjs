@@ -5,13 +5,13 @@ import { readFileSync } from "node:fs";
 import { Vp9Timer } from "./vp9-timer.mjs";
 
 const [modulePath, ivfPath, passes] = process.argv.slice(2);
-// On a busy machine other programs run in between: then processor time is the lesser one. It counts V8's own threads too,
+// On a busy machine other programs run in between: then CPU time is the lesser one. It counts V8's own threads too,
 // which are busy while V8 optimises: then wall-clock time is the lesser one.
-const processorTime = () => {
+const cpuTime = () => {
   const { user, system } = process.cpuUsage();
   return (user + system) / 1000;
 };
 const module = await WebAssembly.compile(readFileSync(modulePath));
-const timer = new Vp9Timer(module, readFileSync(ivfPath), [() => performance.now(), processorTime]);
+const timer = new Vp9Timer(module, readFileSync(ivfPath), [() => performance.now(), cpuTime]);
 const cold = await timer.cold();
 console.log(JSON.stringify({ cold, steady: timer.steady(Number(passes)) }));

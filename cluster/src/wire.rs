@@ -488,7 +488,7 @@ mod tests {
             EnhancerOutput::NeedKeyFrame { stream },
             EnhancerOutput::Scale { stream, epoch: Epoch(2), scale: 4 },
             EnhancerOutput::Refused { stream, reason: None },
-            EnhancerOutput::Refused { stream, reason: Some(Refusal::Processor) },
+            EnhancerOutput::Refused { stream, reason: Some(Refusal::Cpu) },
             EnhancerOutput::Refused { stream, reason: Some(Refusal::Memory) },
             EnhancerOutput::Knobs { stream, knobs },
             EnhancerOutput::WantRegions { stream, size: Size::new(320, 180), tiles, bytes: 5000 },

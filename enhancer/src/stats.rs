@@ -60,7 +60,7 @@ counters! {
     /// Frames of streams beyond the limit on streams.
     dropped_stream_limit,
     /// Frames of streams that the CPU has no time to decode.
-    dropped_processor,
+    dropped_cpu,
     /// Frames of streams that do not fit into the memory.
     dropped_memory,
     /// Frames of streams whose pictures are larger than those that are enhanced.

@@ -38,7 +38,7 @@ enum Then {
 /// An engine, as if it ran where it is said, and as fast as a real GPU, so that the emulated device's time is nobody's.
 struct Elsewhere<E> {
     inner: E,
-    on_processor: bool,
+    on_cpu: bool,
     then: Arc<Mutex<Then>>,
 }
 
@@ -47,16 +47,16 @@ impl<E: Engine> Engine for Elsewhere<E> {
         self.inner.backend()
     }
 
-    fn on_processor(&self) -> bool {
-        self.on_processor
+    fn on_cpu(&self) -> bool {
+        self.on_cpu
     }
 
     fn accelerators(&self) -> Option<usize> {
-        (!self.on_processor).then_some(1)
+        (!self.on_cpu).then_some(1)
     }
 
     fn take_time(&mut self) -> Option<Duration> {
-        (!self.on_processor).then_some(Duration::from_millis(1))
+        (!self.on_cpu).then_some(Duration::from_millis(1))
     }
 
     fn architecture(&self) -> Architecture {
@@ -90,11 +90,11 @@ impl<E: Engine> Engine for Elsewhere<E> {
     }
 }
 
-fn start(on_processor: bool) -> Enhancer {
+fn start(on_cpu: bool) -> Enhancer {
     start_with(move || {
         let inner = CpuEngine::new(embedded_model().expect("built in"));
         let then = Arc::new(Mutex::new(Then::Leaves));
-        Box::new(Elsewhere { inner, on_processor, then })
+        Box::new(Elsewhere { inner, on_cpu, then })
     })
 }
 
@@ -115,7 +115,7 @@ fn start_with(engine: impl Fn() -> Box<dyn Engine> + Send + Sync + 'static) -> E
 fn gpu_picture(then: Arc<Mutex<Then>>) -> Box<dyn Engine> {
     let model = Model::random(Architecture::chain(2, 8, 2), 1).expect("it runs");
     let inner = CudaEngine::new(&Arc::new(model)).expect("an engine");
-    Box::new(Elsewhere { inner, on_processor: false, then })
+    Box::new(Elsewhere { inner, on_cpu: false, then })
 }
 
 /// Key frames, each of which is whole; `None` to skip the test.
@@ -157,8 +157,8 @@ fn anchors(enhancer: &Enhancer, frames: &[Bytes], first: u32) -> BTreeMap<u32, B
 }
 
 #[test]
-fn anchors_of_a_call_are_coded_on_the_gpu_and_by_the_processor_once_it_is_lost() {
-    let name = "anchors_of_a_call_are_coded_on_the_gpu_and_by_the_processor_once_it_is_lost";
+fn anchors_of_a_call_are_coded_on_the_gpu_and_by_the_cpu_once_it_is_lost() {
+    let name = "anchors_of_a_call_are_coded_on_the_gpu_and_by_the_cpu_once_it_is_lost";
     on_emulated_device(name, &[], || {
         let Some(frames) = frames() else { return };
         let coding_slots = |enhancer: &Enhancer| {
@@ -193,8 +193,8 @@ fn anchors_of_a_call_are_coded_on_the_gpu_and_by_the_processor_once_it_is_lost()
 }
 
 #[test]
-fn anchors_are_the_same_whether_their_pictures_leave_the_card_or_not() {
-    let name = "anchors_are_the_same_whether_their_pictures_leave_the_card_or_not";
+fn anchors_are_the_same_whether_their_pictures_leave_the_gpu_or_not() {
+    let name = "anchors_are_the_same_whether_their_pictures_leave_the_gpu_or_not";
     on_emulated_device(name, &[], || {
         let Some(frames) = frames() else { return };
         let then = Arc::new(Mutex::new(Then::Leaves));
@@ -232,8 +232,8 @@ fn stream() -> Option<Vec<Bytes>> {
 }
 
 #[test]
-fn a_stream_has_anchors_from_the_card_and_after_its_loss_from_the_processor() {
-    let name = "a_stream_has_anchors_from_the_card_and_after_its_loss_from_the_processor";
+fn a_stream_has_anchors_from_the_gpu_and_after_its_loss_from_the_cpu() {
+    let name = "a_stream_has_anchors_from_the_gpu_and_after_its_loss_from_the_cpu";
     on_emulated_device(name, &[], || {
         let Some(frames) = stream() else { return };
         let model = Arc::new(Model::random(Architecture::chain(2, 8, 2), 1).expect("it runs"));

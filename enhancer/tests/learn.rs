@@ -1,6 +1,6 @@
 //! A call that teaches its network: real VP9 through the whole enhancer, in real time.
 //!
-//! Frames come as a camera sends them: a lesson a second, and a share of the processor's time for all of them, are what
+//! Frames come as a camera sends them: a lesson a second, and a share of the CPU's time for all of them, are what
 //! is learned with.
 //!
 //! The publisher sends its larger layer for a while, then the low one alone. Both are made by `ffmpeg` with libvpx as

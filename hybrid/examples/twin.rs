@@ -18,7 +18,7 @@
 use windlass_hybrid::anchor::codec::Htj2k;
 use windlass_hybrid::anchor::payload;
 use windlass_hybrid::still::{StillMaker, StillRequest};
-use windlass_hybrid::{AnchorOutcome, Detail, HybridConfig, HybridDecoder};
+use windlass_hybrid::{AnchorOutcome, Detail, HybridConfig, HybridDecoder, KeptCells};
 use windlass_network::Tier;
 use windlass_types::AnchorSource;
 use windlass_types::message::HTJ2K;
@@ -280,7 +280,7 @@ fn check(ivf: &Ivf, scale: usize) -> String {
         let low: Vec<_> =
             decoders.iter().map(|d| md5(d.lr().map(FrameBuffer::to_picture).as_ref())).collect();
         let high: Vec<_> = decoders.iter().map(|d| md5(d.hr())).collect();
-        let kept: Vec<_> = decoders.iter().map(|d| cells(d.kept())).collect();
+        let kept: Vec<_> = decoders.iter().map(|d| cells(&d.kept())).collect();
         for (name, sums) in [("low", &low), ("high", &high), ("kept", &kept)] {
             assert!(
                 sums.iter().all(|sum| *sum == sums[0]),
@@ -353,8 +353,11 @@ fn md5(picture: Option<&Picture>) -> String {
     format!("{:x}", md5::compute(planes.unwrap_or_default()))
 }
 
-fn cells(kept: Option<Vec<bool>>) -> String {
-    kept.unwrap_or_default().into_iter().map(|kept| if kept { '1' } else { '0' }).collect()
+fn cells(kept: &KeptCells) -> String {
+    match kept {
+        KeptCells::NoPicture | KeptCells::Stale => String::new(),
+        KeptCells::Flags(flags) => flags.iter().map(|&kept| if kept { '1' } else { '0' }).collect(),
+    }
 }
 
 fn hex_list(messages: &[Vec<u8>]) -> String {

@@ -17,16 +17,22 @@ const EVERY: u32 = 4;
 /// Maximum distance of two anchors that are compared, in frames. Beyond it their difference is no longer decay.
 const MAX_INTERVAL: u64 = 300;
 
+/// The decay that was measured so far.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct DecaySum {
+    /// Sum of the mean square differences of luma, in square grey levels.
+    pub lost: f64,
+    /// Number of frames over which `lost` came about.
+    pub frames: u64,
+}
+
 /// Sums up the decay of rebuilt pictures, frame by frame.
 #[derive(Default)]
 pub(crate) struct DecayMeter {
     /// The number of the last anchor's frame.
     last: Option<u64>,
     anchors: u32,
-    /// Sum of the mean square differences, in square grey levels.
-    lost: f64,
-    /// Number of frames over which `lost` came about.
-    frames: u64,
+    sum: DecaySum,
 }
 
 impl DecayMeter {
@@ -35,10 +41,9 @@ impl DecayMeter {
         self.last = None;
     }
 
-    /// The sum of the mean square differences of luma so far, in square grey levels, and the frames over which it came
-    /// about.
-    pub(crate) fn total(&self) -> (f64, u64) {
-        (self.lost, self.frames)
+    /// The decay that was measured so far.
+    pub(crate) fn sum(&self) -> DecaySum {
+        self.sum
     }
 
     /// Notes an enhanced anchor of the frame `id`. Returns the frames since the last anchor if this anchor is to be
@@ -66,8 +71,8 @@ impl DecayMeter {
     ) {
         let Ok(before) = detail_of(before, low, scale) else { return };
         if (before.width(), before.height()) == (detail.width(), detail.height()) {
-            self.lost += mean_square(&before, detail, tiles, scale);
-            self.frames += interval;
+            self.sum.lost += mean_square(&before, detail, tiles, scale);
+            self.sum.frames += interval;
         }
     }
 }

@@ -24,6 +24,7 @@ mod outcome;
 mod reconstruction;
 
 use crate::anchor::codec::MAX_AREA;
+use crate::decay::DecaySum;
 use crate::history::{Entry, History};
 use crate::reconstruct::Rebuilder;
 use crate::reconstruct::carry::effort::Effort;
@@ -32,7 +33,7 @@ use contents::AnchorReader;
 use early::{EarlyAnchors, may_come};
 pub use early::{MAX_EARLY, MAX_EARLY_BYTES};
 use frame_network::FrameNetworks;
-pub use outcome::{AnchorOutcome, FrameOutcome, HybridStats};
+pub use outcome::{AnchorOutcome, FrameOutcome, HybridStats, KeptCells};
 use reconstruction::Reconstruction;
 use windlass_network::Tier;
 use windlass_types::message::ReassembledAnchor;
@@ -305,12 +306,16 @@ impl HybridDecoder {
         }
     }
 
-    /// A flag for each cell of 8 × 8 low samples of the picture on display, row by row: whether no network makes the
-    /// cell better. A caller that runs a network of its own needs the flags. `None` before the first picture, and
-    /// where [`refresh`](Self::refresh) would make another.
-    pub fn kept(&self) -> Option<Vec<bool>> {
-        (self.displayed && !self.is_stale())
-            .then(|| self.rebuilder.is_best(&self.reconstruction.sources))
+    /// The cells of the picture on display that no network makes better. A caller that runs a network of its own
+    /// needs them.
+    pub fn kept(&self) -> KeptCells {
+        if !self.displayed {
+            KeptCells::NoPicture
+        } else if self.is_stale() {
+            KeptCells::Stale
+        } else {
+            KeptCells::Flags(self.rebuilder.is_best(&self.reconstruction.sources))
+        }
     }
 
     /// The low picture on display, bit-exact, while it is remembered.
@@ -323,10 +328,9 @@ impl HybridDecoder {
         self.stats
     }
 
-    /// The decay that was measured so far: the sum of the mean square differences of luma, in square grey levels, and
-    /// the frames over which it came about (ARISE §4.3).
-    pub fn decay(&self) -> (f64, u64) {
-        self.reconstruction.decay.total()
+    /// The decay that was measured so far (ARISE §4.3).
+    pub fn decay(&self) -> DecaySum {
+        self.reconstruction.decay.sum()
     }
 
     /// Forgets all frames and anchors; a key frame must come next. The last picture stays on

@@ -36,7 +36,10 @@ pub mod reconstruct;
 pub mod resample;
 pub mod still;
 
-pub use decoder::{AnchorOutcome, FrameOutcome, HybridConfig, HybridDecoder, HybridStats};
+pub use decay::DecaySum;
+pub use decoder::{
+    AnchorOutcome, FrameOutcome, HybridConfig, HybridDecoder, HybridStats, KeptCells,
+};
 pub use detail::Detail;
 pub use enlarge::enlarge;
 pub use reconstruct::carry::effort::Effort;

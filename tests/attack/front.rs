@@ -217,7 +217,7 @@ fn last_words(mut stream: TcpStream) -> String {
     String::from_utf8_lossy(&heard).into_owned()
 }
 
-/// Processor time of the threads that serve sockets, in seconds.
+/// CPU time of the threads that serve sockets, in seconds.
 fn sockets_time(server: &Server) -> f64 {
     let tasks = std::fs::read_dir(format!("/proc/{}/task", server.pid())).expect("threads");
     let ticks = tasks.filter_map(|task| {
@@ -239,7 +239,7 @@ fn cost(server: &Server, attack: impl FnOnce()) -> f64 {
     (sockets_time(server) - from) / begun.elapsed().as_secs_f64()
 }
 
-/// Long enough to count processor time.
+/// Long enough to count CPU time.
 const SHORT: Duration = Duration::from_secs(2);
 /// By then a socket that is flooded is closed.
 const LONG: Duration = Duration::from_secs(15);

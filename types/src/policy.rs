@@ -34,7 +34,7 @@ pub enum Refusal {
     /// Anchors of this stream would break the quality that other streams are promised.
     Promise,
     /// The CPU cannot decode the stream in time beside the others, which by fair shares come first.
-    Processor,
+    Cpu,
     /// The stream does not fit into the memory for enhancement beside the others, which by fair shares come first.
     Memory,
     /// The maximum number of streams is enhanced already, and by fair shares those come first.
@@ -49,7 +49,7 @@ impl Refusal {
     /// All reasons for which a stream is not enhanced.
     pub const ALL: [Refusal; 6] = [
         Refusal::Promise,
-        Refusal::Processor,
+        Refusal::Cpu,
         Refusal::Memory,
         Refusal::Full,
         Refusal::Size,
@@ -60,7 +60,7 @@ impl Refusal {
     pub fn name(self) -> &'static str {
         match self {
             Refusal::Promise => "promise",
-            Refusal::Processor => "processor",
+            Refusal::Cpu => "cpu",
             Refusal::Memory => "memory",
             Refusal::Full => "full",
             Refusal::Size => "size",

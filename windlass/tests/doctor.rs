@@ -159,11 +159,11 @@ fn a_gpu_that_is_not_there() {
 }
 
 #[test]
-fn a_processor_without_vectors() {
+fn a_cpu_without_vectors() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_windlass"));
     let args = ["doctor", "--json", "--http", "127.0.0.1:0", "--udp", "127.0.0.1:0"];
     let said = report(command.args(args).env("WINDLASS_MAX_ISA", "sse4.2"));
-    let mend = planted(&said, "processor", "warning");
+    let mend = planted(&said, "cpu", "warning");
     assert!(mend.contains("WINDLASS_MAX_ISA"), "{mend}");
 }
 

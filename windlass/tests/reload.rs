@@ -52,7 +52,7 @@ fn a_changed_file_is_read_by_itself_and_the_log_filter_follows() {
 fn a_hangup_without_a_file_ends_nothing() {
     let mut server = Server::start(&[]);
     server.signal("-HUP");
-    server.wait_for_log("no configuration file");
+    server.wait_for_log("configuration not reloaded");
     assert!(server.is_running() && server.status("/healthz") == 200);
 }
 

@@ -114,7 +114,7 @@ fn a_server_has_the_slice_that_it_was_told() {
     };
     let working = |server: &Server| {
         let page = server.get("/metrics");
-        let cards = page.lines().filter(|line| line.starts_with("windlass_enhancer_card_working{"));
+        let cards = page.lines().filter(|line| line.starts_with("windlass_enhancer_gpu_working{"));
         cards.map(str::to_owned).collect::<Vec<_>>()
     };
     let first = working(&of(&["--device", "cuda"]));
@@ -212,7 +212,7 @@ impl Each {
         let mut of_it = there.filter(|at| get_from(**at, "/readyz", "").contains(device));
         let Some(at) = of_it.next() else { return 0.0 };
         let page = get_from(*at, "/metrics", "");
-        let line = page.lines().find(|l| l.starts_with("windlass_enhancer_card_pictures_total{"));
+        let line = page.lines().find(|l| l.starts_with("windlass_enhancer_gpu_pictures_total{"));
         let name = line.and_then(|line| line.rsplit_once(' ')).unwrap().0;
         figure(&page, name).unwrap()
     }

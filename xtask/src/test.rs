@@ -1,6 +1,5 @@
 //! Every check and test, in the order in which a failure is cheapest.
 
-use std::ffi::OsStr;
 use std::panic::resume_unwind;
 use std::path::Path;
 use std::thread;
@@ -274,28 +273,11 @@ enum Company {
     None,
 }
 
-/// Files that can run beside any other and last longest, so they begin first.
-const LONGEST: [&str; 3] = ["twin", "people", "bundlers"];
-
-/// Files of [`Company::Light`].
-const LIGHT: [&str; 6] = ["adapt", "choice", "cluster", "frames", "quality", "screen"];
-
-/// Files of [`Company::None`], as all longer tests are.
-const ALONE: [&str; 14] = [
-    "call",
-    "captured",
-    "codec",
-    "demo",
-    "gpu-network",
-    "hd",
-    "hostile",
-    "impaired",
-    "plain",
-    "rebuilt",
-    "spread",
-    "stills",
-    "webgpu",
-    "whip-whep",
+/// Lines by which a file of browser tests says in its head how it runs; one without them runs alone.
+const COMPANY: [(&str, Company); 3] = [
+    ("// Runs first, beside any file.", Company::Any),
+    ("// Runs beside any file.", Company::Any),
+    ("// Runs beside light files.", Company::Light),
 ];
 
 /// Runs test files as [`e2e`] does, with these options of Node's test runner; what they need is built already. Files
@@ -311,9 +293,15 @@ fn browsers(tests: &[&str], options: &[&str], env: &[(&str, String)]) -> Result<
             files.push(place);
         }
     }
-    files.sort_by_key(|file| (place(file), file.clone()));
+    let said = files.into_iter().map(|file| Ok((place(&file)?, file))).collect::<Result<Vec<_>>>();
+    let mut files = said?;
+    files.sort();
     for (kind, at_once) in [(Company::Any, 2), (Company::Light, 2), (Company::None, 1)] {
-        let files: Vec<_> = files.iter().filter(|file| company(file) == kind).collect();
+        let fit = |place: &usize| {
+            COMPANY.get(*place).map_or(Company::None, |(_, company)| *company) == kind
+        };
+        let files: Vec<_> =
+            files.iter().filter(|(place, _)| fit(place)).map(|(_, file)| file).collect();
         if files.is_empty() {
             continue;
         }
@@ -334,24 +322,12 @@ fn browsers(tests: &[&str], options: &[&str], env: &[(&str, String)]) -> Result<
     Ok(())
 }
 
-/// The name of a file of browser tests, if it is one that runs for every change.
-fn name(file: &Path) -> Option<&str> {
-    let folder = file.parent().and_then(Path::file_name).and_then(OsStr::to_str);
-    let name = file.file_name().and_then(OsStr::to_str).and_then(|name| name.split('.').next());
-    name.filter(|_| folder == Some("ci"))
-}
-
-fn company(file: &Path) -> Company {
-    match name(file) {
-        Some(name) if LIGHT.contains(&name) => Company::Light,
-        Some(name) if !ALONE.contains(&name) => Company::Any,
-        _ => Company::None,
-    }
-}
-
-/// The place of a file in the order.
-fn place(file: &Path) -> usize {
-    checks::place(&LONGEST, name(file).unwrap_or_default())
+/// Which line of [`COMPANY`] stands in the comment that a file begins with; their number: none.
+fn place(file: &Path) -> Result<usize> {
+    let text =
+        std::fs::read_to_string(file).with_context(|| format!("reading {}", file.display()))?;
+    let head: Vec<&str> = text.lines().take_while(|line| line.starts_with("//")).collect();
+    Ok(COMPANY.iter().position(|(line, _)| head.contains(line)).unwrap_or(COMPANY.len()))
 }
 
 /// Builds all programs and examples, with the features of `cargo test --workspace`, so that nothing is compiled again
@@ -365,18 +341,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn browser_tests_that_measure_pictures_bear_no_heavy_ones() {
-        let ci = |name: &str| root().join("tests/e2e/ci").join(format!("{name}.test.mjs"));
-        let all = |names: &[&str], kind| {
-            names.iter().all(|name| ci(name).is_file() && company(&ci(name)) == kind)
-        };
-        assert!(all(&ALONE, Company::None) && all(&LIGHT, Company::Light));
-        assert!(all(&LONGEST, Company::Any));
-        assert_eq!(company(&root().join("tests/e2e/soak/lead.test.mjs")), Company::None);
-    }
-
-    #[test]
-    fn the_longest_browser_tests_begin_first() {
-        assert!(place(Path::new("ci/twin.test.mjs")) < place(Path::new("ci/adapt.test.mjs")));
+    fn a_browser_test_says_itself_what_it_may_run_beside() {
+        let place = |file: &str| place(&root().join("tests/e2e").join(file)).unwrap();
+        assert_eq!(place("ci/twin.test.mjs"), 0, "it begins first");
+        assert_eq!(place("ci/rights.test.mjs"), 1);
+        assert_eq!(place("ci/quality.test.mjs"), 2);
+        for alone in ["ci/stills.test.mjs", "soak/lead.test.mjs"] {
+            assert_eq!(place(alone), COMPANY.len(), "{alone}");
+        }
     }
 }

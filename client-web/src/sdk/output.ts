@@ -25,7 +25,7 @@ export const OUTPUT_KINDS: readonly OutputKind[] = ["auto", "stream", "post", "c
 
 /**
  * What runs networks: `auto`, the decoder or the GPU, what takes less time; `webgpu`, the GPU whatever time it takes, also
- * a processor that plays one.
+ * a CPU that plays one.
  */
 export type NetworkBackend = "auto" | "webgpu";
 

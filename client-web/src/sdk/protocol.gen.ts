@@ -702,7 +702,7 @@ export type Rung = "q"
 
 /** Why a stream is not enhanced though somebody wants it to be. */
 export type Refusal = "promise"
-  | "processor"
+  | "cpu"
   | "memory"
   | "full"
   | "size"

@@ -62,7 +62,7 @@ export type TakeCopies = { type: "takeCopies"; port: MessagePort };
 export interface WebGpu {
   /** Their script. */
   script: SoughtFile;
-  /** Takes a processor that plays a GPU, and as much time as it needs; for tests. */
+  /** Takes a CPU that plays a GPU, and as much time as it needs; for tests. */
   forced: boolean;
 }
 

@@ -82,7 +82,7 @@
 pub mod warm_up;
 
 use windlass_hybrid::still::{StillError, StillMaker, StillRequest};
-use windlass_hybrid::{AnchorOutcome, Effort, HybridConfig, HybridDecoder};
+use windlass_hybrid::{AnchorOutcome, Effort, HybridConfig, HybridDecoder, KeptCells};
 use windlass_network::Tier;
 use windlass_types::SCALES;
 use windlass_types::message::Reassembler;
@@ -367,13 +367,13 @@ pub unsafe extern "C" fn stride(handle: *const Track, which: u32, plane: u32) ->
 pub unsafe extern "C" fn kept_ptr(handle: *mut Track) -> *const bool {
     // SAFETY: as promised by the caller.
     let track = unsafe { track_mut(handle) };
-    track.and_then(|track| Some((track.decoder.kept()?, track))).map_or(
-        std::ptr::null(),
-        |(kept, track)| {
-            track.kept = kept;
+    track.map_or(std::ptr::null(), |track| match track.decoder.kept() {
+        KeptCells::NoPicture | KeptCells::Stale => std::ptr::null(),
+        KeptCells::Flags(flags) => {
+            track.kept = flags;
             track.kept.as_ptr()
-        },
-    )
+        }
+    })
 }
 
 /// A counter by its index, as listed in the head of the module.
@@ -404,8 +404,8 @@ pub unsafe extern "C" fn stat(handle: *const Track, index: u32) -> f64 {
         12 => messages.duplicates,
         13 => stats.duplicate,
         14 => stats.former_epoch,
-        15 => return track.decoder.decay().0,
-        16 => track.decoder.decay().1,
+        15 => return track.decoder.decay().lost,
+        16 => track.decoder.decay().frames,
         _ => return f64::NAN,
     };
     value as f64

@@ -38,7 +38,7 @@ fn all(now: Instant) -> Vec<Relayed> {
         layer: Some(Layer::Q),
         scale: 3,
         holds: Duration::from_millis(1_400),
-        refused: Some(Refusal::Processor),
+        refused: Some(Refusal::Cpu),
     };
     let anchor = Anchor {
         stream: StreamId(0),

@@ -215,7 +215,7 @@ impl Admission {
             number,
             owner,
             admitted: false,
-            why: Refusal::Processor,
+            why: Refusal::Cpu,
             came: 1,
             rate: None,
             cost: None,
@@ -224,7 +224,7 @@ impl Admission {
         };
         // Not before those that wait.
         let refusal = if self.refused() > 0 || now < self.closed_until {
-            self.lacks(&stream).or(Some(Refusal::Processor))
+            self.lacks(&stream).or(Some(Refusal::Cpu))
         } else {
             self.lacks(&stream)
         };
@@ -328,8 +328,7 @@ impl Admission {
     /// Refuses the largest claims until the load is at most [`AFTERWARDS`]. One stream always stays.
     fn send_away(&mut self, now: Duration, gone: &mut Vec<StreamId>) {
         self.over_since = None;
-        let why =
-            if self.memory() > self.bounds.memory { Refusal::Memory } else { Refusal::Processor };
+        let why = if self.memory() > self.bounds.memory { Refusal::Memory } else { Refusal::Cpu };
         let mut admitted = claims(&self.streams, &mut self.shares, self.bounds);
         admitted.retain(|claim| claim.admitted);
         while admitted.len() > 1
@@ -424,7 +423,7 @@ impl Admission {
         let demand = self.total() + stream.demand(self.usual());
         let count = self.streams.len() - self.refused() + 1;
         let lacks = self.exceeded(demand, self.memory().saturating_add(stream.memory), count);
-        lacks.or_else(|| (self.places == 0).then_some(Refusal::Processor))
+        lacks.or_else(|| (self.places == 0).then_some(Refusal::Cpu))
     }
 
     fn exceeded(&self, demand: f64, memory: u64, count: usize) -> Option<Refusal> {
@@ -433,7 +432,7 @@ impl Admission {
         } else if memory > self.bounds.memory {
             Some(Refusal::Memory)
         } else {
-            (demand > TO_ENTER * self.capacity()).then_some(Refusal::Processor)
+            (demand > TO_ENTER * self.capacity()).then_some(Refusal::Cpu)
         }
     }
 

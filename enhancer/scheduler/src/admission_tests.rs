@@ -186,7 +186,7 @@ fn who_came_first_and_takes_most_gives_way_to_who_takes_little() {
     assert_eq!(machine.changes, (4, 1), "nobody comes and goes");
     assert_eq!(
         machine.admission.frame(machine.now, (StreamId(0), of(0).0), None),
-        Some(Refusal::Processor)
+        Some(Refusal::Cpu)
     );
 }
 

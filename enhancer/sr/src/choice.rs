@@ -44,10 +44,10 @@ impl EngineChoice {
         if self == EngineChoice::Cpu {
             return Box::new(CpuEngine::new(model));
         }
-        match on_a_card(&model) {
+        match on_a_gpu(&model) {
             Ok(gpu) => {
                 let cpu = CpuEngine::new(model);
-                return Box::new(GpuStills::new(gpu, cpu, Box::new(on_a_card)));
+                return Box::new(GpuStills::new(gpu, cpu, Box::new(on_a_gpu)));
             }
             Err(why) if self == EngineChoice::Auto => {
                 tracing::debug!(%why, "no GPU to run the network: the CPU runs it");
@@ -61,7 +61,7 @@ impl EngineChoice {
 }
 
 /// Creates an engine on the GPU that has the fewest engines.
-fn on_a_card(model: &Arc<Model>) -> Result<CudaEngine, CudaError> {
+fn on_a_gpu(model: &Arc<Model>) -> Result<CudaEngine, CudaError> {
     let mut engine = CudaEngine::new(model)?;
     engine.set_timeout(TIMEOUT);
     let device = engine.device();
@@ -170,8 +170,8 @@ impl<G: Engine> Engine for GpuStills<G> {
         self.gpu.as_ref().map_or(self.cpu.backend(), Engine::backend)
     }
 
-    fn on_processor(&self) -> bool {
-        !self.works() || self.gpu.as_ref().is_none_or(Engine::on_processor)
+    fn on_cpu(&self) -> bool {
+        !self.works() || self.gpu.as_ref().is_none_or(Engine::on_cpu)
     }
 
     fn accelerators(&self) -> Option<usize> {
@@ -236,7 +236,7 @@ mod tests {
             "failing"
         }
 
-        fn on_processor(&self) -> bool {
+        fn on_cpu(&self) -> bool {
             false
         }
 
@@ -289,18 +289,18 @@ mod tests {
     }
 
     #[test]
-    fn another_gpu_takes_over_and_then_the_processor() {
+    fn another_gpu_takes_over_and_then_the_cpu() {
         let low = [70; 12 * 9];
         let luma = Luma::packed(&low, 12, 9).unwrap();
         let (mut first, mut next) = (Residual::default(), Residual::default());
         let mut engine = failing(&lost(), 1);
         engine.infer(luma, &mut first).unwrap();
         engine.infer(luma, &mut next).unwrap();
-        assert_eq!((engine.backend(), engine.on_processor()), ("failing", false));
+        assert_eq!((engine.backend(), engine.on_cpu()), ("failing", false));
         assert_eq!(engine.take_time(), Some(Duration::from_millis(3)));
         assert_eq!(first, next);
         engine.infer(luma, &mut next).unwrap();
-        assert!(engine.backend().starts_with("cpu") && engine.on_processor());
+        assert!(engine.backend().starts_with("cpu") && engine.on_cpu());
         assert_eq!(engine.take_time(), None);
         assert_eq!(first, next);
         // What no backend takes is no failure of the GPU's.
@@ -310,14 +310,14 @@ mod tests {
     }
 
     #[test]
-    fn the_processor_stands_in_for_a_gpu_without_room() {
+    fn the_cpu_stands_in_for_a_gpu_without_room() {
         let low = [70; 12 * 9];
         let luma = Luma::packed(&low, 12, 9).unwrap();
         let mut out = Residual::default();
         let mut engine = failing(&InferError::DeviceFull("full".to_owned()), 0);
         engine.infer(luma, &mut out).unwrap();
         engine.infer(luma, &mut out).unwrap();
-        assert_eq!((engine.backend(), engine.on_processor()), ("failing", true));
+        assert_eq!((engine.backend(), engine.on_cpu()), ("failing", true));
         assert_eq!(engine.take_time(), None, "it was the processor's time");
         engine.gpu.as_mut().unwrap().left = 1;
         engine.rests = Some(Instant::now());
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn weights_that_the_gpu_does_not_take_run_on_the_processor() {
+    fn weights_that_the_gpu_does_not_take_run_on_the_cpu() {
         let low = [70; 12 * 9];
         let luma = Luma::packed(&low, 12, 9).unwrap();
         let (mut out, mut wanted) = (Residual::default(), Residual::default());

@@ -45,7 +45,7 @@ pub trait Engine: Send {
     fn backend(&self) -> &'static str;
 
     /// Whether the engine runs on the CPU, beside decoders and encoders.
-    fn on_processor(&self) -> bool {
+    fn on_cpu(&self) -> bool {
         true
     }
 

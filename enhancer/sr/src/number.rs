@@ -136,11 +136,11 @@ impl Number for Bf16 {
     const NO_TAPS: NarrowTaps = NarrowTaps([0; LANES]);
 
     fn set(cell: &mut NarrowPixel, channel: usize, value: f32) {
-        set_part(&mut cell.0[channel / 2], channel % 2, brain_bits(value));
+        set_part(&mut cell.0[channel / 2], channel % 2, bf16_bits(value));
     }
 
     fn set_tap(taps: &mut NarrowTaps, output: usize, channel: usize, weight: f32) {
-        set_part(&mut taps.0[output], channel, brain_bits(weight));
+        set_part(&mut taps.0[output], channel, bf16_bits(weight));
     }
 
     fn set_bias(taps: &mut NarrowTaps, output: usize, bias: f32) {
@@ -168,7 +168,7 @@ pub(super) fn half_bits(value: f32) -> u16 {
 
 /// Bits of a finite number as bfloat16 ("brain floating point"), rounded to the nearest, ties to even.
 #[cfg(target_arch = "x86_64")]
-fn brain_bits(value: f32) -> u16 {
+fn bf16_bits(value: f32) -> u16 {
     let bits = value.to_bits();
     (bits.wrapping_add(0x7fff + (bits >> 16 & 1)) >> 16) as u16
 }
@@ -202,7 +202,7 @@ mod tests {
 
     #[cfg(target_arch = "x86_64")]
     #[test]
-    fn brain_floats_are_rounded_to_the_nearest_even_one() {
+    fn bfloat16_values_are_rounded_to_the_nearest_even_one() {
         for (value, bits) in [
             (0.0, 0x0000),
             (1.0, 0x3f80),
@@ -212,7 +212,7 @@ mod tests {
             (1.0 + 1.1 / 256.0, 0x3f81),
             (1e6, 0x4974),
         ] {
-            assert_eq!(brain_bits(value), bits, "{value}");
+            assert_eq!(bf16_bits(value), bits, "{value}");
         }
     }
 }

@@ -52,7 +52,7 @@ fn infer_some(
     residual: &mut Residual,
 ) -> Result<(Detail, usize), InferError> {
     let (scale, reach) = (engine.scale(), engine.reach());
-    let accelerated = !engine.on_processor();
+    let accelerated = !engine.on_cpu();
     let high = (scale * low.width, scale * low.height);
     if twin.is_some_and(|twin| (twin.width, twin.height) != high) {
         return Err(InferError::Twin(engine.architecture().inputs));

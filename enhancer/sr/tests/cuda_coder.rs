@@ -86,8 +86,8 @@ fn same(coder: &mut CudaCoder, format: Format, levels: u8, samples: &[i16], step
 }
 
 #[test]
-fn codestreams_are_those_of_the_processor() {
-    on_emulated_device("codestreams_are_those_of_the_processor", &[], || {
+fn codestreams_are_those_of_the_cpu() {
+    on_emulated_device("codestreams_are_those_of_the_cpu", &[], || {
         let mut coder = CudaCoder::new().expect("a coder");
         for (width, height) in [(1, 1), (1, 9), (6, 1), (2, 3), (64, 64), (65, 63), (33, 130)] {
             let format = format(width, height);

@@ -38,7 +38,7 @@ fn coding(quality: u8, max_bytes: usize) -> Encoding {
 }
 
 /// What the CPU makes of the same.
-fn on_processor(detail: &Detail, quality: u8, max: usize) -> Result<Vec<u8>, AnchorCodecError> {
+fn on_cpu(detail: &Detail, quality: u8, max: usize) -> Result<Vec<u8>, AnchorCodecError> {
     let coded = Htj2k::encode(detail, quality)?;
     if coded.len() <= max { Ok(coded) } else { Htj2k::fill(detail, None, max) }
 }
@@ -56,7 +56,7 @@ fn workers_share_a_coder_that_keeps_quality_and_budget() {
                         let side = if worker % 2 == 0 { (96, 70) } else { (66, 40) };
                         let detail = Arc::new(detail(side.0, side.1, 10 * worker + n));
                         let ours = coder.code(&detail, coding(quality, max));
-                        let theirs = on_processor(&detail, quality, max);
+                        let theirs = on_cpu(&detail, quality, max);
                         assert_eq!(ours, theirs.map_err(AnchorError::Codec), "{worker}, {n}");
                     }
                 });
@@ -72,7 +72,7 @@ fn workers_share_a_coder_that_keeps_quality_and_budget() {
 }
 
 /// A low picture of three tiles by three, the last of which are cut off, and a residual in 1/64 grey level.
-fn on_the_card(
+fn on_the_gpu(
     coder: &mut CudaCoder,
     scale: usize,
     seed: usize,
@@ -95,7 +95,7 @@ fn pictures_that_stay_on_the_card_are_coded_as_if_they_had_come_back() {
         let coder = SharedCoder::of_process().expect("a coder");
         for (scale, bits) in [(2, 0b1_1111_1111), (3, 0b1_0100_1001), (2, 0b10), (4, 0b1_1000_0000)]
         {
-            let (resident, low, residual) = on_the_card(&mut own, scale, bits);
+            let (resident, low, residual) = on_the_gpu(&mut own, scale, bits);
             let mut tiles = TileMap::empty(150, 140);
             (0..9).filter(|n| bits >> n & 1 == 1).for_each(|n| tiles.set(n % 3, n / 3));
             let quarter = |v: i16| (f32::from(v) / 4.0).round().clamp(-4080.0, 4080.0) as i16;
@@ -107,13 +107,13 @@ fn pictures_that_stay_on_the_card_are_coded_as_if_they_had_come_back() {
             for (quality, max) in [(80, usize::MAX), (95, 3_000)] {
                 let coded =
                     coder.code_resident(&resident, &tiles, coding(quality, max), max == 3_000);
-                let wanted = on_processor(&image, quality, max).expect("it can be coded");
+                let wanted = on_cpu(&image, quality, max).expect("it can be coded");
                 let back = (max == 3_000).then(|| image.clone());
                 assert!(coded == Ok((wanted, back)), "scale {scale}, tiles {bits:b}, {max}");
             }
         }
         // Several of one size together, each with its own.
-        let three: Vec<_> = (0..3).map(|seed| on_the_card(&mut own, 2, seed).0).collect();
+        let three: Vec<_> = (0..3).map(|seed| on_the_gpu(&mut own, 2, seed).0).collect();
         let full = TileMap::full(150, 140);
         let code = |resident: &ResidentPicture| {
             coder.code_resident(resident, &full, coding(60, usize::MAX), true)
@@ -130,25 +130,25 @@ fn pictures_that_stay_on_the_card_are_coded_as_if_they_had_come_back() {
 }
 
 #[test]
-fn a_full_card_refuses_what_has_no_room_and_codes_the_rest() {
+fn a_full_gpu_refuses_what_has_no_room_and_codes_the_rest() {
     let little = [("EMULATED_MEMORY", "1000000")];
-    on_emulated_device("a_full_card_refuses_what_has_no_room_and_codes_the_rest", &little, || {
+    on_emulated_device("a_full_gpu_refuses_what_has_no_room_and_codes_the_rest", &little, || {
         let coder = SharedCoder::of_process().expect("a coder");
         let (small, large) = (Arc::new(detail(40, 30, 1)), Arc::new(detail(500, 400, 2)));
         let full = Err(AnchorError::Device(CudaError::NoMemory));
         assert_eq!(coder.code(&large, coding(80, usize::MAX)), full);
-        let wanted = on_processor(&small, 80, usize::MAX).map_err(AnchorError::Codec);
+        let wanted = on_cpu(&small, 80, usize::MAX).map_err(AnchorError::Codec);
         assert_eq!(coder.code(&small, coding(80, usize::MAX)), wanted);
     });
 }
 
 #[test]
-fn the_other_card_codes_once_one_is_lost() {
+fn the_other_gpu_codes_once_one_is_lost() {
     let two = [("EMULATED_DEVICES", "2")];
-    on_emulated_device("the_other_card_codes_once_one_is_lost", &two, || {
+    on_emulated_device("the_other_gpu_codes_once_one_is_lost", &two, || {
         let coder = SharedCoder::of_process().expect("a coder");
         let detail = Arc::new(detail(40, 30, 1));
-        let wanted = on_processor(&detail, 80, usize::MAX).map_err(AnchorError::Codec);
+        let wanted = on_cpu(&detail, 80, usize::MAX).map_err(AnchorError::Codec);
         let mut first = std::env::var_os("EMULATED_LOST").expect("its name");
         first.push("0");
         std::fs::write(first, "").expect("a file");
@@ -161,8 +161,8 @@ fn the_other_card_codes_once_one_is_lost() {
 }
 
 #[test]
-fn a_card_that_hangs_is_given_up() {
-    on_emulated_device("a_card_that_hangs_is_given_up", &[], || {
+fn a_gpu_that_hangs_is_given_up() {
+    on_emulated_device("a_gpu_that_hangs_is_given_up", &[], || {
         let coder = SharedCoder::of_process().expect("a coder");
         std::fs::write(std::env::var_os("EMULATED_HANG").expect("its name"), "").expect("a file");
         let detail = Arc::new(detail(40, 30, 1));

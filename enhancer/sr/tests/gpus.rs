@@ -166,9 +166,9 @@ fn nothing_is_allocated_once_the_sizes_are_known() {
 }
 
 #[test]
-fn engines_are_spread_over_the_cards_and_move_when_one_is_lost() {
+fn engines_are_spread_over_the_gpus_and_move_when_one_is_lost() {
     let two = [("EMULATED_DEVICES", "2")];
-    on_emulated_device("engines_are_spread_over_the_cards_and_move_when_one_is_lost", &two, || {
+    on_emulated_device("engines_are_spread_over_the_gpus_and_move_when_one_is_lost", &two, || {
         let model = embedded_model().expect("built in");
         let mut engines: Vec<_> =
             (0..6).map(|_| EngineChoice::Auto.engine(model.clone())).collect();
@@ -191,8 +191,8 @@ fn engines_are_spread_over_the_cards_and_move_when_one_is_lost() {
 }
 
 #[test]
-fn a_card_that_does_not_answer_is_given_up() {
-    on_emulated_device("a_card_that_does_not_answer_is_given_up", &[], || {
+fn a_gpu_that_does_not_answer_is_given_up() {
+    on_emulated_device("a_gpu_that_does_not_answer_is_given_up", &[], || {
         let mut engine = CudaEngine::new(&model(1)).expect("an engine");
         engine.set_timeout(Duration::from_millis(200));
         let before = infer(&mut engine, 1).expect("a residual");
@@ -210,10 +210,10 @@ fn a_card_that_does_not_answer_is_given_up() {
 }
 
 #[test]
-fn a_card_that_computes_wrongly_is_not_used() {
+fn a_gpu_that_computes_wrongly_is_not_used() {
     // Kernels of other tests are right, and would be found in their cache.
     let wrong = [("EMULATED_WRONG", "1"), ("XDG_CACHE_HOME", "/dev/null")];
-    on_emulated_device("a_card_that_computes_wrongly_is_not_used", &wrong, || {
+    on_emulated_device("a_gpu_that_computes_wrongly_is_not_used", &wrong, || {
         let made = CudaEngine::new(&model(1)).map(|_| ());
         assert_eq!(made, Err(CudaError::Wrong));
         assert_eq!(SharedCoder::of_process().map(|_| ()), Err(CudaError::Wrong));

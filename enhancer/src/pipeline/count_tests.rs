@@ -17,7 +17,7 @@ fn refusals(enhancer: &Enhancer) -> Vec<(u32, Option<Refusal>)> {
 }
 
 #[test]
-fn the_newest_streams_are_refused_where_the_processor_cannot_decode_all() {
+fn the_newest_streams_are_refused_where_the_cpu_cannot_decode_all() {
     let config = EnhancerConfig { cpu_tasks: 1, anchor_fraction: 0.0, ..config() };
     // Each takes six tenths of the only slot.
     let hand = Hand::new();
@@ -27,7 +27,7 @@ fn the_newest_streams_are_refused_where_the_processor_cannot_decode_all() {
     });
     let enhancer = start_by(&hand, config, &engines(), slow);
     let (input, mut told) = (enhancer.input(), Vec::new());
-    let enough = |stats: EnhancerStats| stats.refused == 3 && stats.counters.dropped_processor > 50;
+    let enough = |stats: EnhancerStats| stats.refused == 3 && stats.counters.dropped_cpu > 50;
     // A while longer, as that must stay so.
     let mut more = 0..30;
     for n in 0..600 {
@@ -49,9 +49,9 @@ fn the_newest_streams_are_refused_where_the_processor_cannot_decode_all() {
     told.extend(refusals(&enhancer));
     let stats = enhancer.stats();
     assert_eq!((stats.streams, stats.refused), (1, 3), "{stats:?}");
-    assert!(stats.counters.dropped_processor > 50, "{stats:?}");
+    assert!(stats.counters.dropped_cpu > 50, "{stats:?}");
     told.sort_unstable();
-    assert_eq!(told, [1, 2, 3].map(|stream| (stream, Some(Refusal::Processor))));
+    assert_eq!(told, [1, 2, 3].map(|stream| (stream, Some(Refusal::Cpu))));
     let decoded = stats.counters.decoded;
     eventually("the oldest goes on", || {
         input.push(hand.frame(0, 0, KEY));

@@ -272,9 +272,7 @@ impl Intake {
                 Refusal::Size => &counters.dropped_size,
                 Refusal::Memory => &counters.dropped_memory,
                 Refusal::Full => &counters.dropped_stream_limit,
-                Refusal::Processor | Refusal::Promise | Refusal::Slow => {
-                    &counters.dropped_processor
-                }
+                Refusal::Cpu | Refusal::Promise | Refusal::Slow => &counters.dropped_cpu,
             });
             return self.tell(registry, id, Some(why));
         }

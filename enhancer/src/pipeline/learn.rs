@@ -154,14 +154,14 @@ struct State {
 impl State {
     /// Whether a network runs on the learner's thread. It then costs the thread's CPU time, however long it waits for
     /// other threads. For a device, only the time by the clock is known.
-    fn on_processor(&self, network: usize) -> bool {
+    fn on_cpu(&self, network: usize) -> bool {
         let engine = self.engines.get(network).and_then(Option::as_ref);
         engine.is_some_and(|engine| engine.backend().starts_with("cpu"))
     }
 }
 
 /// CPU time that the calling thread has used so far.
-fn processor_time() -> Duration {
+fn cpu_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
 }
@@ -198,11 +198,11 @@ impl Learner {
             }
             let trained = |sample: &Sample| sample.progress.upgrade().and_then(|p| p.trained());
             let Some(sample) = waiting.take(trained) else { continue };
-            let processor = processor_time();
+            let processor = cpu_time();
             self.turn(&mut state, &sample);
             let now = self.clock.now();
-            let took = if state.on_processor(sample.of.network) {
-                processor_time().saturating_sub(processor)
+            let took = if state.on_cpu(sample.of.network) {
+                cpu_time().saturating_sub(processor)
             } else {
                 now.saturating_duration_since(started)
             };

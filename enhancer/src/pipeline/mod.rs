@@ -568,7 +568,7 @@ fn calibrate(networks: &[Network], quality: u8, clock: &Clock) -> Result<Measure
             return Err(StartError::Config("networks must come by scale, the least first"));
         }
         accelerators = accelerators.max(engine.accelerators());
-        let per_pixel = if engine.on_processor() {
+        let per_pixel = if engine.on_cpu() {
             measure(engine.as_mut(), quality, clock)
         } else {
             measure_accelerator(engine.as_mut(), clock)

@@ -155,7 +155,7 @@ fn a_slow_engine_drops_frames_and_what_comes_out_is_in_time() {
         let hand = hand.clone();
         move || hand.pass(TAKES)
     });
-    let engine = TestEngine { first, on_processor: false, says: TAKES, ..TestEngine::default() };
+    let engine = TestEngine { first, on_cpu: false, says: TAKES, ..TestEngine::default() };
     let slow = network("slow", engine);
     let enhancer = start_by(&hand, config.clone(), &[slow], decoders());
     // Four streams of 100 frames a second: twenty times what 60 ms an anchor can do.
@@ -565,7 +565,7 @@ fn next_frames(hand: &Hand, enhancer: &Enhancer, n: u32, streams: &[(u32, u16)])
 fn a_stream_gets_the_better_network_once_it_is_known_to_fit() {
     let networks = [("cheap", 100), ("better", 2_000)].map(|(name, micros)| {
         let says = Duration::from_micros(micros);
-        network(name, TestEngine { on_processor: false, says, ..TestEngine::default() })
+        network(name, TestEngine { on_cpu: false, says, ..TestEngine::default() })
     });
     let hand = Hand::new();
     let enhancer = start_by(&hand, config(), &networks, decoders());

@@ -24,11 +24,11 @@ fn play(second: Option<usize>) -> HybridDecoder {
 
 #[test]
 fn the_first_anchor_says_nothing_and_the_second_what_was_lost_since() {
-    let (lost, frames) = play(None).decay();
+    let DecaySum { lost, frames } = play(None).decay();
     assert!(lost.abs() < 1e-12 && frames == 0);
     let mut before = play(None);
     let mut after = play(Some(9));
-    let (lost, frames) = after.decay();
+    let DecaySum { lost, frames } = after.decay();
     assert_eq!(frames, 7);
     let luma = |decoder: &mut HybridDecoder| {
         decoder.picture_at(at(9)).expect("it is remembered").y.samples().to_vec()
@@ -49,5 +49,5 @@ fn what_follows_a_reset_does_not_count_from_before_it() {
     }
     let (width, height) = decoder.size.expect("there is a picture");
     decoder.push_anchor(&anchor(24, 2 * width as u16, 2 * height as u16));
-    assert_eq!(decoder.decay().1, 0);
+    assert_eq!(decoder.decay().frames, 0);
 }

@@ -161,7 +161,7 @@ fn captured_pixels_at_rest_are_shown_as_they_are() {
 fn a_network_of_the_callers_own_learns_which_cells_are_best() {
     let chunks = frames(REALTIME);
     let (mut plain, mut decoder) = (new(None), new(XS));
-    assert_eq!(plain.kept(), None);
+    assert_eq!(plain.kept(), KeptCells::NoPicture);
     for (n, chunk) in chunks.into_iter().enumerate().take(9) {
         for decoder in [&mut plain, &mut decoder] {
             decoder.push_frame(at(n), chunk).expect("a sound stream");
@@ -171,11 +171,11 @@ fn a_network_of_the_callers_own_learns_which_cells_are_best() {
                 let mut still = anchor(n, 2 * width, 2 * height);
                 still.header.source = AnchorSource::Captured;
                 decoder.push_anchor(&still);
-                assert_eq!(decoder.kept(), None, "of a picture before the anchor");
+                assert_eq!(decoder.kept(), KeptCells::Stale, "of a picture before the anchor");
                 assert!(decoder.refresh());
             }
         }
-        let kept = plain.kept().expect("a picture");
+        let KeptCells::Flags(kept) = plain.kept() else { panic!("a picture is shown") };
         assert!(n >= 2 || !kept.contains(&true), "frame {n}, before the anchor");
         assert!(n != 2 || !kept.contains(&false), "the anchor's own frame");
         let (mut shown, rebuilt) = (made(&plain), &plain.hr().expect("a picture").y);

@@ -82,3 +82,14 @@ impl HybridStats {
         }
     }
 }
+
+/// The cells of the picture on display that no network makes better.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum KeptCells {
+    /// There is no picture yet.
+    NoPicture,
+    /// An anchor has changed the picture, and [`refresh`](super::HybridDecoder::refresh) would make another.
+    Stale,
+    /// A flag for each cell of 8 × 8 low samples, row by row: whether no network makes it better.
+    Flags(Vec<bool>),
+}

@@ -22,7 +22,7 @@ use std::sync::Arc;
 use crate::cells::{CELL, Cells};
 use crate::detail::{Detail, ONE};
 use crate::resample::{self, bicubic, lanczos};
-use carry::cells::{SIDE, area};
+use carry::cells::{Cell, SIDE};
 use carry::colour::Colour;
 use carry::picture::CarriedPicture;
 use carry::plan::{Plan, RowCell};
@@ -386,7 +386,7 @@ impl Job<'_> {
                     if !changed[column / PLANNED] || shares == Shares::default() {
                         continue;
                     }
-                    let area = area((column, row), size).scaled(scale);
+                    let area = Cell { column, row }.area(size).scaled(scale);
                     let out = &mut strip[(area.y - scale * rows.start) * stride + area.x..];
                     let (steps, target) = (carried.steps(scale), Target { samples: out, stride });
                     blend(self.isa, &reference.high, area, steps, &shares, target, scratch);
@@ -407,7 +407,7 @@ impl Job<'_> {
         let (width, across) = ((scale * size.0).div_ceil(2), size.0.div_ceil(SIDE));
         for row in rows.start / SIDE..rows.end.div_ceil(SIDE) {
             for column in 0..across {
-                let mut area = area((column, row), size).chroma(scale);
+                let mut area = Cell { column, row }.area(size).chroma(scale);
                 let first = area.y - scale * (rows.start / 2);
                 let lines = (high[0].len() / width).saturating_sub(first);
                 (area.width, area.height) =

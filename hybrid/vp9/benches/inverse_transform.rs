@@ -4,7 +4,7 @@
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use windlass_vp9::kernels::inverse_transform::{
-    TransformKind, TransformSize, inverse_transform_add,
+    Shape, TransformKind, TransformSize, inverse_transform_add,
 };
 use windlass_vp9::simd::Isa;
 
@@ -26,11 +26,10 @@ fn blocks(c: &mut Criterion) {
                     }
                     let name = format!("inverse transform/{side}x{side} {kind:?} {used} {isa:?}");
                     let coefs = &mut coefs[..side * side];
+                    let shape = Shape { size, kind, lossless: false, cols: used, rows: used };
                     c.bench_function(&name, |b| {
                         b.iter(|| {
-                            inverse_transform_add(
-                                isa, size, kind, false, coefs, used, used, &mut dst, STRIDE,
-                            );
+                            inverse_transform_add(isa, &shape, coefs, &mut dst, STRIDE);
                         });
                     });
                 }

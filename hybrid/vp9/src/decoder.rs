@@ -229,7 +229,8 @@ impl Decoder {
             return Err(DecodeError::Truncated);
         }
         let (compressed, tiles) = rest.split_at(header.compressed_bytes);
-        self.new_frame(&header, compressed, tiles, references, data.len(), temporal_layer, visitor)
+        let rest = AfterHeader { compressed, tiles, bytes: data.len(), temporal_layer };
+        self.new_frame(&header, &rest, references, visitor)
     }
 
     fn show_existing(
@@ -304,28 +305,23 @@ impl Decoder {
             }
             return Err(DecodeError::StaleReference);
         }
-        let own = (header.width as usize, header.height as usize);
+        let (width, height) = (header.width as usize, header.height as usize);
         let mut any = false;
         for (reference, slot) in references.iter_mut().zip(slots) {
-            let (Some(picture), Some(size)) = (&self.stream.slots[slot], sizes[slot]) else {
+            let Some(picture) = &self.stream.slots[slot] else {
                 return Err(DecodeError::MissingReference);
             };
-            *reference =
-                ReferenceFrame::new(picture.clone(), (size.0 as usize, size.1 as usize), own);
+            *reference = ReferenceFrame::new(picture.clone(), width, height);
             any |= reference.is_some();
         }
         if any { Ok(references) } else { Err(DecodeError::MissingReference) }
     }
 
-    #[allow(clippy::too_many_arguments)] // the parts of one frame
     fn new_frame<V: Visitor>(
         &mut self,
         header: &FrameHeader,
-        compressed: &[u8],
-        tiles: &[u8],
+        rest: &AfterHeader<'_>,
         references: [Option<ReferenceFrame>; 3],
-        bytes: usize,
-        temporal_layer: Option<u8>,
         visitor: &mut V,
     ) -> Result<(), DecodeError> {
         let size = (header.width, header.height);
@@ -341,7 +337,7 @@ impl Decoder {
         }
         let slot = if header.independent() { 0 } else { usize::from(header.context & 3) };
         memory.context.clone_from(&stream.contexts[slot]);
-        let compressed = CompressedHeader::parse(compressed, header, &mut memory.context)?;
+        let compressed = CompressedHeader::parse(rest.compressed, header, &mut memory.context)?;
 
         let mut picture = self.pictures.take();
         let mut info = self.infos.take();
@@ -350,8 +346,8 @@ impl Decoder {
             return Err(DecodeError::Internal);
         };
         pixels.resize(header.width as usize, header.height as usize);
-        new_info.begin(header, bytes);
-        new_info.temporal_layer = temporal_layer;
+        new_info.begin(header, rest.bytes);
+        new_info.temporal_layer = rest.temporal_layer;
         let use_previous = !header.independent() && stream.last_size == size && stream.last_shown;
         let previous = stream.previous.take();
         memory.counts = Counts::default();
@@ -362,7 +358,7 @@ impl Decoder {
             references: &references,
             isa: self.isa,
         };
-        work.decode(tiles, memory, new_info, pixels, &mut stream.segment_ids, visitor)?;
+        work.decode(rest.tiles, memory, new_info, pixels, &mut stream.segment_ids, visitor)?;
         if let Some(previous) = previous {
             self.infos.keep(previous);
         }
@@ -400,6 +396,16 @@ impl Decoder {
         self.frames.push(DecodedFrame { picture, info });
         Ok(())
     }
+}
+
+/// What a new frame consists of besides its uncompressed header.
+struct AfterHeader<'a> {
+    compressed: &'a [u8],
+    tiles: &'a [u8],
+    /// Length of the whole frame, in bytes.
+    bytes: usize,
+    /// Temporal layer of the chunk, where the caller knows it.
+    temporal_layer: Option<u8>,
 }
 
 /// Resets the stored contexts as `setup_past_independence` (§7.2) says.

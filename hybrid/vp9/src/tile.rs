@@ -9,7 +9,7 @@ use crate::bool_decoder::BoolDecoder;
 use crate::frame_buffer::PictureRows;
 use crate::info::{Block, MotionVector, PredictionMode};
 use crate::kernels::inverse_transform::{
-    TransformKind, TransformSize, add_residual, inverse_transform, inverse_transform_add,
+    Shape, TransformKind, TransformSize, add_residual, inverse_transform, inverse_transform_add,
 };
 use crate::loop_filter::{FilteredBlock, SuperblockEdges};
 use crate::predict::{InterBlock, IntraEdges, ReferenceFrame, Scratch, predict, predict_inter};
@@ -355,27 +355,18 @@ impl<V: Visitor> TileDecoder<'_, V> {
         let plane = &mut row.picture.planes[p.plane];
         let stride = plane.stride();
         let dst = plane.after_mut(x4 * 4, y4 * 4);
-        let (cols, rows, lossless) = (extent.cols, extent.rows, self.lossless);
+        let (cols, rows) = (extent.cols, extent.rows);
+        let shape = Shape { size, kind, lossless: self.lossless, cols, rows };
         let coefficients = &mut self.workspace.coefficients.values[..];
         let side = size.side();
         let coefficients = &mut coefficients[..side * side];
         if V::RESIDUAL {
             let residual = &mut self.workspace.residual[..side * side];
-            inverse_transform(self.isa, size, kind, lossless, coefficients, cols, rows, residual);
+            inverse_transform(self.isa, &shape, coefficients, residual);
             self.visitor.residual(p.plane, x4 * 4, y4 * 4, side, residual);
             add_residual(self.isa, residual, side, dst, stride);
         } else {
-            inverse_transform_add(
-                self.isa,
-                size,
-                kind,
-                lossless,
-                coefficients,
-                cols,
-                rows,
-                dst,
-                stride,
-            );
+            inverse_transform_add(self.isa, &shape, coefficients, dst, stride);
         }
         true
     }

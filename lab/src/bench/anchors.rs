@@ -40,7 +40,7 @@ const FRACTION: f64 = 0.075;
 /// Qualities of the anchors: coarse, between, and the paper's for this share of anchors.
 const QUALITIES: [u8; 3] = [50, 75, 90];
 
-/// Code the anchors of 2160p60 video, and encode all its frames anew: bytes and processor time.
+/// Code the anchors of 2160p60 video, and encode all its frames anew: bytes and CPU time.
 #[derive(Debug, Clone, Args)]
 pub(super) struct AnchorsArgs {
     /// Video files; anything that ffmpeg reads. The first second of each is used.

@@ -49,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn waiting_for_another_thread_costs_no_processor_time_but_work_does() {
+    fn waiting_for_another_thread_costs_no_cpu_time_but_work_does() {
         let mut clock = CpuClock::default();
         assert_eq!(clock.mean_run_ms(), None);
         clock.measure(|| std::thread::spawn(work).join().unwrap());

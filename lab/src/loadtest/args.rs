@@ -64,7 +64,7 @@ pub(crate) struct LoadtestArgs {
     #[arg(last = true, requires = "own", value_name = "OPTION")]
     pub serve: Vec<String>,
 
-    /// The server's process, if it runs on this machine: its processor time and memory are reported. --own knows it.
+    /// The server's process, if it runs on this machine: its CPU time and memory are reported. --own knows it.
     #[arg(long, value_name = "PID", conflicts_with = "own")]
     pub pid: Option<u32>,
 

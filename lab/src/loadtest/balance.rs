@@ -55,7 +55,7 @@ const SUMS: [(&str, &[&str]); 9] = [
         &[
             "enhancer_dropped_disabled_total",
             "enhancer_dropped_stream_limit_total",
-            "enhancer_dropped_processor_total",
+            "enhancer_dropped_cpu_total",
             "enhancer_dropped_memory_total",
             "enhancer_dropped_size_total",
             "enhancer_dropped_decode_queue_total",

@@ -1,5 +1,7 @@
 // A publisher's knobs follow its uplink in a call (`--captured` with `adapt`): what the server says reaches the sender's parameters, and is
 // undone when nobody watches any more.
+//
+// Runs beside light files.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { nativeFrames, publish, subscribe, until } from "../support/call.mjs";

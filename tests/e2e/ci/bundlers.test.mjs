@@ -1,4 +1,6 @@
 // The packed SDK in what bundlers make of a page, without configuration: a remote picture must be rebuilt.
+//
+// Runs first, beside any file.
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import path from "node:path";

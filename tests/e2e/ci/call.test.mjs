@@ -88,7 +88,7 @@ for (const { clip, seconds, beats, by } of shown) {
     });
 
     test("anchors meet their frames", async () => {
-      // How many come in a second is for the server's processor to say, which this machine's capture has used too:
+      // How many come in a second is for the server's CPU to say, which this machine's capture has used too:
       // so many are waited for, that a share of them says something.
       let now = after_;
       const used = () => now.stats.anchorsUsed - before_.stats.anchorsUsed;

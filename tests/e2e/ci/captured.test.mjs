@@ -20,7 +20,7 @@ describe("a rung between h and f", { timeout: 240_000 }, () => {
   before(async () => {
     // Chromium sends no third layer of a smaller camera; at 15 frames a second slow machines code and rebuild all of it in time.
     scene = makeScene({ clip: "s18", width: 960, height: 540, fps: 15, frames: 150, out: "output" });
-    // Three such layers take more than a processor to code, and where two do everything pictures come late: they are used all the same.
+    // Three such layers take more than a CPU to code, and where two do everything pictures come late: they are used all the same.
     server = await startServer({ args: ["--no-congestion-control", "--anchor-fraction", "0.2"] });
     publisher = await publish(server, scene, { layers: "qhf" });
     viewer = await subscribe(server, { query: "&maxRung=h%2B" });
@@ -29,12 +29,12 @@ describe("a rung between h and f", { timeout: 240_000 }, () => {
     // Chromium sends the full layer once its estimate has climbed, and sender reports tell which frames belong together.
     const flows = async () => (await server.metrics()).windlass_enhancer_captured_anchors_total >= 2;
     await until(flows, "anchors are made of the full layer", 60_000, state);
-    // Counted before pixels are copied, which takes what processor there is for several times as long as it captures.
+    // Counted before pixels are copied, which takes what CPU there is for several times as long as it captures.
     const before = await server.metrics();
     const anchors = async () => (await server.metrics()).windlass_enhancer_anchors_total - before.windlass_enhancer_anchors_total;
     await until(async () => (await anchors()) >= 16, "sixteen more anchors", 60_000, state);
     const after = await server.metrics();
-    // All parts of the clip, as layers are coarse for seconds after its cut. To copy pixels may take so much of the processor that the
+    // All parts of the clip, as layers are coarse for seconds after its cut. To copy pixels may take so much of the CPU that the
     // viewer shows the native picture for a while.
     captured = { enhanced: [], plain: [] };
     pairs = [];

@@ -1,4 +1,6 @@
 // The page /check: what a call needs, part by part, on the server's default addresses and where something is missing.
+//
+// Runs beside any file.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { barriersOfBoth, sticksOut, tabTo } from "../support/barriers.mjs";

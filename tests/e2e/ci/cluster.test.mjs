@@ -1,5 +1,7 @@
 // Three servers that share rooms out by NATS: a room lives on one of them, whoever is asked for it sends one there, and where it is lost
 // its participants are on another soon, by the SDK alone.
+//
+// Runs beside light files.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { nativeFrames, publish, remote, sleep, subscribe, until } from "../support/call.mjs";

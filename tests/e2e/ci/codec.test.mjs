@@ -21,7 +21,7 @@ describe("a call of clients that can decode anchors and one that cannot", { time
   let server;
   let publisher;
   let viewer;
-  /** Why this processor cannot do it, if so. */
+  /** Why this CPU cannot do it, if so. */
   let slow = false;
 
   before(async () => {

@@ -1,4 +1,6 @@
 // The page of `windlass-lab compare`: answers by keys and buttons belong to the sets that were on those sides.
+//
+// Runs beside any file.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import path from "node:path";

@@ -1,5 +1,7 @@
 // Messages and attributes of three participants of a room on two servers, by the SDK alone: each message comes once and in order, also where a socket or a
 // server is lost.
+//
+// Runs beside any file.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { openPage } from "../support/browser.mjs";

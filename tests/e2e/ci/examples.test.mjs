@@ -1,4 +1,6 @@
 // The examples, as a reader would start them: an SFU in a program of one's own, a page of a few lines, a publisher by WHIP, a file.
+//
+// Runs beside any file.
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";

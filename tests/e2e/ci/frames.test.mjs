@@ -1,4 +1,6 @@
 // A network on every frame: a viewer whose machine has time for one shows a better picture, and says which network it runs.
+//
+// Runs beside light files.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { publish, remote, subscribe, until } from "../support/call.mjs";
@@ -41,7 +43,7 @@ describe("a network on every frame", { timeout: 240_000 }, () => {
   }
 
   before(async () => {
-    // Few frames a second: to copy pixels takes the processor as well, and a network without time is dropped.
+    // Few frames a second: to copy pixels takes the CPU as well, and a network without time is dropped.
     scene = makeScene({ clip: "d13", width: 640, height: 360, fps: 8, frames: 64, out: "output" });
     server = await startServer({ args: ["--no-congestion-control", "--compute-cap", "0"] });
     publisher = await publish(server, scene);

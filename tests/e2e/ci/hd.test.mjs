@@ -48,7 +48,7 @@ describe("a call from 360p to 720p", { timeout: 240_000 }, () => {
   let counted;
   let times;
   const samples = [];
-  /** Why this processor cannot do it, if so. */
+  /** Why this CPU cannot do it, if so. */
   let slow = false;
 
   before(async () => {

@@ -1,4 +1,6 @@
 // A server with a token key: what its page says without a token, and a link that lets in.
+//
+// Runs beside any file.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";

@@ -1,4 +1,6 @@
 // The demo page as people use it: what they see of themselves before a call, devices, layouts, keys, languages, phones, screen readers.
+//
+// Runs first, beside any file.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { after, before, describe, test } from "node:test";
@@ -348,7 +350,7 @@ describe("the demo page for people", { timeout: 120_000 }, () => {
       viewer = await ana.newPage();
       await viewer.page.goto(`${server.url}/?room=crowd&name=Ana&auto=1&source=none&${SMALL}`);
       await inCall(viewer.page, "Ana");
-      // All in one page, without media: the processors are few.
+      // All in one page, without media: the CPUs are few.
       crowd = await ana.newPage();
       await crowd.page.goto(`${server.url}/check`);
       await crowd.page.evaluate(async (names) => {

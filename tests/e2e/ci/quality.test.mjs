@@ -1,4 +1,6 @@
 // The quality of connections, as the server tells it: a publisher's uplink becomes narrow, and wide again.
+//
+// Runs beside light files.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { publish, subscribe, until } from "../support/call.mjs";

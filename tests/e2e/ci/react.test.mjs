@@ -1,4 +1,6 @@
 // The React example, as Vite serves and as it builds it: two participants see and hear each other, mute and leave.
+//
+// Runs beside any file.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";

@@ -1,4 +1,6 @@
 // A room is recorded: everybody sees it, the files play, and a killed server goes on where it was.
+//
+// Runs beside any file.
 import assert from "node:assert/strict";
 import { execFileSync, spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync } from "node:fs";

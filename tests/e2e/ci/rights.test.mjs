@@ -1,4 +1,6 @@
 // Rights while a call runs, on the page: a locked call, a lobby, a camera that a moderator stops, and a ban without a way back.
+//
+// Runs beside any file.
 import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
 import { after, before, describe, test } from "node:test";

@@ -1,4 +1,6 @@
 // A shared screen beside or without a camera: small print on a narrow uplink, as a reader of letters reads it.
+//
+// Runs beside light files.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";

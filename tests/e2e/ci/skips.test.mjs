@@ -1,4 +1,6 @@
 // What tests that cannot run leave for the end of a run of all.
+//
+// Runs beside any file.
 import assert from "node:assert/strict";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,6 +1,8 @@
 // The WebAssembly module in Chromium gives the native decoder's pictures, bit for bit.
 //
 // Of clips the first WINDLASS_TWIN_SECONDS (2) seconds are compared.
+//
+// Runs first, beside any file.
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

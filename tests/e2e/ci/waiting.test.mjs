@@ -1,5 +1,7 @@
 // Whoever waits alone in a room has nothing to send or receive. The server lets nobody stay without a connection, so the SDK
 // brings one up all the same.
+//
+// Runs beside any file.
 import { test } from "node:test";
 import { subscribe, until } from "../support/call.mjs";
 import { startServer } from "../support/server.mjs";

@@ -39,7 +39,7 @@ describe("a WHIP encoder and a WHEP player", { timeout: 180_000 }, () => {
   test("a participant sees and hears what the encoder sends, enhanced", async () => {
     encoder = await clients.open({ camera: makeScene({ clip: "d13", out: "output" }).file });
     await encoder.page.evaluate(async (endpoint) => {
-      // A size that the slowest of our processors enlarges in time: which machine runs the test is not what it asks.
+      // A size that the slowest of our CPUs enlarges in time: which machine runs the test is not what it asks.
       const camera = { width: 320, height: 180 };
       const stream = await navigator.mediaDevices.getUserMedia({ audio: true, video: camera });
       window.client = new WHIPClient({ endpoint, opts: {} });

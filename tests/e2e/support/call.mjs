@@ -2,7 +2,7 @@
 import { openPage } from "./browser.mjs";
 
 /**
- * Unless a test is about the size of tiles, it should not matter; nor should networks take the processors, which here are those of
+ * Unless a test is about the size of tiles, it should not matter; nor should networks take the CPUs, which here are those of
  * servers, publishers and other viewers too.
  */
 const fixed = (query) => {
@@ -11,8 +11,8 @@ const fixed = (query) => {
 };
 
 /**
- * Keeps a page's pictures as large as the scene. A browser that thinks its processor busy makes them smaller, which takes the full layer
- * from everybody; here it shares its processors with servers, viewers and whatever else a test measures.
+ * Keeps a page's pictures as large as the scene. A browser that thinks its CPU busy makes them smaller, which takes the full layer
+ * from everybody; here it shares its CPUs with servers, viewers and whatever else a test measures.
  */
 const keepSize = () => {
   const set = RTCPeerConnection.prototype.setRemoteDescription;

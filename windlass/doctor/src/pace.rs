@@ -7,7 +7,7 @@ use windlass_sr::{CpuEngine, Engine, Luma, Residual, Simd, fused_model};
 use crate::finding::Finding;
 
 /// Name of this check in findings.
-const CHECK: &str = "processor";
+const CHECK: &str = "cpu";
 /// Width and height of the picture on which the network is tried: the size of most publishers' low layer.
 const SIZE: (usize, usize) = (320, 180);
 /// Duration of the measurement.

@@ -222,31 +222,31 @@ const ENHANCER: &[Family] = &[
 ];
 
 /// Metrics of GPUs.
-const CARDS: &[Family] = &[
+const GPUS: &[Family] = &[
     Family::gauge(
-        "windlass_enhancer_card_working",
+        "windlass_enhancer_gpu_working",
         "Whether the GPU is used; 0 after it has failed.",
     ),
-    Family::gauge("windlass_enhancer_card_engines", "Networks of workers that use the GPU."),
+    Family::gauge("windlass_enhancer_gpu_engines", "Networks of workers that use the GPU."),
     Family::gauge(
-        "windlass_enhancer_card_weights",
+        "windlass_enhancer_gpu_weights",
         "Sets of networks' weights that are on the GPU.",
     ),
-    Family::gauge("windlass_enhancer_card_waiting_pictures", "Pictures that wait for the GPU now."),
+    Family::gauge("windlass_enhancer_gpu_waiting_pictures", "Pictures that wait for the GPU now."),
     Family::counter(
-        "windlass_enhancer_card_launches_total",
+        "windlass_enhancer_gpu_launches_total",
         "Launches on the GPU, each with one or several pictures.",
     ),
     Family::counter(
-        "windlass_enhancer_card_pictures_total",
+        "windlass_enhancer_gpu_pictures_total",
         "Pictures that the GPU super-resolved.",
     ),
     Family::counter(
-        "windlass_enhancer_card_busy_seconds_total",
+        "windlass_enhancer_gpu_busy_seconds_total",
         "Time that the GPU was busy, copies included, in seconds.",
     ),
     Family::counter(
-        "windlass_enhancer_card_full_total",
+        "windlass_enhancer_gpu_full_total",
         "Times that the GPU had no memory for the pictures of a launch.",
     ),
 ];
@@ -383,10 +383,10 @@ pub fn all() -> Vec<Family> {
         "" => family.with("an enhancer"),
         _ => family,
     });
-    let cards = CARDS.iter().map(|family| family.by(&["card", "name", "uuid"]).with(GPU));
+    let gpus = GPUS.iter().map(|family| family.by(&["gpu", "name", "uuid"]).with(GPU));
     let workers = WORKER.iter().map(|family| family.with(WORKERS));
     let program = PROGRAM.iter().chain(RECORDER).copied().chain(families());
-    program.chain(enhancer).chain(cards).chain(workers).chain(NODES.iter().copied()).collect()
+    program.chain(enhancer).chain(gpus).chain(workers).chain(NODES.iter().copied()).collect()
 }
 
 #[cfg(test)]

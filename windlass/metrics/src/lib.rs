@@ -108,7 +108,7 @@ pub fn of_enhancer(enhancer: &Enhancer) -> Vec<Metric> {
     metrics.extend(slot_metrics(&stats.slots));
     metrics.extend(stage_metrics(&stats.latency));
     metrics.extend(capacity_metrics(&stats));
-    metrics.extend(cuda::gpus().iter().flat_map(card_metrics));
+    metrics.extend(cuda::gpus().iter().flat_map(gpu_metrics));
     metrics
 }
 
@@ -145,20 +145,20 @@ fn capacity_metrics(stats: &EnhancerStats) -> Vec<Metric> {
 }
 
 /// Metrics of a GPU.
-fn card_metrics(card: &GpuStats) -> [Metric; 8] {
+fn gpu_metrics(gpu: &GpuStats) -> [Metric; 8] {
     let of = |name, value: Value| {
-        let metric = Metric::new(name, value).label("card", card.ordinal.to_string());
-        metric.label("name", &card.name).label("uuid", &card.uuid)
+        let metric = Metric::new(name, value).label("gpu", gpu.ordinal.to_string());
+        metric.label("name", &gpu.name).label("uuid", &gpu.uuid)
     };
     [
-        of("windlass_enhancer_card_working", card.failed.is_none().into()),
-        of("windlass_enhancer_card_engines", card.engines.into()),
-        of("windlass_enhancer_card_weights", card.resident.into()),
-        of("windlass_enhancer_card_waiting_pictures", card.waiting.into()),
-        of("windlass_enhancer_card_launches_total", card.launches.into()),
-        of("windlass_enhancer_card_pictures_total", card.pictures.into()),
-        of("windlass_enhancer_card_busy_seconds_total", card.busy.into()),
-        of("windlass_enhancer_card_full_total", card.full.into()),
+        of("windlass_enhancer_gpu_working", gpu.failed.is_none().into()),
+        of("windlass_enhancer_gpu_engines", gpu.engines.into()),
+        of("windlass_enhancer_gpu_weights", gpu.resident.into()),
+        of("windlass_enhancer_gpu_waiting_pictures", gpu.waiting.into()),
+        of("windlass_enhancer_gpu_launches_total", gpu.launches.into()),
+        of("windlass_enhancer_gpu_pictures_total", gpu.pictures.into()),
+        of("windlass_enhancer_gpu_busy_seconds_total", gpu.busy.into()),
+        of("windlass_enhancer_gpu_full_total", gpu.full.into()),
     ]
 }
 

@@ -21,7 +21,7 @@ export interface Plane {
  * Why a backend is not used, or no longer.
  * - `no_webgpu`: the browser has no WebGPU.
  * - `no_adapter`: it gives no adapter or device.
- * - `software_adapter`: the adapter is a processor that plays a GPU.
+ * - `software_adapter`: the adapter is a CPU that plays a GPU.
  * - `device_lost`: the device went away, or failed for no reason that it told.
  * - `out_of_memory`: buffers of this picture size cannot be had.
  * - `shader`: the device finds a shader or a command invalid.
@@ -95,7 +95,7 @@ export interface FrameNetwork {
 
 /** How a backend is started. */
 export interface BackendOptions {
-  /** Takes a processor that plays a GPU as well; for tests. */
+  /** Takes a CPU that plays a GPU as well; for tests. */
   software?: boolean;
   /** Max times, milliseconds. */
   limits?: Partial<BackendLimits>;

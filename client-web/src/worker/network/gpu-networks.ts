@@ -43,7 +43,7 @@ const MAX_WAIT_MS = 32 * FIRST_WAIT_MS;
 const FORGIVEN_MS = 10 * FIRST_WAIT_MS;
 /** A picture that takes longer never comes. */
 const LIMITS: BackendOptions = { limits: { pictureMs: 500 } };
-/** For a processor that plays a GPU, and other work on the machine. */
+/** For a CPU that plays a GPU, and other work on the machine. */
 const PATIENT: BackendOptions = {
   software: true,
   limits: { adapterMs: 20_000, compileMs: 20_000, pictureMs: 5000 },
@@ -116,7 +116,7 @@ export class GpuNetworks {
   private readonly pool: Uint8Array<ArrayBuffer>[] = [];
 
   /**
-   * `load` imports the backend's script; null where the browser has no WebGPU. `forced`: for tests, takes a processor that
+   * `load` imports the backend's script; null where the browser has no WebGPU. `forced`: for tests, takes a CPU that
    * plays a GPU, whatever time it needs. `random`: 0 to 1, so that tracks do not try at the same time.
    */
   constructor(

@@ -1,7 +1,7 @@
 /**
  * Runs a frame network on the GPU, by WebGPU.
  *
- * All that can fail (no GPU, one that is a processor, no memory, a lost device, slow compilers, a stalled queue) rejects
+ * All that can fail (no GPU, one that is a CPU, no memory, a lost device, slow compilers, a stalled queue) rejects
  * with a reason within {@link BackendLimits}.
  *
  * Per picture: the planes are copied to the GPU (`writeBuffer`), one dispatch folds them, each convolution is a
@@ -96,7 +96,7 @@ async function openDevice(options: WebGpuOptions, ms: number): Promise<GPUDevice
   }
 }
 
-/** Whether an adapter is a processor that plays a GPU: by its own word, or by the names of those that there are. */
+/** Whether an adapter is a CPU that plays a GPU: by its own word, or by the names of those that there are. */
 function isSoftware(info: GPUAdapterInfo): boolean {
   const names = `${info.architecture} ${info.device} ${info.description}`;
   return (

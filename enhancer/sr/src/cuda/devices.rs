@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_has_many_cards_or_one_slice() {
+    fn a_process_has_many_gpus_or_one_slice() {
         let gpus = [device("0", Kind::Gpu, "GPU-a"), device("1", Kind::Gpu, "GPU-b")];
         assert_eq!(visible(&gpus).unwrap(), "GPU-a,GPU-b");
         let slice = device("2:0", Kind::Slice, "MIG-c");

@@ -296,7 +296,7 @@ impl Engine for CudaEngine {
         "cuda"
     }
 
-    fn on_processor(&self) -> bool {
+    fn on_cpu(&self) -> bool {
         false
     }
 

@@ -83,7 +83,7 @@ mod tests {
     const SECOND: &str = "devices/system/node/node1/cpulist";
 
     #[test]
-    fn a_card_of_the_second_node_has_that_nodes_cpus() {
+    fn a_gpu_of_the_second_node_has_that_nodes_cpus() {
         let two = [(CARD, "1\n"), (ALL, "0-1\n"), (SECOND, "2-3,6,8-9\n")];
         let root = machine("two-nodes", &two);
         assert_eq!(cpus("0000:3b:00.0", &root), Some(vec![2, 3, 6, 8, 9]));

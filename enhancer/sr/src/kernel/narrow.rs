@@ -168,13 +168,13 @@ pub(super) struct Avx512Brain(__m512);
 
 /// Channels of a pixel that is stored as bfloat16; in single precision until then.
 #[derive(Clone, Copy)]
-pub(super) struct BrainValues(__m512);
+pub(super) struct Bf16Values(__m512);
 
 // SAFETY of the blocks below: as above, with AVX-512 BF16 instead of FP16. The types of the instructions' operands are
 // all of 512 (256) bits without invalid values.
 impl Form<20> for Avx512Brain {
     type Number = Bf16;
-    type Values = BrainValues;
+    type Values = Bf16Values;
     type Lanes = Avx512;
     type Weights = __m512bh;
     type Word = __m512bh;
@@ -207,13 +207,13 @@ impl Form<20> for Avx512Brain {
     }
 
     #[inline(always)]
-    fn values(self) -> BrainValues {
-        BrainValues(self.0)
+    fn values(self) -> Bf16Values {
+        Bf16Values(self.0)
     }
 
     #[inline(always)]
-    fn narrow(lanes: Avx512) -> BrainValues {
-        BrainValues(lanes.0)
+    fn narrow(lanes: Avx512) -> Bf16Values {
+        Bf16Values(lanes.0)
     }
 
     #[inline(always)]
@@ -224,13 +224,13 @@ impl Form<20> for Avx512Brain {
 }
 
 // SAFETY of the blocks below: as above.
-impl Values<NarrowPixel> for BrainValues {
+impl Values<NarrowPixel> for Bf16Values {
     #[inline(always)]
     fn load(pixel: &NarrowPixel) -> Self {
         // SAFETY: see above.
         unsafe {
             let words = _mm512_cvtepu16_epi32(_mm256_loadu_si256(pixel.0.as_ptr().cast()));
-            BrainValues(_mm512_castsi512_ps(_mm512_slli_epi32::<16>(words)))
+            Bf16Values(_mm512_castsi512_ps(_mm512_slli_epi32::<16>(words)))
         }
     }
 
@@ -246,12 +246,12 @@ impl Values<NarrowPixel> for BrainValues {
     #[inline(always)]
     fn add(self, other: Self) -> Self {
         // SAFETY: see above.
-        BrainValues(unsafe { _mm512_add_ps(self.0, other.0) })
+        Bf16Values(unsafe { _mm512_add_ps(self.0, other.0) })
     }
 
     #[inline(always)]
     fn relu(self) -> Self {
         // SAFETY: see above.
-        BrainValues(unsafe { _mm512_max_ps(self.0, _mm512_setzero_ps()) })
+        Bf16Values(unsafe { _mm512_max_ps(self.0, _mm512_setzero_ps()) })
     }
 }

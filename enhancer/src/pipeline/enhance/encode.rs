@@ -68,10 +68,10 @@ impl Worker {
             Made::OnCpu(mut detail) => {
                 tools.prior.take_out(order.low, &mut detail);
                 let wanted = twin.measures().then(|| detail.clone());
-                let mut on_processor = CpuStills;
+                let mut on_cpu = CpuStills;
                 let stills: &mut dyn Stills = match &mut on_gpu {
                     Some(on_gpu) => on_gpu,
-                    None => &mut on_processor,
+                    None => &mut on_cpu,
                 };
                 let coded = encode(coding, Content { detail, colour }, &tiles, order.scale, stills);
                 coded

@@ -58,7 +58,7 @@ impl Worker {
         engine: &dyn Engine,
         run: &mut Run,
     ) -> Result<Option<Slot<'_>>, Unmade> {
-        if !engine.on_processor() {
+        if !engine.on_cpu() {
             return Ok(None);
         }
         let (job, asked) = (order.job, self.clock.now());

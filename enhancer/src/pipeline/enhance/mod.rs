@@ -182,7 +182,7 @@ impl Worker {
 
     /// Coder of the GPU, if the network runs there.
     fn gpu_of(&self, engine: &dyn Engine) -> Option<&SharedCoder> {
-        self.gpu.as_deref().filter(|_| !engine.on_processor())
+        self.gpu.as_deref().filter(|_| !engine.on_cpu())
     }
 }
 

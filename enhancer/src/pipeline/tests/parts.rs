@@ -160,7 +160,7 @@ pub(in crate::pipeline) struct TestEngine {
     pub panics: Arc<AtomicU32>,
     /// On a worker's thread.
     pub first: Arc<dyn Fn() + Send + Sync>,
-    pub on_processor: bool,
+    pub on_cpu: bool,
     /// What it says that a picture of the test decoder takes, however much time a test lets pass meanwhile.
     pub says: Duration,
     /// The part of `says` that was not asked for yet.
@@ -172,8 +172,8 @@ impl Engine for TestEngine {
         "test"
     }
 
-    fn on_processor(&self) -> bool {
-        self.on_processor
+    fn on_cpu(&self) -> bool {
+        self.on_cpu
     }
 
     fn take_time(&mut self) -> Option<Duration> {
@@ -223,7 +223,7 @@ impl Default for TestEngine {
             added: ADDED,
             panics: Arc::default(),
             first: Arc::new(|| {}),
-            on_processor: true,
+            on_cpu: true,
             says: Duration::ZERO,
             took: Duration::ZERO,
         }
@@ -371,7 +371,7 @@ pub(in crate::pipeline) fn unaccounted(enhancer: &Enhancer, panics: u64) -> [i64
     let EnhancerStats { counters: c, scheduler: s, .. } = enhancer.stats();
     let before_decoding = c.dropped_disabled
         + c.dropped_stream_limit
-        + c.dropped_processor
+        + c.dropped_cpu
         + c.dropped_decode_queue
         + c.dropped_stopped
         + c.dropped_waiting_key;

@@ -15,8 +15,7 @@ use crate::detail::Detail;
 pub struct Htj2k;
 
 /// How the length of an HTJ2K codestream follows from the quantiser step, fitted to the detail of anchors.
-const MODEL: super::rate::Model =
-    super::rate::Model { floor: (130.0, 0.0), offset: -2.7, power: 1.0 };
+const MODEL: super::rate::Model = super::rate::Model { floor: 130.0, offset: -2.7, power: 1.0 };
 
 /// The format of a plane of detail: ±255 grey levels in sixteenths, so 13 bits with sign.
 fn format(width: u16, height: u16) -> Format {

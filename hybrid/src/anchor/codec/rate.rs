@@ -20,8 +20,8 @@ const MAX_TRIES: usize = 24;
 /// = ln (mean detail) + `offset` − `power` · ln (bytes beyond the floor per sample).
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Model {
-    /// Length of a code of an empty picture, in bytes: a constant, and a part for each sample.
-    pub(super) floor: (f64, f64),
+    /// Length of a code of an empty picture, in bytes.
+    pub(super) floor: f64,
     pub(super) offset: f64,
     pub(super) power: f64,
 }
@@ -56,8 +56,7 @@ pub(super) fn encode_within(
 ) -> Result<Vec<u8>, AnchorCodecError> {
     let (finest, coarsest) = (f64::from(*steps.start()).ln(), f64::from(*steps.end()).ln());
     let area = strength.samples as f64;
-    let floor = model.floor.0 + model.floor.1 * area;
-    let beyond = |length: f64| (length - floor).max(1.0).ln();
+    let beyond = |length: f64| (length - model.floor).max(1.0).ln();
     let aim = beyond(budget as f64 * AIM);
     let mut best: Option<Vec<u8>> = None;
     // The nearest steps known to give too long and short enough codes.
@@ -104,7 +103,7 @@ pub(super) fn encode_within(
 mod tests {
     use super::*;
 
-    const MODEL: Model = Model { floor: (100.0, 0.0), offset: 0.0, power: 0.8 };
+    const MODEL: Model = Model { floor: 100.0, offset: 0.0, power: 0.8 };
 
     #[test]
     fn budgets_are_met_in_few_tries_on_a_usual_curve() {

@@ -112,6 +112,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::lines::Lines;
     use windlass_vp9::by_isa;
     use windlass_vp9::simd::Isa;
     use windlass_vp9::simd::vector::Vector;
@@ -120,27 +121,27 @@ mod tests {
     type All = (Template, Gradients, Differences, [i32; CELLS * CELLS]);
 
     #[inline(always)]
-    unsafe fn all<P: Patches>(now: (&[u8], usize), place: Place<'_>, out: &mut All) {
+    unsafe fn all<P: Patches>(now: Lines<'_>, place: Place<'_>, out: &mut All) {
         unsafe {
-            out.1 = P::cut(&mut out.0, now.0, now.1);
+            out.1 = P::cut(&mut out.0, now.data, now.stride);
             out.2 = P::compare(&out.0, place);
             out.3 = P::errors(&out.0, place);
         }
     }
 
     #[inline(always)]
-    unsafe fn all_simd<W: Vector, N: Vector>(now: (&[u8], usize), place: Place<'_>, out: &mut All) {
+    unsafe fn all_simd<W: Vector, N: Vector>(now: Lines<'_>, place: Place<'_>, out: &mut All) {
         unsafe { all::<Simd<W>>(now, place, out) }
     }
 
-    fn run(isa: Isa, now: (&[u8], usize), place: Place<'_>) -> All {
+    fn run(isa: Isa, now: Lines<'_>, place: Place<'_>) -> All {
         let mut made = All::default();
         let out = &mut made;
         // SAFETY: the kernels check what they are given.
         by_isa!(
             isa,
             unsafe { all::<Scalar>(now, place, out) },
-            all_simd(now: (&[u8], usize), place: Place<'_>, out: &mut All)
+            all_simd(now: Lines<'_>, place: Place<'_>, out: &mut All)
         );
         made
     }
@@ -157,10 +158,11 @@ mod tests {
             let (now, then) = (steep(now), steep(then));
             // No sample more than is needed.
             let (now, then) = (&now[..9 * 13 + 10], &then[..8 * 17 + 9]);
+            let now = Lines { data: now, stride: 13 };
             let place = Place { from: then, stride: 17, fraction };
-            let defined = run(Isa::SCALAR, (now, 13), place);
+            let defined = run(Isa::SCALAR, now, place);
             for &isa in Isa::available() {
-                prop_assert_eq!(&run(isa, (now, 13), place), &defined);
+                prop_assert_eq!(&run(isa, now, place), &defined);
             }
             prop_assert_eq!(defined.3.iter().sum::<i32>(), defined.2.squares);
         }
@@ -170,11 +172,12 @@ mod tests {
     fn a_patch_differs_from_itself_by_nothing_and_from_its_neighbour_by_its_gradient() {
         let now: Vec<u8> = (0..12 * 12).map(|i| (i % 12 * 6) as u8).collect();
         let whole = Place { from: &now[13..], stride: 12, fraction: (0, 0) };
-        let (_, gradients, none, _) = run(Isa::SCALAR, (&now, 12), whole);
+        let now = Lines { data: &now, stride: 12 };
+        let (_, gradients, none, _) = run(Isa::SCALAR, now, whole);
         assert_eq!((gradients.xx, gradients.xy, gradients.yy), (64 * 144, 0, 0));
         assert_eq!(none, Differences::default());
         let half = Place { fraction: (32, 17), ..whole };
-        let (_, _, found, errors) = run(Isa::SCALAR, (&now, 12), half);
+        let (_, _, found, errors) = run(Isa::SCALAR, now, half);
         // Half a sample is three grey levels.
         assert_eq!((found.by_x, found.squares), (64 * 48 * 12, 64 * 48 * 48));
         assert!(errors.iter().all(|&e| e == 4 * 48 * 48));

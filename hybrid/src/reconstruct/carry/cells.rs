@@ -7,8 +7,22 @@ pub(crate) const SIDE: usize = 4;
 /// Maximum number of references that a picture is made from: the last ones before it.
 pub(crate) const LAYERS: usize = 2;
 
-/// The area of a cell in low samples.
-pub(crate) fn area((column, row): (usize, usize), (width, height): (usize, usize)) -> Area {
-    let (x, y) = (column * SIDE, row * SIDE);
-    Area { x, y, width: SIDE.min(width - x), height: SIDE.min(height - y) }
+/// The place of a cell in its picture, in cells.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Cell {
+    pub column: usize,
+    pub row: usize,
+}
+
+impl Cell {
+    /// The cell of this number, row by row, in a picture of so many columns of cells.
+    pub(crate) fn numbered(number: usize, columns: usize) -> Self {
+        Self { column: number % columns, row: number / columns }
+    }
+
+    /// The area of the cell in low samples, in a low picture of this size.
+    pub(crate) fn area(self, (width, height): (usize, usize)) -> Area {
+        let (x, y) = (self.column * SIDE, self.row * SIDE);
+        Area { x, y, width: SIDE.min(width - x), height: SIDE.min(height - y) }
+    }
 }

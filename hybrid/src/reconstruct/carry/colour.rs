@@ -2,7 +2,7 @@
 
 use windlass_vp9::Plane;
 
-use super::cells::{SIDE, area};
+use super::cells::{Cell, SIDE};
 use crate::anchor::colour::Decoded;
 use crate::resample;
 
@@ -48,7 +48,7 @@ impl Colour {
     pub(crate) fn take(&mut self, other: &Self, cell: usize, size: (usize, usize), scale: usize) {
         self.known[cell] = other.known[cell];
         let columns = size.0.div_ceil(SIDE);
-        let area = area((cell % columns, cell / columns), size).chroma(scale);
+        let area = Cell::numbered(cell, columns).area(size).chroma(scale);
         for (from, to) in other.planes.iter().zip(&mut self.planes) {
             let width = from.width();
             for y in area.y..(area.y + area.height).min(from.height()) {

@@ -6,7 +6,7 @@
 //! smoothed over the cells around. A second reference is blended over the first, with the noise that the first
 //! leaves, as if the two were independent measurements.
 
-use super::cells::{LAYERS, SIDE, area};
+use super::cells::{Cell, LAYERS, SIDE};
 use super::reference::{Reference, References};
 use super::searches::Searches;
 use super::warp::{self, Area, Quarters, Shares, Step, WHOLE, misfit, misfit_of_quarters};
@@ -202,14 +202,15 @@ impl Plan {
         layer.cells.clear();
         self.misfits.clear();
         self.energies.clear();
-        for cell in (0..columns * rows).map(|i| (i % columns, i / columns)) {
-            let vector = flow.map_or(FlowVector::default(), |flow| mean(flow, cell.0, cell.1));
-            let quarters = flow.map_or([vector; 4], |flow| quarters(flow, cell.0, cell.1));
+        for cell in (0..columns * rows).map(|i| Cell::numbered(i, columns)) {
+            let vector =
+                flow.map_or(FlowVector::default(), |flow| mean(flow, cell.column, cell.row));
+            let quarters = flow.map_or([vector; 4], |flow| quarters(flow, cell.column, cell.row));
             let carried = Carried { vector, quarters, share: 0 };
             layer.cells.push(carried);
             self.energies.push(reference.energy(place(cell, vector, size)));
             if !same {
-                let misfit = carried.misfit(isa, now, then, area(cell, size), &mut self.scratch);
+                let misfit = carried.misfit(isa, now, then, cell.area(size), &mut self.scratch);
                 self.misfits.push(misfit);
             }
         }
@@ -263,7 +264,7 @@ impl Plan {
     ) -> impl Iterator<Item = (&'a [Plane; 2], Carried)> + 'a {
         let columns = self.size.0.div_ceil(SIDE);
         self.cell(references, cell).filter_map(move |(reference, carried)| {
-            let place = place((cell % columns, cell / columns), carried.vector, self.size);
+            let place = place(Cell::numbered(cell, columns), carried.vector, self.size);
             Some((reference.colour(place)?, carried))
         })
     }
@@ -298,7 +299,7 @@ impl Plan {
             let bound = (energy / REST_SHARE).clamp(REST, MAX_REST);
             let fits = self.noise.get(i).is_some_and(|&noise| noise <= bound)
                 && self.cell(references, i).any(|(reference, carried)| {
-                    let place = place((i % columns, i / columns), carried.vector, self.size);
+                    let place = place(Cell::numbered(i, columns), carried.vector, self.size);
                     reference.is_captured(place)
                 });
             rest[self.square(i, side)] &= fits;
@@ -348,7 +349,7 @@ impl Plan {
             for layer in &self.layers[..self.used] {
                 let Some(reference) = references.get(layer.id) else { continue };
                 let carried = layer.cells[i];
-                let place = place((i % columns, i / columns), carried.vector, self.size);
+                let place = place(Cell::numbered(i, columns), carried.vector, self.size);
                 let energy = f64::from(reference.energy(place));
                 largest = largest.max(energy);
                 if reference.is_captured(place) {
@@ -374,7 +375,7 @@ impl Plan {
         let cells = columns * self.size.1.div_ceil(SIDE);
         let fits = |i: usize| {
             self.cell(references, i).any(|(reference, carried)| {
-                let place = place((i % columns, i / columns), carried.vector, self.size);
+                let place = place(Cell::numbered(i, columns), carried.vector, self.size);
                 carried.share >= FITS && has(reference, place)
             })
         };
@@ -412,7 +413,7 @@ fn is_another_scene(now: Samples<'_>, misfits: &[u32]) -> bool {
     // One cell of four is enough, and their windows do not overlap.
     for (row, misfits) in misfits.chunks_exact(columns).enumerate().step_by(2) {
         for (column, &misfit) in misfits.iter().enumerate().step_by(2) {
-            let variance = variance(now, window((column, row), (now.width, now.height)));
+            let variance = variance(now, window(Cell { column, row }, (now.width, now.height)));
             if variance > TEXTURE {
                 textured += 1;
                 unlike += u32::from(misfit > variance / 4);
@@ -437,25 +438,21 @@ fn variance(samples: Samples<'_>, Area { x, y, width, height }: Area) -> u32 {
 }
 
 /// The area around a cell by whose variance the cell has texture or not.
-fn window((column, row): (usize, usize), (width, height): (usize, usize)) -> Area {
+fn window(cell: Cell, (width, height): (usize, usize)) -> Area {
     let first = |at: usize, size: usize| {
         (at * SIDE).saturating_sub((WINDOW - SIDE) / 2).min(size.saturating_sub(WINDOW))
     };
-    let (x, y) = (first(column, width), first(row, height));
+    let (x, y) = (first(cell.column, width), first(cell.row, height));
     Area { x, y, width: WINDOW.min(width), height: WINDOW.min(height) }
 }
 
 /// The low sample in the reference that the centre of a cell comes from.
-fn place(
-    (column, row): (usize, usize),
-    vector: FlowVector,
-    (width, height): (usize, usize),
-) -> (usize, usize) {
+fn place(cell: Cell, vector: FlowVector, (width, height): (usize, usize)) -> (usize, usize) {
     let at = |cell: usize, v: i16, size: usize| {
         let centre = (cell * SIDE + SIDE / 2) as i32 + (i32::from(v) >> flow::UNIT.ilog2());
         centre.clamp(0, size as i32 - 1) as usize
     };
-    (at(column, vector.x, width), at(row, vector.y, height))
+    (at(cell.column, vector.x, width), at(cell.row, vector.y, height))
 }
 
 /// Brings the values of cells nearer to those around them, across and down: `own` parts of each to one of either

@@ -27,12 +27,8 @@ fn size_of(log2: usize) -> TransformSize {
 }
 
 /// Splits a square of `side` units as VP9 partitions do; blocks outside the picture do not exist.
-fn partition(
-    random: &mut Random,
-    out: &mut Vec<Placed>,
-    (row, col, side): (usize, usize, usize),
-    (mi_rows, mi_cols): (usize, usize),
-) {
+fn partition(random: &mut Random, out: &mut Vec<Placed>, at: Position, side: usize) {
+    let Position { mi_row: row, mi_col: col, mi_rows, mi_cols } = at;
     if row >= mi_rows || col >= mi_cols {
         return;
     }
@@ -45,7 +41,8 @@ fn partition(
         2 => &[(0, 0, side, half), (0, half, side, half)],
         _ => {
             for (r, c) in [(0, 0), (0, half), (half, 0), (half, half)] {
-                partition(random, out, (row + r, col + c, half), (mi_rows, mi_cols));
+                let at = Position { mi_row: row + r, mi_col: col + c, ..at };
+                partition(random, out, at, half);
             }
             return;
         }
@@ -109,8 +106,14 @@ impl Frame {
         rows
     }
 
-    fn filter(&mut self, isa: Isa, blocks: &[Placed], limits: &Limits, size: (usize, usize)) {
-        let (mi_rows, mi_cols) = size;
+    fn filter(
+        &mut self,
+        isa: Isa,
+        blocks: &[Placed],
+        limits: &Limits,
+        mi_rows: usize,
+        mi_cols: usize,
+    ) {
         let mut edges = SuperblockEdges::default();
         let strides = self.strides;
         let [y, u, v] = &mut self.planes;
@@ -139,7 +142,8 @@ fn filter_literally(
     frame: &mut Frame,
     blocks: &[Placed],
     limits: &Limits,
-    (mi_rows, mi_cols): (usize, usize),
+    mi_rows: usize,
+    mi_cols: usize,
 ) {
     let mut grid = vec![None; mi_rows * mi_cols];
     for placed in blocks {
@@ -217,7 +221,8 @@ fn layout(random: &mut Random, mi_rows: usize, mi_cols: usize) -> Vec<Placed> {
     let mut blocks = Vec::new();
     for row in (0..mi_rows).step_by(8) {
         for col in (0..mi_cols).step_by(8) {
-            partition(random, &mut blocks, (row, col, 8), (mi_rows, mi_cols));
+            let at = Position { mi_row: row, mi_col: col, mi_rows, mi_cols };
+            partition(random, &mut blocks, at, 8);
         }
     }
     blocks
@@ -233,11 +238,11 @@ fn masks_filter_what_the_specification_filters_at_every_size() {
             let before = Frame::random(&mut random, mi_rows, mi_cols);
             let limits = Limits::new(random.below(8) as u8);
             let mut expected = before.clone();
-            filter_literally(&mut expected, &blocks, &limits, (mi_rows, mi_cols));
+            filter_literally(&mut expected, &blocks, &limits, mi_rows, mi_cols);
             changed += usize::from(expected != before);
             for &isa in Isa::available() {
                 let mut got = before.clone();
-                got.filter(isa, &blocks, &limits, (mi_rows, mi_cols));
+                got.filter(isa, &blocks, &limits, mi_rows, mi_cols);
                 assert!(
                     got.visible(mi_rows, mi_cols) == expected.visible(mi_rows, mi_cols),
                     "{isa:?}, {mi_cols} by {mi_rows}"
@@ -271,7 +276,7 @@ fn level_zero_and_borders_leave_the_picture_alone() {
         }
         for &isa in Isa::available() {
             let mut after = before.clone();
-            after.filter(isa, &blocks, &Limits::new(0), (8, 8));
+            after.filter(isa, &blocks, &Limits::new(0), 8, 8);
             assert_eq!(after, before, "{isa:?} level {level}");
         }
     }

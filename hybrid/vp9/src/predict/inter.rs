@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::frame_buffer::{FrameBuffer, PlaneBuffer, PlaneRows};
 use crate::info::MotionVector;
-use crate::kernels::convolve::{self, Reference};
+use crate::kernels::convolve::{self, Reference, Steps};
 use crate::simd::Isa;
 
 /// Number of fractional bits of a scale factor (`REF_SCALE_SHIFT`).
@@ -21,24 +21,37 @@ const ROOM: usize = 144;
 #[derive(Debug, Clone)]
 pub(crate) struct ReferenceFrame {
     picture: Arc<FrameBuffer>,
-    /// Horizontal and vertical scale, in 1/2^14; `None` where sizes are equal.
-    scale: Option<(i64, i64)>,
+    /// `None` where sizes are equal.
+    scale: Option<Scale>,
+}
+
+/// Size of a reference, relative to the frame's, in 1/2^14.
+#[derive(Debug, Clone, Copy)]
+struct Scale {
+    x: i64,
+    y: i64,
+}
+
+/// Motion vector in 1/16 sample of a plane.
+#[derive(Debug, Clone, Copy)]
+struct PlaneVector {
+    x: i32,
+    y: i32,
 }
 
 impl ReferenceFrame {
-    /// A reference of size `of` for frames of size `own`. `None` if it is more than twice as large or less than a
-    /// sixteenth as large (§7.2.5).
-    pub(crate) fn new(
-        picture: Arc<FrameBuffer>,
-        of: (usize, usize),
-        own: (usize, usize),
-    ) -> Option<Self> {
+    /// A reference for frames of `width` × `height` luma samples. `None` if it is more than twice as large or less
+    /// than a sixteenth as large (§7.2.5).
+    pub(crate) fn new(picture: Arc<FrameBuffer>, width: usize, height: usize) -> Option<Self> {
         let fits = |own: usize, of: usize| 2 * own >= of && own <= 16 * of;
-        if !fits(own.0, of.0) || !fits(own.1, of.1) {
+        if !fits(width, picture.width()) || !fits(height, picture.height()) {
             return None;
         }
         let factor = |of: usize, own: usize| ((of << SCALE_BITS) / own) as i64;
-        let scale = (of != own).then(|| (factor(of.0, own.0), factor(of.1, own.1)));
+        let scale = ((picture.width(), picture.height()) != (width, height)).then(|| Scale {
+            x: factor(picture.width(), width),
+            y: factor(picture.height(), height),
+        });
         Some(Self { picture, scale })
     }
 
@@ -78,6 +91,21 @@ pub(crate) struct InterBlock {
     pub(crate) average: bool,
 }
 
+impl InterBlock {
+    /// The rectangle in its plane.
+    #[inline]
+    fn destination<'a>(&self, plane: &'a mut PlaneRows<'_>) -> convolve::Block<'a> {
+        let stride = plane.stride();
+        convolve::Block {
+            dst: plane.after_mut(self.x, self.y),
+            stride,
+            width: self.width,
+            height: self.height,
+            average: self.average,
+        }
+    }
+}
+
 /// Predicts a rectangle into `dst`.
 #[inline]
 pub(crate) fn predict_inter(
@@ -91,34 +119,24 @@ pub(crate) fn predict_inter(
     // Vectors of 1/8 luma sample are of 1/16 chroma sample.
     let precision = i32::from(block.plane == 0);
     let [left, right, top, bottom] = block.bounds;
-    let vx = (i32::from(block.vector.x) << precision).max(left).min(right);
-    let vy = (i32::from(block.vector.y) << precision).max(top).min(bottom);
+    let vector = PlaneVector {
+        x: (i32::from(block.vector.x) << precision).max(left).min(right),
+        y: (i32::from(block.vector.y) << precision).max(top).min(bottom),
+    };
     if let Some(scale) = reference.scale {
-        return predict_scaled(isa, block, source, scale, (vx, vy), dst, scratch);
+        return predict_scaled(isa, block, source, scale, vector, dst, scratch);
     }
-    let (fx, fy) = ((vx & 15) as u8, (vy & 15) as u8);
-    let x = block.x as isize + (vx >> 4) as isize;
-    let y = block.y as isize + (vy >> 4) as isize;
+    let (fx, fy) = ((vector.x & 15) as u8, (vector.y & 15) as u8);
+    let x = block.x as isize + (vector.x >> 4) as isize;
+    let y = block.y as isize + (vector.y >> 4) as isize;
     let around = Surroundings {
         x: x - if fx == 0 { 0 } else { BEFORE },
         y: y - if fy == 0 { 0 } else { BEFORE },
         width: block.width + if fx == 0 { 0 } else { (BEFORE + AFTER) as usize },
         height: block.height + if fy == 0 { 0 } else { (BEFORE + AFTER) as usize },
     };
-    let from = around.reference(source, (x, y), scratch);
-    let stride = dst.stride();
-    convolve::predict(
-        isa,
-        block.filter,
-        fx,
-        fy,
-        from,
-        dst.after_mut(block.x, block.y),
-        stride,
-        block.width,
-        block.height,
-        block.average,
-    );
+    let from = around.reference(source, x, y, scratch);
+    convolve::predict(isa, block.filter, fx, fy, from, block.destination(dst));
 }
 
 /// Predicts from a reference of another size (§8.5.2.3). The fraction of the position comes from luma coordinates in
@@ -127,8 +145,8 @@ fn predict_scaled(
     isa: Isa,
     block: &InterBlock,
     source: &PlaneBuffer,
-    scale: (i64, i64),
-    vector: (i32, i32),
+    scale: Scale,
+    vector: PlaneVector,
     dst: &mut PlaneRows<'_>,
     scratch: &mut Scratch,
 ) {
@@ -139,34 +157,21 @@ fn predict_scaled(
         let fraction = scaled(16 * ((at as i64) << chroma)) & 15;
         let start = (base << 4) + scaled(i64::from(vector)) + fraction;
         let step = scaled(16);
-        let (first, fraction) = ((start >> 4) as isize, (start & 15) as u8);
-        let reach = ((length as i64 - 1) * step + i64::from(fraction)) >> 4;
-        (first, fraction, step as u32, reach as usize + 1)
+        let (first, fraction) = ((start >> 4) as isize, (start & 15) as usize);
+        let reach = ((length as i64 - 1) * step + (start & 15)) >> 4;
+        (first, fraction, step as usize, reach as usize + 1)
     };
-    let (x, fx, step_x, wide) = axis(block.x, vector.0, scale.0, block.width);
-    let (y, fy, step_y, high) = axis(block.y, vector.1, scale.1, block.height);
+    let (x, fx, step_x, wide) = axis(block.x, vector.x, scale.x, block.width);
+    let (y, fy, step_y, high) = axis(block.y, vector.y, scale.y, block.height);
     let around = Surroundings {
         x: x - BEFORE,
         y: y - BEFORE,
         width: wide + (BEFORE + AFTER) as usize,
         height: high + (BEFORE + AFTER) as usize,
     };
-    let from = around.reference(source, (x, y), scratch);
-    let stride = dst.stride();
-    convolve::predict_scaled(
-        isa,
-        block.filter,
-        fx,
-        fy,
-        step_x,
-        step_y,
-        from,
-        dst.after_mut(block.x, block.y),
-        stride,
-        block.width,
-        block.height,
-        block.average,
-    );
+    let from = around.reference(source, x, y, scratch);
+    let steps = Steps { fx, fy, step_x, step_y };
+    convolve::predict_scaled(isa, block.filter, steps, from, block.destination(dst));
 }
 
 /// The rectangle of a reference that a filter reads.
@@ -178,13 +183,14 @@ struct Surroundings {
 }
 
 impl Surroundings {
-    /// The samples around `origin`: those of the plane itself, or a copy whose edges are repeated where the rectangle
+    /// The samples around (`x`, `y`): those of the plane itself, or a copy whose edges are repeated where the rectangle
     /// reaches beyond the plane.
     #[inline]
     fn reference<'a>(
         &self,
         plane: &'a PlaneBuffer,
-        origin: (isize, isize),
+        x: isize,
+        y: isize,
         scratch: &'a mut Scratch,
     ) -> Reference<'a> {
         let stride = plane.stride();
@@ -193,11 +199,11 @@ impl Surroundings {
             && self.x as usize + self.width <= plane.width()
             && self.y as usize + self.height <= plane.height();
         if inside {
-            let offset = origin.1 as usize * stride + origin.0 as usize;
+            let offset = y as usize * stride + x as usize;
             return Reference { samples: plane.samples(), offset, stride };
         }
         self.copy(plane, scratch);
-        let (dx, dy) = ((origin.0 - self.x) as usize, (origin.1 - self.y) as usize);
+        let (dx, dy) = ((x - self.x) as usize, (y - self.y) as usize);
         Reference { samples: &scratch.0[..], offset: dy * ROOM + dx, stride: ROOM }
     }
 
@@ -240,7 +246,7 @@ mod tests {
 
     #[test]
     fn blocks_beyond_the_edge_see_it_repeated() {
-        let reference = ReferenceFrame::new(ramp(), (16, 16), (16, 16)).expect("same size");
+        let reference = ReferenceFrame::new(ramp(), 16, 16).expect("same size");
         let mut dst = FrameBuffer::default();
         dst.resize(16, 16);
         for vector in [(-2000, -2000), (2000, 2000), (-64, 64), (0, -2000)] {
@@ -271,8 +277,8 @@ mod tests {
 
     #[test]
     fn references_of_an_impossible_size_are_refused() {
-        assert!(ReferenceFrame::new(ramp(), (16, 16), (7, 16)).is_none());
-        assert!(ReferenceFrame::new(ramp(), (16, 16), (16, 257)).is_none());
-        assert!(ReferenceFrame::new(ramp(), (16, 16), (8, 256)).is_some());
+        assert!(ReferenceFrame::new(ramp(), 7, 16).is_none());
+        assert!(ReferenceFrame::new(ramp(), 16, 257).is_none());
+        assert!(ReferenceFrame::new(ramp(), 8, 256).is_some());
     }
 }

@@ -135,7 +135,7 @@ impl Workshop {
         Ok(match kind {
             Kind::Ours(simd) => Box::new(ours::Network::new(&self.model, simd, self.size)?),
             Kind::OursGpu => Box::new(ours_gpu::Network::new(&self.model, self.size)?),
-            Kind::Ort => Box::new(self.session(&self.single, threads, Provider::Processor)?),
+            Kind::Ort => Box::new(self.session(&self.single, threads, Provider::Cpu)?),
             Kind::OrtCuda => Box::new(self.session(&self.single, threads, Provider::Cuda)?),
             Kind::OrtTensorrt => {
                 Box::new(self.session(&self.single, threads, Provider::Tensorrt)?)
@@ -148,7 +148,7 @@ impl Workshop {
                     self.bytes = Some(bytes::file(&self.model, self.size, &ranges)?);
                 }
                 let bytes = self.bytes.as_deref().unwrap_or_default();
-                Box::new(self.session(bytes, threads, Provider::Processor)?)
+                Box::new(self.session(bytes, threads, Provider::Cpu)?)
             }
             Kind::Rten => Box::new(rten::Network::new(self.single.clone(), self.size, threads)?),
             Kind::Tract => Box::new(tract::Network::new(&self.single, self.size, threads)?),

@@ -23,7 +23,7 @@ static LIBRARY: OnceLock<Result<Environment, String>> = OnceLock::new();
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Provider {
     /// The provider for the CPU.
-    Processor,
+    Cpu,
     /// The provider for GPUs by cuDNN.
     Cuda,
     /// The provider for GPUs by TensorRT, in half precision. The engine that it builds for a network is kept in the
@@ -36,7 +36,7 @@ impl Provider {
     /// place.
     fn dispatch(self) -> Vec<ExecutionProviderDispatch> {
         match self {
-            Provider::Processor => Vec::new(),
+            Provider::Cpu => Vec::new(),
             Provider::Cuda => vec![ep::CUDA::default().build().error_on_failure()],
             Provider::Tensorrt => {
                 let cache = std::env::temp_dir().join("windlass-engines-tensorrt");

@@ -65,7 +65,7 @@ pub(crate) struct GpuArgs {
     /// Euros for an hour of this GPU. The default is an assumption, about what clouds ask for a data centre's GPU; say
     /// what yours costs.
     #[arg(long, default_value_t = 2.5, value_name = "EURO", value_parser = price)]
-    pub card_euro_hour: f64,
+    pub gpu_euro_hour: f64,
 
     /// Euros for an hour of one of this machine's cores. The default is an assumption, about what clouds ask for a core
     /// of a machine for computing; say what yours costs.
@@ -76,7 +76,7 @@ pub(crate) struct GpuArgs {
     #[arg(long, default_value_t = 8, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=9))]
     pub reencode_speed: u8,
 
-    /// First run every kind of network beside its definition in double precision and the coder beside the processor's,
+    /// First run every kind of network beside its definition in double precision and the coder beside the CPU's,
     /// and end with an error if a network is too far from it or a byte differs.
     #[arg(long)]
     pub conformance: bool,
@@ -206,7 +206,7 @@ mod tests {
             variants: vec![Variant::Mma, Variant::Wgmma],
             workers: 0,
             cost: Vec::new(),
-            card_euro_hour: 2.5,
+            gpu_euro_hour: 2.5,
             core_euro_hour: 0.03,
             reencode_speed: 8,
             conformance: false,

@@ -34,7 +34,7 @@ pub(super) struct Measured {
 /// Prices in euros for an hour.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub(super) struct Prices {
-    pub card_euro_hour: f64,
+    pub gpu_euro_hour: f64,
     pub core_euro_hour: f64,
 }
 
@@ -42,24 +42,24 @@ pub(super) struct Prices {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub(super) struct Way {
     /// Seconds of a GPU and of a core that a second of the stream takes.
-    pub card_s: f64,
+    pub gpu_s: f64,
     pub core_s: f64,
     pub euro_by_stream_hour: f64,
     /// Number of streams at once for a euro an hour.
     pub streams_by_euro_hour: f64,
-    /// The resource that costs more: `card` or `cores`.
+    /// The resource that costs more: `gpu` or `cores`.
     pub set_by: &'static str,
 }
 
 impl Way {
-    fn new(card_s: f64, core_s: f64, prices: Prices) -> Way {
-        let (card, cores) = (card_s * prices.card_euro_hour, core_s * prices.core_euro_hour);
+    fn new(gpu_s: f64, core_s: f64, prices: Prices) -> Way {
+        let (gpu, cores) = (gpu_s * prices.gpu_euro_hour, core_s * prices.core_euro_hour);
         Way {
-            card_s,
+            gpu_s,
             core_s,
-            euro_by_stream_hour: card + cores,
-            streams_by_euro_hour: 1.0 / (card + cores),
-            set_by: if card >= cores { "card" } else { "cores" },
+            euro_by_stream_hour: gpu + cores,
+            streams_by_euro_hour: 1.0 / (gpu + cores),
+            set_by: if gpu >= cores { "gpu" } else { "cores" },
         }
     }
 }
@@ -72,9 +72,9 @@ impl Measured {
 
     /// The cost by anchors: only anchors are super-resolved and encoded; every low frame is decoded.
     pub(super) fn by_anchors(&self, prices: Prices) -> Way {
-        let card = self.anchors() * (self.infer_ms + self.code_ms);
+        let gpu = self.anchors() * (self.infer_ms + self.code_ms);
         let cores = self.fps * (self.decode_ms + self.follow_ms) + self.anchors() * self.paint_ms;
-        Way::new(1e-3 * card, 1e-3 * cores, prices)
+        Way::new(1e-3 * gpu, 1e-3 * cores, prices)
     }
 
     /// The cost by frames: every frame is decoded, super-resolved and encoded.
@@ -114,14 +114,14 @@ impl CostRow {
 
 /// The rows for people, with the arithmetic.
 pub(super) fn table(prices: Prices, rows: &[CostRow]) -> String {
-    let Prices { card_euro_hour: card, core_euro_hour: core } = prices;
+    let Prices { gpu_euro_hour: gpu, core_euro_hour: core } = prices;
     let mut out =
-        format!("\na stream, with a card at {card} and a core at {core} euros an hour:\n\n");
+        format!("\na stream, with a gpu at {gpu} and a core at {core} euros an hour:\n\n");
     // Writing to a string does not fail.
     let _ = writeln!(
         out,
         "{:<28} {:<10} {:>8} {:>8} {:>9} {:>8} {:<6} {:>6}",
-        "stream", "way", "card s", "core s", "euro/h", "streams", "set by", "x"
+        "stream", "way", "gpu s", "core s", "euro/h", "streams", "set by", "x"
     );
     for row in rows {
         for (name, way) in [("anchors", &row.anchors), ("per frame", &row.per_frame)] {
@@ -131,7 +131,7 @@ pub(super) fn table(prices: Prices, rows: &[CostRow]) -> String {
                 out,
                 "{:<28} {name:<10} {:>8.4} {:>8.4} {:>9.5} {:>8.2} {:<6} {x:>6}",
                 row.stream,
-                way.card_s,
+                way.gpu_s,
                 way.core_s,
                 way.euro_by_stream_hour,
                 way.streams_by_euro_hour,
@@ -148,9 +148,9 @@ pub(super) fn table(prices: Prices, rows: &[CostRow]) -> String {
         let anchors = row.measured.anchors();
         let _ = writeln!(
             out,
-            "\n{}, {}:\n  anchors    card {anchors:.2}/s x ({infer_ms:.3} infer + {code_ms:.3} code) ms; \
+            "\n{}, {}:\n  anchors    gpu {anchors:.2}/s x ({infer_ms:.3} infer + {code_ms:.3} code) ms; \
              cores {fps}/s x ({decode_ms:.3} decode + {follow_ms:.3} follow) ms + {anchors:.2}/s x {paint_ms:.3} paint ms\n  \
-             per frame  card {fps}/s x {infer_ms:.3} infer ms; cores {fps}/s x ({decode_ms:.3} decode + {encode_ms:.3} encode) ms",
+             per frame  gpu {fps}/s x {infer_ms:.3} infer ms; cores {fps}/s x ({decode_ms:.3} decode + {encode_ms:.3} encode) ms",
             row.stream, row.model
         );
     }
@@ -174,7 +174,7 @@ mod tests {
         }
     }
 
-    const PRICES: Prices = Prices { card_euro_hour: 2.0, core_euro_hour: 0.05 };
+    const PRICES: Prices = Prices { gpu_euro_hour: 2.0, core_euro_hour: 0.05 };
 
     fn near(a: f64, b: f64) {
         assert!((a - b).abs() < 1e-9 * b.abs().max(1.0), "{a} is not {b}");
@@ -184,18 +184,18 @@ mod tests {
     fn anchors_take_what_was_added_up_by_hand() {
         let way = measured().by_anchors(PRICES);
         // 4.5 anchors a second: 18 ms of the GPU; 360 ms of low frames and 36 ms of anchors on cores.
-        near(way.card_s, 0.018);
+        near(way.gpu_s, 0.018);
         near(way.core_s, 0.396);
         // 0.036 and 0.0198 euros.
         near(way.euro_by_stream_hour, 0.0558);
         near(way.streams_by_euro_hour, 1.0 / 0.0558);
-        assert_eq!(way.set_by, "card");
+        assert_eq!(way.set_by, "gpu");
     }
 
     #[test]
     fn every_frame_takes_what_was_added_up_by_hand() {
         let way = measured().by_frames(PRICES);
-        near(way.card_s, 0.06);
+        near(way.gpu_s, 0.06);
         near(way.core_s, 6.0);
         // 0.12 and 0.3 euros.
         near(way.euro_by_stream_hour, 0.42);
@@ -206,8 +206,8 @@ mod tests {
     fn the_ratio_is_of_streams_for_a_euro_and_what_is_free_costs_nothing() {
         let row = CostRow::new("a".to_owned(), "b".to_owned(), measured(), PRICES);
         near(row.x_per_frame, 0.42 / 0.0558);
-        let cards_alone = Prices { core_euro_hour: 0.0, ..PRICES };
-        let row = CostRow::new("a".to_owned(), "b".to_owned(), measured(), cards_alone);
+        let gpus_alone = Prices { core_euro_hour: 0.0, ..PRICES };
+        let row = CostRow::new("a".to_owned(), "b".to_owned(), measured(), gpus_alone);
         near(row.x_per_frame, 0.06 / 0.018);
     }
 
@@ -215,13 +215,10 @@ mod tests {
     fn the_table_shows_the_arithmetic() {
         let row = CostRow::new("blocks 8x32 x3".to_owned(), "720p".to_owned(), measured(), PRICES);
         let json = serde_json::to_value(&row).unwrap();
-        assert_eq!(
-            (&json["anchors"]["set_by"], &json["encode_ms"]),
-            (&"card".into(), &95.0.into())
-        );
+        assert_eq!((&json["anchors"]["set_by"], &json["encode_ms"]), (&"gpu".into(), &95.0.into()));
         let table = table(PRICES, &[row]);
         for part in [
-            "card at 2 and a core at 0.05",
+            "gpu at 2 and a core at 0.05",
             "4.50/s x (1.000 infer + 3.000 code) ms",
             "0.0180",
             "7.5",

@@ -3,15 +3,15 @@
 //! Source: `lab/reports.md`; NeuroScaler §6.2 and §8. The device's own rates are measured first. Then every network
 //! runs at every size ([`measure`]), with pictures that differ, and with copies to and from the device. Last, anchors
 //! of the sizes that the networks make are encoded ([`coding`]), and the CPU's work for a stream is measured
-//! ([`processor`]). The cost of a stream follows from these ([`cost`]). Weights are the built-in ones where the
+//! ([`cpu`]). The cost of a stream follows from these ([`cost`]). Weights are the built-in ones where the
 //! network is the built-in one, else random: they say nothing about quality, and the same about speed.
 
 mod args;
 mod coding;
 mod conformance;
 mod cost;
+mod cpu;
 mod measure;
-mod processor;
 mod report;
 mod shared;
 mod variant;
@@ -80,7 +80,7 @@ pub(super) fn run(args: &GpuArgs) -> Result<()> {
             break;
         }
         progress.done();
-        match report.on_card(stream) {
+        match report.on_gpu(stream) {
             Some((infer_ms, code_ms)) => {
                 let row = cost_row(stream, infer_ms, code_ms, args);
                 report.costs.push(row.with_context(|| stream.to_string())?);
@@ -96,12 +96,12 @@ pub(super) fn run(args: &GpuArgs) -> Result<()> {
 }
 
 fn prices(args: &GpuArgs) -> Prices {
-    Prices { card_euro_hour: args.card_euro_hour, core_euro_hour: args.core_euro_hour }
+    Prices { gpu_euro_hour: args.gpu_euro_hour, core_euro_hour: args.core_euro_hour }
 }
 
 /// The cost of a stream whose pictures take these times on the GPU.
 fn cost_row(stream: &Stream, infer_ms: f64, code_ms: f64, args: &GpuArgs) -> Result<CostRow> {
-    let on_cores = processor::measure(stream, args.seconds, args.reencode_speed)?;
+    let on_cores = cpu::measure(stream, args.seconds, args.reencode_speed)?;
     let measured = Measured {
         fps: stream.fps,
         infer_ms,

@@ -216,14 +216,14 @@ impl Report {
             rows,
             shared,
             coding: Vec::new(),
-            prices: Prices { card_euro_hour: 0.0, core_euro_hour: 0.0 },
+            prices: Prices { gpu_euro_hour: 0.0, core_euro_hour: 0.0 },
             costs: Vec::new(),
         }
     }
 
     /// The times on the GPU for a picture of a stream, in ms: super-resolution and encoding, by the batches and
     /// variants that take least. `None` where either was not measured.
-    pub(super) fn on_card(&self, stream: &Stream) -> Option<(f64, f64)> {
+    pub(super) fn on_gpu(&self, stream: &Stream) -> Option<(f64, f64)> {
         let (Size(width, height), network) = (stream.size, stream.network.0);
         let (model, input) = (network.to_string(), format!("{width}x{height}"));
         let high = format!("{}x{}", network.scale * width, network.scale * height);
@@ -413,10 +413,10 @@ mod tests {
         let (machine, gpu) = (Machine::here(), "some GPU".to_owned());
         let mut report = Report::new(machine, gpu, &peaks(), rows, vec![shared]);
         report.coding.push(coding);
-        let stream = |text: &str| report.on_card(&text.parse().unwrap());
+        let stream = |text: &str| report.on_gpu(&text.parse().unwrap());
         assert_eq!(stream("blocks:8x32x3@1280x720p60"), None, "no such picture was coded");
         report.coding[0].size = "3840x2160".to_owned();
-        let stream = |text: &str| report.on_card(&text.parse().unwrap());
+        let stream = |text: &str| report.on_gpu(&text.parse().unwrap());
         assert_eq!(stream("blocks:8x32x3@1280x720p60"), Some((1.0, 0.7)));
         assert_eq!(stream("blocks:8x32x3@640x360p60"), None);
         let table = report.table();

@@ -60,7 +60,7 @@ pub(super) struct StagesArgs {
           value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub anchor_every: u32,
 
-    /// Time off the processor from decoded to super-resolved: choosing, and an accelerator.
+    /// Time off the CPU from decoded to super-resolved: choosing, and an accelerator.
     #[arg(long, default_value = "50", value_name = "MS")]
     pub away_ms: u32,
 

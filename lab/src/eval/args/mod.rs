@@ -93,7 +93,7 @@ pub(crate) struct MethodArgs {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["scale", "controller", "display"])]
     pub model: Option<PathBuf>,
 
-    /// Processor backend of the network, as `bench engine` names them [default: the fastest].
+    /// CPU backend of the network, as `bench engine` names them [default: the fastest].
     #[arg(long, value_name = "NAME", conflicts_with = "comparison")]
     pub backend: Option<String>,
 
@@ -131,7 +131,7 @@ pub(crate) struct OutputArgs {
     #[arg(long, value_name = "PATH")]
     pub html: Option<PathBuf>,
 
-    /// Leave out processor times, so that two runs give the same bytes.
+    /// Leave out CPU times, so that two runs give the same bytes.
     #[arg(long)]
     pub no_times: bool,
 

@@ -13,7 +13,7 @@ use serde::Serialize;
 use self::anchors::AnchorDelivery;
 use self::links::Links;
 use self::media::{Reception, Traffic};
-use self::server::{Latency, Memory, ProcessorTime, Stage};
+use self::server::{CpuTime, Latency, Memory, Stage};
 use self::span::Span;
 use super::args::LoadtestArgs;
 use super::balance::Balance;
@@ -46,7 +46,7 @@ pub(super) struct Row {
     pub latency: Latency,
     /// CPU time of server and clients.
     #[serde(flatten)]
-    pub cpu: ProcessorTime,
+    pub cpu: CpuTime,
     /// Memory of the server.
     #[serde(flatten)]
     pub memory: Memory,
@@ -135,7 +135,7 @@ impl Row {
             links: Links::of(&span),
             anchors: AnchorDelivery::of(&span, args.subscribers),
             latency: Latency::of(&span),
-            cpu: ProcessorTime::of(&span, measurement, received.forwarded),
+            cpu: CpuTime::of(&span, measurement, received.forwarded),
             memory: Memory::of(
                 measurement,
                 span.now.clients.publishers + span.now.clients.subscribers,

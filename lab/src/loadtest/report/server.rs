@@ -55,7 +55,7 @@ impl Latency {
 
 /// CPU time of server and clients; null where the system does not report it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub(crate) struct ProcessorTime {
+pub(crate) struct CpuTime {
     /// Busy time of inference over its capacity, 0 to 1.
     pub compute_load: Option<f64>,
     /// Number of CPU cores that the server used.
@@ -68,14 +68,14 @@ pub(crate) struct ProcessorTime {
     pub cpu_us_per_forwarded: Option<f64>,
 }
 
-impl ProcessorTime {
+impl CpuTime {
     /// Computes the CPU times; `forwarded` is the number of packets that reached subscribers.
-    pub(super) fn of(span: &Span<'_>, measurement: &Measurement, forwarded: u64) -> ProcessorTime {
+    pub(super) fn of(span: &Span<'_>, measurement: &Measurement, forwarded: u64) -> CpuTime {
         let cpu_cores = cores(&measurement.server);
         let us_per = |n: f64| cpu_cores.and_then(|cores| share(cores * span.seconds * 1e6, n));
         let packets = span.grown("sfu_rtp_in_total") + span.grown("sfu_rtp_out_total");
         let capacity = span.figures.get("enhancer_compute_capacity") * span.seconds;
-        ProcessorTime {
+        CpuTime {
             compute_load: share(span.grown("enhancer_compute_seconds_sum"), capacity),
             cpu_cores,
             clients_cpu_cores: cores(&measurement.clients),

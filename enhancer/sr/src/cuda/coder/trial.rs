@@ -65,7 +65,7 @@ fn keeps_pictures(coder: &mut CudaCoder, scale: usize) -> Result<bool, AnchorErr
         residual.push(if i == 7 { i16::MIN } else { noise(x, y) * (y % 30) as i16 });
     }
     let resident = coder.hold_picture(&residual, &low, scale)?;
-    let (detail, whole) = (by_processor(&residual, width, height), TileMap::full(LOW.0, LOW.1));
+    let (detail, whole) = (by_cpu(&residual, width, height), TileMap::full(LOW.0, LOW.1));
     let known = detail_of(&seen, &low, scale)?;
     let differs = detail.samples().iter().zip(known.samples()).map(|(a, b)| a.saturating_sub(*b));
     let Some(differs) = Detail::from_samples(width, height, differs.collect()) else {
@@ -93,7 +93,7 @@ fn keeps_pictures(coder: &mut CudaCoder, scale: usize) -> Result<bool, AnchorErr
 }
 
 /// Detail that the CPU makes of a residual in the device's format.
-fn by_processor(residual: &[i16], width: usize, height: usize) -> Detail {
+fn by_cpu(residual: &[i16], width: usize, height: usize) -> Detail {
     let mut detail = Detail::zero(width, height);
     for (to, &from) in detail.samples_mut().iter_mut().zip(residual) {
         let levels = (f32::from(from) / 64.0).clamp(-255.0, 255.0);

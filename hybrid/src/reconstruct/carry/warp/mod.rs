@@ -180,19 +180,20 @@ pub(crate) fn blend(
 ) {
     let Target { samples: out, stride } = target;
     quarters.fetch(isa, from.into(), area, scratch);
-    let size = (area.width, area.height);
+    let Area { width, height, .. } = area;
     let ramp = &RAMPS[quarters.side / 2 - 2];
-    assert!(size.1 == 0 || out.len() >= (size.1 - 1) * stride + size.0);
+    assert!(height == 0 || out.len() >= (height - 1) * stride + width);
     // Other sizes lie at edges.
-    let isa = if size.0.is_multiple_of(4) && size.1.is_multiple_of(2) { isa } else { Isa::SCALAR };
+    let isa = if width.is_multiple_of(4) && height.is_multiple_of(2) { isa } else { Isa::SCALAR };
     let cell = &scratch.cell;
     // SAFETY: the area's rows are there, and `fetch` has checked that the cell holds the area.
     by_isa!(
         isa,
-        nearer(cell, size, shares, ramp, out, stride),
+        nearer(cell, width, height, shares, ramp, out, stride),
         nearer_simd(
             cell: &[i16; MAX_SIDE * MAX_SIDE],
-            size: (usize, usize),
+            width: usize,
+            height: usize,
             shares: &Shares,
             ramp: &Ramp,
             out: &mut [i16],
@@ -204,7 +205,8 @@ pub(crate) fn blend(
 /// Brings an area nearer to a fetched cell: the form that defines the result.
 fn nearer(
     cell: &[i16; MAX_SIDE * MAX_SIDE],
-    (width, height): (usize, usize),
+    width: usize,
+    height: usize,
     shares: &Shares,
     ramp: &Ramp,
     out: &mut [i16],
@@ -233,18 +235,18 @@ fn fetch(
     to: &mut [i16],
     patch: &mut [u8; PATCH_STRIDE * PATCH_ROWS],
 ) {
-    let (from, fraction) = patch_at(from, area, step, patch);
-    let size = (area.width, area.height);
-    let isa = if size.1.is_multiple_of(2) { isa } else { Isa::SCALAR };
-    assert!(size.1 == 0 || to.len() >= (size.1 - 1) * MAX_SIDE + size.0.next_multiple_of(8));
-    // SAFETY: `to` is checked, and `patch_at` gives what is read.
+    let source = Source::at(from, area, step, patch);
+    let Area { width, height, .. } = area;
+    let isa = if height.is_multiple_of(2) { isa } else { Isa::SCALAR };
+    assert!(height == 0 || to.len() >= (height - 1) * MAX_SIDE + width.next_multiple_of(8));
+    // SAFETY: `to` is checked, and `Source::at` gives what is read.
     by_isa!(
         isa,
-        each(from, fraction, size, |x, y, sample| to[y * MAX_SIDE + x] = sample),
+        each(source, width, height, |x, y, sample| to[y * MAX_SIDE + x] = sample),
         fetch_simd(
-            from: Lines<'_>,
-            fraction: (usize, usize),
-            size: (usize, usize),
+            source: Source<'_>,
+            width: usize,
+            height: usize,
             to: &mut [i16],
         )
     );
@@ -260,20 +262,19 @@ pub(crate) fn misfit(
     step: Step,
     Scratch { patch, .. }: &mut Scratch,
 ) -> u32 {
-    let (from, fraction) = patch_at(then, area, step, patch);
+    let source = Source::at(then, area, step, patch);
     let Area { width, height, .. } = area;
     let now = lines(now, area);
     let isa = if (width, height) == (4, 4) { isa } else { Isa::SCALAR };
     let mut sum = 0;
     let to = &mut sum;
-    // SAFETY: `lines` has checked that the area's rows are there, and `patch_at` gives what is read.
+    // SAFETY: `lines` has checked that the area's rows are there, and `Source::at` gives what is read.
     by_isa!(
         isa,
-        squares(now, from, fraction, (width, height), to),
+        squares(now, source, width, height, to),
         squares_simd(
             now: Lines<'_>,
-            from: Lines<'_>,
-            fraction: (usize, usize),
+            source: Source<'_>,
             to: &mut u32,
         )
     );
@@ -313,58 +314,60 @@ fn square(then: i16, now: u8) -> u32 {
 }
 
 /// Sum of the squared differences of two areas, in 1/256 square grey level.
-fn squares(
-    now: Lines<'_>,
-    from: Lines<'_>,
-    fraction: (usize, usize),
-    size: (usize, usize),
-    sum: &mut u32,
-) {
-    each(from, fraction, size, |x, y, sample| {
+fn squares(now: Lines<'_>, source: Source<'_>, width: usize, height: usize, sum: &mut u32) {
+    each(source, width, height, |x, y, sample| {
         *sum += square(sample, now.data[y * now.stride + x]);
     });
 }
 
-/// The samples that a vector points to, the stride of their rows, and the fraction of the vector. They begin one
-/// sample before and one row above the place. Where they reach beyond the picture, whose edges repeat, they are put
-/// together in `patch`.
-fn patch_at<'a>(
-    from: Samples<'a>,
-    area: Area,
-    step: Step,
-    patch: &'a mut [u8; PATCH_STRIDE * PATCH_ROWS],
-) -> (Lines<'a>, (usize, usize)) {
-    assert!(area.width <= MAX_SIDE && area.height <= MAX_SIDE && from.height > 0);
-    assert!(from.data.len() >= (from.height - 1) * from.stride + from.width);
-    let fraction = ((step.x & (UNIT - 1)) as usize, (step.y & (UNIT - 1)) as usize);
-    let left = area.x as isize + (step.x >> 5) as isize - 1;
-    let top = area.y as isize + (step.y >> 5) as isize - 1;
-    let inside = |first: isize, len: usize, size: usize| {
-        first >= 0 && (first as usize).saturating_add(len) <= size
-    };
-    // Vectors are eight samples wide and two rows high.
-    let (columns, rows) = (area.width.next_multiple_of(8) + 3, area.height + 4);
-    if inside(left, columns, from.width) && inside(top, rows, from.height) {
-        let data = &from.data[top as usize * from.stride + left as usize..];
-        return (Lines { data, stride: from.stride }, fraction);
-    }
-    let (right, bottom) = (from.width as isize - 1, from.height as isize - 1);
-    for (j, row) in patch.chunks_exact_mut(PATCH_STRIDE).take(rows).enumerate() {
-        let line = from.row((top + j as isize).clamp(0, bottom) as usize);
-        for (i, v) in row[..columns].iter_mut().enumerate() {
-            *v = line[(left + i as isize).clamp(0, right) as usize];
-        }
-    }
-    (Lines { data: &patch[..], stride: PATCH_STRIDE }, fraction)
+/// What a vector points to, between samples too.
+#[derive(Clone, Copy)]
+struct Source<'a> {
+    /// The samples: they begin one before and one row above the place.
+    lines: Lines<'a>,
+    /// Fraction of the vector to the right, in 1/[`UNIT`] sample.
+    fx: usize,
+    /// Fraction of the vector down, in 1/[`UNIT`] sample.
+    fy: usize,
 }
 
-/// Calls `give` with each sample of an area in 1/16 grey level. `from` begins one sample before and above the area.
-fn each(
-    from: Lines<'_>,
-    (fx, fy): (usize, usize),
-    (width, height): (usize, usize),
-    mut give: impl FnMut(usize, usize, i16),
-) {
+impl<'a> Source<'a> {
+    /// The place that a vector points to from an area. Where its samples reach beyond the picture, whose edges
+    /// repeat, they are put together in `patch`.
+    fn at(
+        from: Samples<'a>,
+        area: Area,
+        step: Step,
+        patch: &'a mut [u8; PATCH_STRIDE * PATCH_ROWS],
+    ) -> Self {
+        assert!(area.width <= MAX_SIDE && area.height <= MAX_SIDE && from.height > 0);
+        assert!(from.data.len() >= (from.height - 1) * from.stride + from.width);
+        let (fx, fy) = ((step.x & (UNIT - 1)) as usize, (step.y & (UNIT - 1)) as usize);
+        let left = area.x as isize + (step.x >> 5) as isize - 1;
+        let top = area.y as isize + (step.y >> 5) as isize - 1;
+        let inside = |first: isize, len: usize, size: usize| {
+            first >= 0 && (first as usize).saturating_add(len) <= size
+        };
+        // Vectors are eight samples wide and two rows high.
+        let (columns, rows) = (area.width.next_multiple_of(8) + 3, area.height + 4);
+        if inside(left, columns, from.width) && inside(top, rows, from.height) {
+            let data = &from.data[top as usize * from.stride + left as usize..];
+            return Self { lines: Lines { data, stride: from.stride }, fx, fy };
+        }
+        let (right, bottom) = (from.width as isize - 1, from.height as isize - 1);
+        for (j, row) in patch.chunks_exact_mut(PATCH_STRIDE).take(rows).enumerate() {
+            let line = from.row((top + j as isize).clamp(0, bottom) as usize);
+            for (i, v) in row[..columns].iter_mut().enumerate() {
+                *v = line[(left + i as isize).clamp(0, right) as usize];
+            }
+        }
+        Self { lines: Lines { data: &patch[..], stride: PATCH_STRIDE }, fx, fy }
+    }
+}
+
+/// Calls `give` with each sample of an area of this size, in 1/16 grey level.
+fn each(source: Source<'_>, width: usize, height: usize, mut give: impl FnMut(usize, usize, i16)) {
+    let Source { lines: from, fx, fy } = source;
     let mut across = [0i16; MAX_SIDE * PATCH_ROWS];
     for (j, row) in across.chunks_exact_mut(MAX_SIDE).take(height + 3).enumerate() {
         let line = &from.data[j * from.stride..][..width + 3];

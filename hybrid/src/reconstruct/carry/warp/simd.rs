@@ -2,12 +2,12 @@
 //!
 //! # Safety
 //!
-//! The caller has checked: `from` has four rows more than the area, and three columns more than its width in whole
+//! The caller has checked: a source has four rows more than the area, and three columns more than its width in whole
 //! vectors of eight samples; what is written has the area's rows, and where it is fetched to whole vectors of them; an
 //! area has an even number of rows, one that is blended is a multiple of four samples wide, and one that is compared
 //! has 4 × 4 samples.
 
-#![allow(clippy::inline_always, clippy::too_many_arguments)] // code takes on the features of its caller
+#![allow(clippy::inline_always)] // code takes on the features of its caller
 
 use std::mem::MaybeUninit;
 
@@ -15,7 +15,7 @@ use windlass_vp9::simd::vector::Vector;
 
 use crate::lines::Lines;
 
-use super::{MAX_SIDE, MIDDLE, PATCH_ROWS, Ramp, Shares, TAPS, down};
+use super::{MAX_SIDE, MIDDLE, PATCH_ROWS, Ramp, Shares, Source, TAPS, down};
 
 /// Number of samples of a row that are made together: the 16-bit elements of a lane.
 const ROW: usize = 8;
@@ -28,12 +28,13 @@ type Columns = MaybeUninit<[i16; ROW * PATCH_ROWS]>;
 /// The SIMD form of `each`.
 #[inline(always)]
 pub(super) unsafe fn fetch<W: Vector, N: Vector>(
-    from: Lines<'_>,
-    (fx, fy): (usize, usize),
-    (width, height): (usize, usize),
+    source: Source<'_>,
+    width: usize,
+    height: usize,
     to: &mut [i16],
 ) {
     unsafe {
+        let Source { lines: from, fx, fy } = source;
         let taps = Taps::<W>::down(fy);
         for x in (0..width).step_by(ROW) {
             let mut columns = Columns::uninit();
@@ -51,7 +52,8 @@ pub(super) unsafe fn fetch<W: Vector, N: Vector>(
 #[inline(always)]
 pub(super) unsafe fn nearer<W: Vector, N: Vector>(
     cell: &[i16; MAX_SIDE * MAX_SIDE],
-    (width, height): (usize, usize),
+    width: usize,
+    height: usize,
     shares: &Shares,
     ramp: &Ramp,
     out: &mut [i16],
@@ -103,11 +105,11 @@ unsafe fn brought<V: Vector>(was: V, sample: V, share: V) -> V {
 #[inline(always)]
 pub(super) unsafe fn squares<W: Vector, N: Vector>(
     now: Lines<'_>,
-    from: Lines<'_>,
-    (fx, fy): (usize, usize),
+    source: Source<'_>,
     sum: &mut u32,
 ) {
     unsafe {
+        let Source { lines: from, fx, fy } = source;
         let taps = Taps::<W>::down(fy);
         let mut columns = Columns::uninit();
         let columns = columns.as_mut_ptr().cast::<i16>();

@@ -34,7 +34,7 @@ use crate::simd::{Isa, Set};
 /// Maximum side of a block, in samples.
 pub const MAX_SIDE: usize = 64;
 /// Maximum step of a scaled reference, in 1/16 sample: a reference five times as large.
-pub const MAX_STEP: u32 = 80;
+pub const MAX_STEP: usize = 80;
 
 /// Number of the bilinear filter, whose outer factors are all zero.
 const BILINEAR: u8 = 3;
@@ -47,7 +47,7 @@ const SLACK: usize = 8;
 /// Maximum number of rows that the vertical filters of an unscaled block read.
 const ROWS: usize = MAX_SIDE + BEFORE + AFTER;
 /// Maximum number of rows that the vertical filters of a scaled block read.
-const SCALED_ROWS: usize = ((15 + (MAX_SIDE - 1) * MAX_STEP as usize) >> 4) + 1 + BEFORE + AFTER;
+const SCALED_ROWS: usize = ((15 + (MAX_SIDE - 1) * MAX_STEP) >> 4) + 1 + BEFORE + AFTER;
 
 type Filter = [i16; 8];
 
@@ -77,13 +77,19 @@ impl Reference<'_> {
     }
 }
 
-/// The destination of the prediction; the caller has checked that it fits.
-struct Block<'a> {
-    dst: &'a mut [u8],
-    stride: usize,
-    width: usize,
-    height: usize,
-    average: bool,
+/// The block of a picture that is predicted.
+#[derive(Debug)]
+pub struct Block<'a> {
+    /// The picture's samples, from the first one of the block on.
+    pub dst: &'a mut [u8],
+    /// Distance from row to row in `dst`.
+    pub stride: usize,
+    /// Number of columns: 4, 8, 16, 32 or 64.
+    pub width: usize,
+    /// Number of rows: a multiple of 4 up to 64.
+    pub height: usize,
+    /// Whether the result is the mean, rounded up, of `dst` and the prediction.
+    pub average: bool,
 }
 
 impl Block<'_> {
@@ -109,30 +115,15 @@ struct Filters {
 /// Predicts a block from a reference of the picture's own size.
 ///
 /// `filter` is 0 regular, 1 smooth, 2 sharp, 3 bilinear; `fx` and `fy` are the sixteenths
-/// (0..=15) beyond the whole position. `width` is 4, 8, 16, 32 or 64; `height` is a multiple of 4
-/// up to 64. With `average` the result is the mean, rounded up, of `dst` and the prediction. Where
-/// a fraction is not zero, the reference must have 3 samples before and 4 after the block in that
-/// direction.
-#[allow(clippy::too_many_arguments)] // each names one thing of the bitstream
+/// (0..=15) beyond the whole position. Where a fraction is not zero, the reference must have 3
+/// samples before and 4 after the block in that direction.
 #[inline]
-pub fn predict(
-    isa: Isa,
-    filter: u8,
-    fx: u8,
-    fy: u8,
-    reference: Reference<'_>,
-    dst: &mut [u8],
-    dst_stride: usize,
-    width: usize,
-    height: usize,
-    average: bool,
-) {
-    let block = Block { dst, stride: dst_stride, width, height, average };
+pub fn predict(isa: Isa, filter: u8, fx: u8, fy: u8, reference: Reference<'_>, block: Block<'_>) {
     block.check();
     let set = &SUBPEL_FILTERS[usize::from(filter)];
     let of = |f: u8| if f == 0 { None } else { Some(&set[usize::from(f)]) };
     let filters = Filters { across: of(fx), down: of(fy), two_taps: filter == BILINEAR };
-    let more = reference.check(width, height, fx != 0, fy != 0);
+    let more = reference.check(block.width, block.height, fx != 0, fy != 0);
     if fx != 0 && more < SLACK && isa != Isa::SCALAR {
         return at_the_end(isa, filters, reference, block);
     }
@@ -180,36 +171,18 @@ fn at_the_end(isa: Isa, filters: Filters, reference: Reference<'_>, block: Block
 
 /// Predicts a block from a reference of another size.
 ///
-/// Predicts as [`predict`] does, but sample `x` of a row lies `fx + x * step_x` sixteenths after the offset, row
-/// `y` lies `fy + y * step_y` sixteenths below it; steps are 1..=[`MAX_STEP`] (16 is the own size,
-/// 32 a reference twice as large). The reference must always have 3 samples before the block's
-/// first and 4 after its last whole position in both directions.
-#[allow(clippy::too_many_arguments)] // each names one thing of the bitstream
+/// Predicts as [`predict`] does, but from the positions of `steps`. The reference must always have 3
+/// samples before the block's first and 4 after its last whole position in both directions.
 pub fn predict_scaled(
     isa: Isa,
     filter: u8,
-    fx: u8,
-    fy: u8,
-    step_x: u32,
-    step_y: u32,
+    steps: Steps,
     reference: Reference<'_>,
-    dst: &mut [u8],
-    dst_stride: usize,
-    width: usize,
-    height: usize,
-    average: bool,
+    block: Block<'_>,
 ) {
-    let block = Block { dst, stride: dst_stride, width, height, average };
     block.check();
-    assert!(fx < 16 && fy < 16, "fractions are sixteenths");
-    assert!((1..=MAX_STEP).contains(&step_x) && (1..=MAX_STEP).contains(&step_y), "steps");
-    let steps = Steps {
-        fx: usize::from(fx),
-        fy: usize::from(fy),
-        step_x: step_x as usize,
-        step_y: step_y as usize,
-    };
-    reference.check(steps.columns(width), steps.rows(height), true, true);
+    steps.check();
+    reference.check(steps.columns(block.width), steps.rows(block.height), true, true);
     let filters = &SUBPEL_FILTERS[usize::from(filter)];
     match isa.set() {
         Set::Scalar => scalar::predict_scaled(filters, steps, reference, block),
@@ -234,15 +207,26 @@ pub fn predict_scaled(
 }
 
 /// Positions in a scaled reference, in sixteenths of a sample.
-#[derive(Clone, Copy)]
-struct Steps {
-    fx: usize,
-    fy: usize,
-    step_x: usize,
-    step_y: usize,
+///
+/// Sample `x` of a row lies `fx + x * step_x` after the offset, row `y` lies `fy + y * step_y` below it.
+#[derive(Debug, Clone, Copy)]
+pub struct Steps {
+    /// Fraction of the first column beyond the whole position: 0..=15.
+    pub fx: usize,
+    /// Fraction of the first row beyond the whole position: 0..=15.
+    pub fy: usize,
+    /// Step from column to column: 1..=[`MAX_STEP`]. 16 is the own size, 32 a reference twice as large.
+    pub step_x: usize,
+    /// Step from row to row, as `step_x`.
+    pub step_y: usize,
 }
 
 impl Steps {
+    fn check(self) {
+        assert!(self.fx < 16 && self.fy < 16, "fractions are sixteenths");
+        let steps = 1..=MAX_STEP;
+        assert!(steps.contains(&self.step_x) && steps.contains(&self.step_y), "steps");
+    }
     /// Number of whole positions that `width` samples span.
     fn columns(self, width: usize) -> usize {
         ((self.fx + (width - 1) * self.step_x) >> 4) + 1

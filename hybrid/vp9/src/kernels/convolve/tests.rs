@@ -35,6 +35,11 @@ impl Random {
     }
 }
 
+/// A whole picture of this size, predicted without an average.
+fn block(dst: &mut [u8], width: usize, height: usize) -> Block<'_> {
+    Block { dst, stride: width, width, height, average: false }
+}
+
 type Form = fn(Filters, Reference<'_>, Block<'_>);
 
 /// Every form that this machine can run: by instruction set, and the one over vectors of one lane.
@@ -124,7 +129,7 @@ fn a_reference_may_end_right_after_the_samples_that_count() {
                 let reference = Reference { samples: &samples, offset, stride };
                 let run = |isa| {
                     let mut dst = vec![0; width * 8];
-                    predict(isa, 2, fx, fy, reference, &mut dst, width, width, 8, false);
+                    predict(isa, 2, fx, fy, reference, block(&mut dst, width, 8));
                     dst
                 };
                 assert_eq!(run(*isa), run(Isa::SCALAR), "{isa:?} {width} {fx} {fy}");
@@ -137,7 +142,7 @@ fn a_reference_may_end_right_after_the_samples_that_count() {
 #[should_panic(expected = "begins too late")]
 fn a_reference_without_samples_before_the_block_is_refused() {
     let reference = Reference { samples: &[0; 4096], offset: 2, stride: 64 };
-    predict(Isa::detect(), 0, 1, 0, reference, &mut [0; 64], 8, 8, 8, false);
+    predict(Isa::detect(), 0, 1, 0, reference, block(&mut [0; 64], 8, 8));
 }
 
 #[test]
@@ -146,31 +151,20 @@ fn every_form_for_scaled_references_equals_the_scalar_one() {
     for isa in Isa::available() {
         for case in 0..600 {
             let (width, height) = (SIDES[case % 5], SIDES[case / 5 % 5]);
-            let steps: Vec<u32> = (0..2)
-                .map(|_| [32, 24, 80, random.next() as u32 % 80 + 1][random.next() % 4])
-                .collect();
-            let (fx, fy) = (random.next() as u8 % 16, random.next() as u8 % 16);
-            let rows = ((15 + (height - 1) * steps[1] as usize) >> 4) + 8;
-            let stride = ((15 + (width - 1) * steps[0] as usize) >> 4) + 8;
+            let mut step = || [32, 24, 80, random.next() % 80 + 1][random.next() % 4];
+            let (step_x, step_y) = (step(), step());
+            let (fx, fy) = (random.next() % 16, random.next() % 16);
+            let steps = Steps { fx, fy, step_x, step_y };
+            let rows = ((15 + (height - 1) * step_y) >> 4) + 8;
+            let stride = ((15 + (width - 1) * step_x) >> 4) + 8;
             let samples = random.samples(rows * stride);
             let reference = Reference { samples: &samples, offset: 3 * stride + 3, stride };
             let before = random.samples(width * height);
             let run = |isa| {
                 let mut dst = before.clone();
-                predict_scaled(
-                    isa,
-                    (case % 4) as u8,
-                    fx,
-                    fy,
-                    steps[0],
-                    steps[1],
-                    reference,
-                    &mut dst,
-                    width,
-                    width,
-                    height,
-                    case % 2 == 1,
-                );
+                let mut block = block(&mut dst, width, height);
+                block.average = case % 2 == 1;
+                predict_scaled(isa, (case % 4) as u8, steps, reference, block);
                 dst
             };
             assert_eq!(run(*isa), run(Isa::SCALAR), "{isa:?} {width}x{height} {steps:?}");
@@ -185,21 +179,9 @@ fn a_step_of_one_sample_is_the_unscaled_prediction() {
     let reference = Reference { samples: &samples, offset: 4 * 80 + 4, stride: 80 };
     for fraction in 0..16 {
         let (mut own, mut scaled) = ([0; 64 * 64], [0; 64 * 64]);
-        predict(Isa::detect(), 0, fraction, 7, reference, &mut own, 64, 64, 64, false);
-        predict_scaled(
-            Isa::detect(),
-            0,
-            fraction,
-            7,
-            16,
-            16,
-            reference,
-            &mut scaled,
-            64,
-            64,
-            64,
-            false,
-        );
+        predict(Isa::detect(), 0, fraction, 7, reference, block(&mut own, 64, 64));
+        let steps = Steps { fx: usize::from(fraction), fy: 7, step_x: 16, step_y: 16 };
+        predict_scaled(Isa::detect(), 0, steps, reference, block(&mut scaled, 64, 64));
         assert!(own == scaled, "{fraction}");
     }
 }
@@ -270,7 +252,9 @@ fn predictions_equal_those_of_vp9dec() {
             let offset = (64 + y / 16) * 256 + 64 + x / 16;
             let reference = Reference { samples: &samples[i], offset, stride: 256 };
             let (fx, fy) = (x as u8 % 16, y as u8 % 16);
-            predict(Isa::SCALAR, filter, fx, fy, reference, &mut dst, width, width, height, i == 1);
+            let mut block = block(&mut dst, width, height);
+            block.average = i == 1;
+            predict(Isa::SCALAR, filter, fx, fy, reference, block);
         }
         assert_eq!(dst, expected, "case {case}");
     }
@@ -289,9 +273,9 @@ fn predictions_from_twice_the_size_equal_those_of_vp9dec() {
         let [y, x] = vector.map(|v| 2048 + 2 * v as usize);
         let reference =
             Reference { samples: &samples, offset: (y / 16) * 512 + x / 16, stride: 512 };
-        let (fx, fy) = (x as u8 % 16, y as u8 % 16);
+        let steps = Steps { fx: x % 16, fy: y % 16, step_x: 32, step_y: 32 };
         let mut dst = vec![0; 32 * 32];
-        predict_scaled(Isa::SCALAR, filter, fx, fy, 32, 32, reference, &mut dst, 32, 32, 32, false);
+        predict_scaled(Isa::SCALAR, filter, steps, reference, block(&mut dst, 32, 32));
         assert_eq!(dst, expected, "case {case} {vector:?}");
     }
 }

@@ -108,13 +108,19 @@ impl TransformKind {
     pub const ALL: [Self; 4] = [Self::DctDct, Self::AdstDct, Self::DctAdst, Self::AdstAdst];
 }
 
-/// The transform of a block, and the numbers of its first columns and rows that hold all non-zero coefficients.
-struct Shape {
-    size: TransformSize,
-    kind: TransformKind,
-    lossless: bool,
-    cols: usize,
-    rows: usize,
+/// The transform of a block, and the corner that holds all non-zero coefficients.
+#[derive(Debug, Clone, Copy)]
+pub struct Shape {
+    /// The size of the block. 32x32 blocks have [`TransformKind::DctDct`] alone.
+    pub size: TransformSize,
+    /// The kind of transform.
+    pub kind: TransformKind,
+    /// Whether the Walsh-Hadamard transform takes the place of `kind`; 4x4 blocks alone.
+    pub lossless: bool,
+    /// Number of first columns that hold all non-zero coefficients, at least 1.
+    pub cols: usize,
+    /// Number of first rows that hold all non-zero coefficients, at least 1.
+    pub rows: usize,
 }
 
 impl Shape {
@@ -144,43 +150,35 @@ fn check_square(side: usize, dst: &[u8], dst_stride: usize) {
 /// Adds the residual of `coefs` to the samples at the head of `dst`, and clears `coefs`.
 ///
 /// `coefs` has `side * side` dequantised coefficients, one row after another; those outside the
-/// first `cols` columns and `rows` rows (at least one each) must be zero. All are zero afterwards.
-/// `lossless` takes the Walsh-Hadamard transform in place of `kind`. 32x32 blocks have
-/// [`TransformKind::DctDct`] alone.
+/// corner of `shape` must be zero. All are zero afterwards.
 ///
 /// # Panics
 ///
 /// When a slice is shorter than the block, or the block is none of VP9's.
-#[allow(clippy::too_many_arguments)] // one block, as the decoder has it
 #[inline]
 pub fn inverse_transform_add(
     isa: Isa,
-    size: TransformSize,
-    kind: TransformKind,
-    lossless: bool,
+    shape: &Shape,
     coefs: &mut [i16],
-    cols: usize,
-    rows: usize,
     dst: &mut [u8],
     dst_stride: usize,
 ) {
-    let shape = Shape { size, kind, lossless, cols, rows };
     shape.check(coefs);
-    check_square(size.side(), dst, dst_stride);
+    check_square(shape.size.side(), dst, dst_stride);
     form!(
         isa.set(),
         {
             let mut residual = [0; 32 * 32];
             let residual = &mut residual[..coefs.len()];
-            scalar::residual(&shape, coefs, residual);
-            scalar::add(residual, size.side(), dst, dst_stride);
+            scalar::residual(shape, coefs, residual);
+            scalar::add(residual, shape.size.side(), dst, dst_stride);
         },
         transform::<true>(
-            &shape,
+            shape,
             &simd::Block {
                 coefs: coefs.as_mut_ptr(),
-                cols,
-                rows,
+                cols: shape.cols,
+                rows: shape.rows,
                 dst: dst.as_mut_ptr(),
                 stride: dst_stride,
                 residual: core::ptr::null_mut(),
@@ -194,30 +192,19 @@ pub fn inverse_transform_add(
 /// # Panics
 ///
 /// When a slice is not `side * side` long, or the block is none of VP9's.
-#[allow(clippy::too_many_arguments)] // one block, as the decoder has it
 #[inline]
-pub fn inverse_transform(
-    isa: Isa,
-    size: TransformSize,
-    kind: TransformKind,
-    lossless: bool,
-    coefs: &mut [i16],
-    cols: usize,
-    rows: usize,
-    residual: &mut [i16],
-) {
-    let shape = Shape { size, kind, lossless, cols, rows };
+pub fn inverse_transform(isa: Isa, shape: &Shape, coefs: &mut [i16], residual: &mut [i16]) {
     shape.check(coefs);
     assert!(residual.len() == coefs.len(), "a residual of another size");
     form!(
         isa.set(),
-        scalar::residual(&shape, coefs, residual),
+        scalar::residual(shape, coefs, residual),
         transform::<false>(
-            &shape,
+            shape,
             &simd::Block {
                 coefs: coefs.as_mut_ptr(),
-                cols,
-                rows,
+                cols: shape.cols,
+                rows: shape.rows,
                 dst: core::ptr::null_mut(),
                 stride: 0,
                 residual: residual.as_mut_ptr(),

@@ -57,16 +57,8 @@ fn residuals_equal_the_specifications() {
                     };
                     inverse_transform_block(&mut want, size.log2(), tx, false);
                     let mut got = vec![0; side * side];
-                    inverse_transform(
-                        Isa::SCALAR,
-                        size,
-                        kind,
-                        false,
-                        &mut coefs,
-                        cols,
-                        rows,
-                        &mut got,
-                    );
+                    let shape = Shape { size, kind, lossless: false, cols, rows };
+                    inverse_transform(Isa::SCALAR, &shape, &mut coefs, &mut got);
                     assert!(
                         got.iter().zip(&want).all(|(&g, &w)| i64::from(g) == w),
                         "{size:?} {kind:?} {cols}x{rows} within {bound}"
@@ -88,7 +80,8 @@ fn lossless_residuals_equal_the_specifications() {
         inverse_transform_block(&mut want, 2, TxType::DctDct, true);
         let mut got = [0; 16];
         let (size, kind) = (TransformSize::Size4, TransformKind::DctDct);
-        inverse_transform(Isa::SCALAR, size, kind, true, &mut coefs, 4, 4, &mut got);
+        let shape = Shape { size, kind, lossless: true, cols: 4, rows: 4 };
+        inverse_transform(Isa::SCALAR, &shape, &mut coefs, &mut got);
         assert_eq!(got.map(i64::from), want);
     }
 }
@@ -114,7 +107,8 @@ fn every_form_equals_the_scalar_one() {
                     });
                     let lossless = size == TransformSize::Size4 && kind == TransformKind::DctDct;
                     for lossless in [false, true].into_iter().take(1 + usize::from(lossless)) {
-                        compare((size, kind, lossless), &coefs, (cols, rows), &mut noise);
+                        let shape = Shape { size, kind, lossless, cols, rows };
+                        compare(&shape, &coefs, &mut noise);
                     }
                 }
             }
@@ -122,13 +116,9 @@ fn every_form_equals_the_scalar_one() {
     }
 }
 
-fn compare(
-    (size, kind, lossless): (TransformSize, TransformKind, bool),
-    coefs: &[i16],
-    (cols, rows): (usize, usize),
-    noise: &mut Noise,
-) {
-    let side = size.side();
+/// Every form of one block's transform against the scalar one.
+fn compare(shape: &Shape, coefs: &[i16], noise: &mut Noise) {
+    let side = shape.size.side();
     let stride = side + 5;
     let mut picture = vec![0u8; stride * (side - 1) + side];
     picture.fill_with(|| noise.next() as u8);
@@ -136,17 +126,17 @@ fn compare(
     for &isa in Isa::available() {
         let mut residual = vec![0; side * side];
         let mut used = coefs.to_vec();
-        inverse_transform(isa, size, kind, lossless, &mut used, cols, rows, &mut residual);
+        inverse_transform(isa, shape, &mut used, &mut residual);
         assert!(used.iter().all(|&v| v == 0), "{isa:?} leaves coefficients");
         let mut fused = picture.clone();
         let mut used = coefs.to_vec();
-        inverse_transform_add(isa, size, kind, lossless, &mut used, cols, rows, &mut fused, stride);
+        inverse_transform_add(isa, shape, &mut used, &mut fused, stride);
         assert!(used.iter().all(|&v| v == 0), "{isa:?} leaves coefficients");
         let mut added = picture.clone();
         add_residual(isa, &residual, side, &mut added, stride);
         let got = (residual, fused, added);
         let want = scalar.get_or_insert_with(|| got.clone());
-        assert!(got == *want, "{isa:?} {size:?} {kind:?} {lossless} {cols}x{rows}");
+        assert!(got == *want, "{isa:?} {shape:?}");
     }
 }
 
@@ -154,5 +144,6 @@ fn compare(
 #[should_panic(expected = "the block leaves the picture")]
 fn a_destination_that_is_too_short_is_refused() {
     let (size, kind) = (TransformSize::Size8, TransformKind::DctDct);
-    inverse_transform_add(Isa::detect(), size, kind, false, &mut [0; 64], 1, 1, &mut [0; 100], 16);
+    let shape = Shape { size, kind, lossless: false, cols: 1, rows: 1 };
+    inverse_transform_add(Isa::detect(), &shape, &mut [0; 64], &mut [0; 100], 16);
 }

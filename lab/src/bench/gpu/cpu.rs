@@ -33,7 +33,7 @@ const BITS: f64 = 35.5e6 / (3_840.0 * 2_160.0 * 60.0);
 
 /// CPU times of a picture, in ms of one core.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Processor {
+pub(super) struct Cpu {
     pub decode: f64,
     pub follow: f64,
     pub paint: f64,
@@ -41,7 +41,7 @@ pub(super) struct Processor {
 }
 
 /// Measures a stream; decoding goes on for at least `seconds`.
-pub(super) fn measure(stream: &Stream, seconds: f64, speed: u8) -> Result<Processor> {
+pub(super) fn measure(stream: &Stream, seconds: f64, speed: u8) -> Result<Cpu> {
     let (Size(width, height), scale) = (stream.size, stream.network.0.scale);
     let high = Size(scale * width, scale * height);
     let chunks = low_frames(stream)?;
@@ -61,7 +61,7 @@ pub(super) fn measure(stream: &Stream, seconds: f64, speed: u8) -> Result<Proces
         }
     }
     let mean = |clock: CpuClock| clock.mean_run_ms().context("nothing was measured");
-    Ok(Processor {
+    Ok(Cpu {
         decode: mean(decode)?,
         follow: mean(follow)?,
         paint: mean(paint)?,
@@ -126,13 +126,13 @@ mod tests {
     fn a_small_stream_is_measured() {
         let stream: Stream = "chain:2x8x2@64x36p30".parse().unwrap();
         let measured = measure(&stream, 0.0, 8).unwrap();
-        let Processor { decode, follow, paint, encode } = measured;
+        let Cpu { decode, follow, paint, encode } = measured;
         assert!([decode, follow, paint, encode].iter().all(|ms| *ms > 0.0), "{measured:?}");
     }
 
     #[test]
     #[ignore = "a measurement: lab/notes/gpu-engine.md, what a stream costs"]
-    fn the_processors_half_of_what_streams_cost() {
+    fn the_cpus_half_of_what_streams_cost() {
         for text in STREAMS {
             let stream: Stream = text.parse().unwrap();
             println!("{text}: {:?} ms", measure(&stream, 1.0, 8).unwrap());
