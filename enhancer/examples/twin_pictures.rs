@@ -140,7 +140,7 @@ struct Settings {
     flow: bool,
     before: bool,
     keys: usize,
-    detail: Option<(u32, f64)>,
+    detail: Option<Stills>,
     enhanced: Option<usize>,
     model: Option<String>,
     apart: bool,
@@ -161,7 +161,7 @@ impl Settings {
             given.get("size").and_then(|s| s.split_once('x')).ok_or("size=WxH is missing")?;
         let detail = given.get("detail").map(|d| d.split_once('@').ok_or("detail=KBPS@FPS"));
         let detail = match detail.transpose()? {
-            Some((kbps, fps)) => Some((kbps.parse()?, fps.parse()?)),
+            Some((kbps, fps)) => Some(Stills { kbps: kbps.parse()?, fps: fps.parse()? }),
             None => None,
         };
         let at = given.get("at").map(|at| at.split(',').map(str::parse).collect()).transpose()?;
@@ -232,6 +232,15 @@ trait Source {
     fn anchor(&mut self, n: usize, high: &Picture, low: &Plane, twin: &Plane) -> Made;
 }
 
+/// How often the publisher's own stills come, and how large they are.
+#[derive(Clone, Copy)]
+struct Stills {
+    /// Rate of all stills together, in kbit/s.
+    kbps: u32,
+    /// Number of stills per second.
+    fps: f64,
+}
+
 /// Anchors of the publisher's own stills.
 struct Captured<'a> {
     settings: &'a Settings,
@@ -241,7 +250,7 @@ struct Captured<'a> {
 }
 
 impl<'a> Captured<'a> {
-    fn new(settings: &'a Settings, (kbps, fps): (u32, f64)) -> Self {
+    fn new(settings: &'a Settings, Stills { kbps, fps }: Stills) -> Self {
         let step = ((settings.fps / fps).round() as usize).max(1);
         let bytes = (f64::from(kbps) * 125.0 / fps) as usize;
         Self { settings, prior: Prior::new(Isa::detect(), settings.scale), step, bytes }

@@ -238,8 +238,10 @@ pub struct EnhancerStats {
     pub streams: usize,
     /// Streams that are refused now, because time, memory or places go to streams with fairer claims.
     pub refused: usize,
-    /// Bytes of memory that streams take, as they are counted, and the maximum.
-    pub memory: (u64, u64),
+    /// Bytes of memory that streams take, as they are counted.
+    pub memory: u64,
+    /// Maximum of `memory`.
+    pub max_memory: u64,
     /// Load of decoding and encoding on the CPU's slots. It may exceed 1; beyond 0.6 new streams are refused.
     pub slots_demand: f64,
     /// The networks, by scale, then the cheapest first.
@@ -254,8 +256,10 @@ pub struct EnhancerStats {
     /// Seconds of accelerators per second that would give all streams the anchors that their fractions allow:
     /// `devices_wanted` before rounding, and without its cap.
     pub compute_demand: f64,
-    /// Number of streams whose promised quality is kept, and of those that were refused the promise.
-    pub promised: (u64, u64),
+    /// Number of streams whose promised quality is kept.
+    pub promised: u64,
+    /// Number of streams that were refused the promise.
+    pub promise_refused: u64,
     /// Number of streams that make no enhanced anchors but probes, because they were worth nothing lately.
     pub held_back: u64,
     /// Mean worth of enhanced anchors lately in dB, over the time that they are shown and over streams.
@@ -313,7 +317,8 @@ impl Stats {
             scheduler: *self.scheduler.lock(),
             devices_wanted: self.devices_wanted.load(Ordering::Relaxed),
             compute_demand: self.compute_demand_us.load(Ordering::Relaxed) as f64 * 1e-6,
-            promised: (self.promised.load(Ordering::Relaxed), self.refused.load(Ordering::Relaxed)),
+            promised: self.promised.load(Ordering::Relaxed),
+            promise_refused: self.refused.load(Ordering::Relaxed),
             held_back: self.held_back.load(Ordering::Relaxed),
             worth_db: *self.worth_db.lock(),
             networks: self.networks.lock().clone(),

@@ -44,6 +44,16 @@ pub struct Twin {
     scale: usize,
 }
 
+/// What became of a captured anchor that subscribers are given.
+#[derive(Debug, Clone, Copy)]
+pub struct Given {
+    /// The outcome in the twin's decoder.
+    pub outcome: AnchorOutcome,
+    /// By how many dB enhanced anchors had raised the anchor's frame; `None` unless the anchor is of a whole frame in
+    /// which they were seen.
+    pub raised_db: Option<f64>,
+}
+
 /// RTP timestamps of some last frames.
 #[derive(Debug, Default)]
 struct Marks {
@@ -103,16 +113,15 @@ impl Twin {
         self.marks.lock().enhanced = None;
     }
 
-    /// Takes a captured anchor that subscribers are given. Returns its outcome. If it is of a whole frame in which
-    /// enhanced anchors were seen, also returns by how many dB they had raised that frame.
-    pub fn give(&self, anchor: &ReassembledAnchor) -> (AnchorOutcome, Option<f64>) {
+    /// Takes a captured anchor that subscribers are given.
+    pub fn give(&self, anchor: &ReassembledAnchor) -> Given {
         let at = anchor.header.rtp_timestamp;
         let whole = !anchor.header.tiled;
         let seen = whole.then(|| self.carried(at).zip(self.start(at))).flatten();
         self.show_all(anchor);
         let outcome = self.decoder.lock().push_anchor(anchor);
         let applied = matches!(outcome, AnchorOutcome::Applied { .. });
-        let raised = seen.filter(|_| applied).and_then(|(with, without)| {
+        let raised_db = seen.filter(|_| applied).and_then(|(with, without)| {
             let own = self.start(at)?;
             let error = |seen: &Plane| {
                 let pairs = seen.samples().iter().zip(own.samples());
@@ -120,7 +129,7 @@ impl Twin {
             };
             Some(10.0 * (error(&without) / error(&with)).log10())
         });
-        (outcome, raised)
+        Given { outcome, raised_db }
     }
 
     fn show_all(&self, anchor: &ReassembledAnchor) {
@@ -394,7 +403,7 @@ mod tests {
             twin.follow(3000, &[shown()]);
             let mut own = anchor(&detail(true));
             (own.header.source, own.header.rtp_timestamp) = (AnchorSource::Captured, 3000);
-            twin.give(&own).1.expect("enhanced anchors were seen")
+            twin.give(&own).raised_db.expect("enhanced anchors were seen")
         };
         assert!(given(&detail(true)) > 3.0, "they have given the same");
         assert!(given(&detail(false)) < -1.0, "they have given something else");

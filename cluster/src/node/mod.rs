@@ -329,8 +329,7 @@ impl<H: Host> Node<H> {
 
     /// Gives an order to all other servers. Returns their answers, and the number of servers that got the order.
     pub async fn order(&self, order: &[u8]) -> (Vec<Vec<u8>>, usize) {
-        let (nodes, _) = self.state.lock().rooms.counts(Instant::now());
-        let others = nodes.saturating_sub(1);
+        let others = self.state.lock().rooms.servers(Instant::now()).saturating_sub(1);
         (self.client.order(order, others, ORDER_PATIENCE).await, others)
     }
 
@@ -360,10 +359,9 @@ impl<H: Host> Node<H> {
     /// The node's counts and counters.
     pub fn stats(&self) -> NodeStats {
         let state = self.state.lock();
-        let (nodes, claims) = state.rooms.counts(Instant::now());
         NodeStats {
-            nodes,
-            claims,
+            nodes: state.rooms.servers(Instant::now()),
+            claims: state.rooms.claims(),
             shared_rooms: state.rooms.shared().count(),
             malformed_records: state.malformed_records,
             malformed_rules: self.rules.malformed(),

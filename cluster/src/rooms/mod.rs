@@ -351,10 +351,14 @@ impl Rooms {
         self.candidates(now).into_iter().map(|(_, node)| node.url.clone()).collect()
     }
 
-    /// Number of servers that live, this one included, and number of claims.
-    pub fn counts(&self, now: Instant) -> (usize, usize) {
-        let nodes = self.nodes.values().filter(|node| self.is_alive(node, now)).count();
-        (nodes, self.claims.len())
+    /// Number of servers that live, this one included.
+    pub fn servers(&self, now: Instant) -> usize {
+        self.nodes.values().filter(|node| self.is_alive(node, now)).count()
+    }
+
+    /// Number of claims.
+    pub fn claims(&self) -> usize {
+        self.claims.len()
     }
 
     /// Time at which a server's lease ends; `None`: leases are not readable, so none ends.

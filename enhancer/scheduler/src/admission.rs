@@ -198,7 +198,8 @@ impl Admission {
     pub fn frame(
         &mut self,
         now: Duration,
-        (id, owner): (StreamId, Owner),
+        id: StreamId,
+        owner: Owner,
         memory: Option<u64>,
     ) -> Option<Refusal> {
         if let Some(stream) = self.streams.get_mut(&id) {

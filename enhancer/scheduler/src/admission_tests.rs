@@ -54,8 +54,7 @@ impl Machine {
             for id in self.from..self.streams {
                 let (owner, _, memory) = (self.of)(id);
                 for _ in 0..15 {
-                    let refusal =
-                        self.admission.frame(self.now, (StreamId(id), owner), Some(memory));
+                    let refusal = self.admission.frame(self.now, StreamId(id), owner, Some(memory));
                     let admitted = refusal.is_none();
                     decoded[id as usize] += u64::from(admitted);
                     self.changes.0 += usize::from(admitted && !self.decoding[id as usize]);
@@ -154,8 +153,8 @@ fn a_stream_that_ends_makes_room_for_the_oldest_that_waits() {
     assert!(admitted < 30);
     machine.admission.forget(StreamId(0));
     let frames = |machine: &mut Machine, id| {
-        let stream = (StreamId(id), Owner::alone(StreamId(id)));
-        machine.admission.frame(machine.now, stream, Some(0)).is_none()
+        let id = StreamId(id);
+        machine.admission.frame(machine.now, id, Owner::alone(id), Some(0)).is_none()
     };
     for _ in 0..200 {
         machine.now += EVERY;
@@ -185,7 +184,7 @@ fn who_came_first_and_takes_most_gives_way_to_who_takes_little() {
     assert_eq!(machine.run(400), [1, 2, 3, 4], "and it does not come back");
     assert_eq!(machine.changes, (4, 1), "nobody comes and goes");
     assert_eq!(
-        machine.admission.frame(machine.now, (StreamId(0), of(0).0), None),
+        machine.admission.frame(machine.now, StreamId(0), of(0).0, None),
         Some(Refusal::Cpu)
     );
 }
@@ -225,7 +224,7 @@ fn memory_is_shared_as_fairly_and_never_exceeded() {
     let mut machine = Machine::within(bounds, 6, of);
     assert_eq!(machine.run(20).len(), 3);
     assert_eq!(
-        machine.admission.frame(machine.now, (StreamId(5), of(5).0), None),
+        machine.admission.frame(machine.now, StreamId(5), of(5).0, None),
         Some(Refusal::Memory)
     );
     (machine.streams, machine.decoding) = (7, [machine.decoding.clone(), vec![false]].concat());
@@ -251,7 +250,7 @@ fn as_many_are_enhanced_as_may_be_and_rooms_share_the_places() {
     let mut machine = Machine::within(bounds, 6, of);
     assert_eq!(machine.run(4), [0, 1, 2, 3]);
     assert_eq!(
-        machine.admission.frame(machine.now, (StreamId(5), of(5).0), None),
+        machine.admission.frame(machine.now, StreamId(5), of(5).0, None),
         Some(Refusal::Full)
     );
     (machine.streams, machine.decoding) = (7, [machine.decoding.clone(), vec![false]].concat());
@@ -272,10 +271,10 @@ proptest! {
         for (n, (ms, seconds, frames, memory)) in looks.into_iter().enumerate() {
             let mut decoding = Vec::new();
             for id in 0..12 {
-                let stream = (StreamId(id), owner((id % 5).into(), (id % 3).into()));
-                let refused = (0..5).map(|_| admission.frame(now, stream, Some(100))).last();
+                let (id, owner) = (StreamId(id), owner((id % 5).into(), (id % 3).into()));
+                let refused = (0..5).map(|_| admission.frame(now, id, owner, Some(100))).last();
                 if refused == Some(None) {
-                    decoding.push(StreamId(id));
+                    decoding.push(id);
                 }
             }
             prop_assert!(!decoding.is_empty() && decoding.len() <= 8);
@@ -302,29 +301,30 @@ proptest! {
         // A stream that takes less than a tenth of its fair share beside all others, whoever came first and whatever
         // they take.
         let streams: Vec<(Owner, f64)> = greedy.iter().map(|&(room, publisher, times)| (owner(room, 10 + publisher), times)).collect();
-        let honest = (StreamId(1_000), owner(100, 100));
+        let (honest, its_owner) = (StreamId(1_000), owner(100, 100));
         let mut admission = Admission::new(slots(1));
         let (mut now, mut decoding) = (MS, BTreeMap::new());
         for half in 0..120 {
             let mut came = Vec::new();
             if half >= 40 * late {
-                came.push((honest, 0.3));
+                came.push((honest, its_owner, 0.3));
             }
-            came.extend((0..).zip(&streams).map(|(id, &(owner, times))| ((StreamId(id), owner), times)));
-            for &(stream, times) in &came {
-                let refused = (0..15).map(|_| admission.frame(now, stream, Some((1e3 * times) as u64))).last();
-                decoding.insert(stream.0, refused == Some(None));
+            came.extend((0..).zip(&streams).map(|(id, &(owner, times))| (StreamId(id), owner, times)));
+            for &(id, owner, times) in &came {
+                let memory = Some((1e3 * times) as u64);
+                let refused = (0..15).map(|_| admission.frame(now, id, owner, memory)).last();
+                decoding.insert(id, refused == Some(None));
             }
             now += EVERY;
             let work = |id: StreamId| {
-                let times = came.iter().find(|(stream, _)| stream.0 == id).map_or(0.0, |&(_, times)| times);
+                let times = came.iter().find(|one| one.0 == id).map_or(0.0, |&(.., times)| times);
                 let frames = if decoding.get(&id) == Some(&true) { 15 } else { 0 };
                 let memory = if frames > 0 { (1e3 * times) as u64 } else { 0 };
                 Work { frames, seconds: frames as f64 * COST * times, memory, ..Work::default() }
             };
             admission.look(now, work, 0.0, &mut Vec::new());
         }
-        prop_assert_eq!(admission.frame(now, honest, Some(0)), None);
+        prop_assert_eq!(admission.frame(now, honest, its_owner, Some(0)), None);
     }
 }
 

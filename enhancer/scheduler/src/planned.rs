@@ -5,7 +5,7 @@ use std::time::Duration;
 use windlass_types::{Decay, Refusal, Size, StreamId};
 
 use crate::policy::Selection;
-use crate::promise::{Accelerators, ClientStream};
+use crate::promise::{Accelerators, ClientStream, PromisedStreams};
 use crate::scheduler::Scheduler;
 
 /// A stream without frames for this time is not planned for.
@@ -25,8 +25,8 @@ impl Scheduler {
         self.promises.take_told()
     }
 
-    /// Number of streams that have the promise, and of those that were refused it, by the last plan.
-    pub fn promised(&self) -> (usize, usize) {
+    /// The streams with the promise, by the last plan.
+    pub fn promised(&self) -> PromisedStreams {
         self.promises.standing()
     }
 

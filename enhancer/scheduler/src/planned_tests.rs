@@ -6,6 +6,7 @@ use windlass_types::{AnchorPolicy, Decay, Refusal, Size, StreamId};
 
 use super::tests::config;
 use super::*;
+use crate::promise::PromisedStreams;
 
 /// Plays streams of the policy at 30 frames a second; anchors take what was expected. Returns the anchors of each
 /// stream in the last half, and what was told.
@@ -77,7 +78,11 @@ fn who_would_break_the_promise_to_others_is_refused_and_told_so() {
     assert_eq!(anchors[5], 0, "{anchors:?}");
     assert!(anchors.iter().enumerate().all(|(n, &a)| n == 5 || a > 5), "{anchors:?}");
     assert!(told.contains(&(StreamId(5), Some(Refusal::Promise))), "{told:?}");
-    assert!(s.counters().refused > 0 && s.promised() == (11, 1), "{:?}", s.promised());
+    assert!(
+        s.counters().refused > 0 && s.promised() == PromisedStreams { kept: 11, refused: 1 },
+        "{:?}",
+        s.promised()
+    );
     // With another policy it is refused nothing.
     s.set_policy(StreamId(5), AnchorPolicy::LatencySensitive, Duration::from_secs(20));
     assert_eq!(s.take_refusals().collect::<Vec<_>>(), [(StreamId(5), None)]);

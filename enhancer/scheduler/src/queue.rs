@@ -100,6 +100,15 @@ pub struct AcceleratorQueue<T> {
     numbers: u64,
 }
 
+/// The place of a waiting job.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    /// Index of the lane.
+    lane: usize,
+    /// Index of the job in its lane.
+    at: usize,
+}
+
 impl<T> AcceleratorQueue<T> {
     /// An empty queue of at most `max` jobs.
     pub fn new(order: Order, max: usize) -> Self {
@@ -196,15 +205,15 @@ impl<T> AcceleratorQueue<T> {
     fn candidates(
         &self,
         end: impl Fn(&VecDeque<Waiting<T>>) -> usize,
-    ) -> impl Iterator<Item = ((usize, usize), &Waiting<T>)> {
+    ) -> impl Iterator<Item = (Place, &Waiting<T>)> {
         let all = matches!(self.order, Order::Shortest { .. });
         self.lanes.iter().enumerate().flat_map(move |(lane, waiting)| {
             let places = if all { 0..waiting.len() } else { end(waiting)..end(waiting) + 1 };
-            places.filter_map(move |at| Some(((lane, at), waiting.get(at)?)))
+            places.filter_map(move |at| Some((Place { lane, at }, waiting.get(at)?)))
         })
     }
 
-    fn remove(&mut self, (lane, at): (usize, usize)) -> Option<Waiting<T>> {
+    fn remove(&mut self, Place { lane, at }: Place) -> Option<Waiting<T>> {
         let waiting = self.lanes.get_mut(lane)?;
         let removed = waiting.remove(at)?;
         if waiting.is_empty() {

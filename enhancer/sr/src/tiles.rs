@@ -66,7 +66,8 @@ fn infer_some(
     let mut detail = Detail::zero(high.0, high.1);
     if tiles.count() as f64 >= NEARLY_ALL * (tiles.columns() * tiles.rows()) as f64 {
         infer(0, 0, low.width, low.height, residual)?;
-        copy(residual, (0, 0), (0, 0), (low.width, low.height), scale, &mut detail);
+        let area = Area { x: 0, y: 0, width: low.width, height: low.height };
+        copy(residual, 0, 0, area, scale, &mut detail);
         return Ok((detail, low.width * low.height));
     }
     let mut work = 0;
@@ -87,9 +88,9 @@ fn infer_some(
             }
             let (left, top) = (first * TILE, row * TILE);
             let (right, bottom) = ((column * TILE).min(low.width), (top + TILE).min(low.height));
+            let area = Area { x: left, y: top, width: right - left, height: bottom - top };
             if accelerated {
-                let size = (right - left, bottom - top);
-                copy(residual, (left, top), (left, top), size, scale, &mut detail);
+                copy(residual, left, top, area, scale, &mut detail);
                 continue;
             }
             let (x, y) = (left.saturating_sub(reach), top.saturating_sub(reach));
@@ -97,8 +98,7 @@ fn infer_some(
             let height = (bottom + reach).min(low.height) - y;
             infer(x, y, width, height, residual)?;
             work += width * height;
-            let (inner, size) = ((left - x, top - y), (right - left, bottom - top));
-            copy(residual, inner, (left, top), size, scale, &mut detail);
+            copy(residual, left - x, top - y, area, scale, &mut detail);
         }
     }
     Ok((detail, work))
@@ -120,15 +120,25 @@ fn part(
     Luma::new(data, width, height, plane.stride)
 }
 
-/// Copies an area of a residual to its place. The area is in low samples.
+/// A rectangle of a picture, in low samples.
+#[derive(Clone, Copy)]
+struct Area {
+    x: usize,
+    y: usize,
+    width: usize,
+    height: usize,
+}
+
+/// Copies an area from its place in a residual, in low samples, to that in the picture.
 fn copy(
     residual: &Residual,
-    (from_x, from_y): (usize, usize),
-    (x, y): (usize, usize),
-    (width, height): (usize, usize),
+    from_x: usize,
+    from_y: usize,
+    area: Area,
     scale: usize,
     detail: &mut Detail,
 ) {
+    let Area { x, y, width, height } = area;
     for line in 0..scale * height {
         let from = &residual.data[(scale * from_y + line) * residual.width + scale * from_x..];
         let to = &mut detail.row_mut(scale * y + line)[scale * x..][..scale * width];

@@ -31,7 +31,7 @@ use super::slots::{Slot, Slots, Stage};
 use crate::learn::Progress;
 use crate::stats::{Stats, count};
 use crate::tiles::{Subjects, TileEnergy};
-use crate::twin::Twin;
+use crate::twin::{Given, Twin};
 use windlass_scheduler::Tier;
 
 /// Interval of key frame requests while a stream waits for one (the SFU throttles further).
@@ -330,8 +330,8 @@ impl StreamDecoder {
     /// oldest one that is: its detail may have been lost since.
     fn given(&self, state: &mut State, anchor: &Anchor) {
         let at = anchor.rtp_timestamp;
-        let (outcome, raised) = state.twin.give(&arrived(anchor));
-        if let Some(db) = raised {
+        let Given { outcome, raised_db } = state.twin.give(&arrived(anchor));
+        if let Some(db) = raised_db {
             self.progress.saw(db);
         }
         match outcome {

@@ -97,8 +97,10 @@ pub(super) struct Intake {
     config: Arc<EnhancerConfig>,
     live: Live,
     timing: Timing,
-    /// Smallest and largest scale of HR pictures.
-    scales: (usize, usize),
+    /// Smallest scale of HR pictures.
+    min_scale: usize,
+    /// Largest scale of HR pictures.
+    max_scale: usize,
     /// Number of inferences that run side by side.
     devices: usize,
     clock: Clock,
@@ -140,7 +142,8 @@ impl EnhancerInput {
 pub(super) struct IntakeParts {
     pub config: Arc<EnhancerConfig>,
     pub live: Live,
-    pub scales: (usize, usize),
+    pub min_scale: usize,
+    pub max_scale: usize,
     pub devices: usize,
     pub clock: Clock,
     pub stats: Arc<Stats>,
@@ -172,7 +175,8 @@ impl Intake {
         Intake {
             timing: config.timing(),
             sizes: Sizes::new(config.max_pixels),
-            scales: parts.scales,
+            min_scale: parts.min_scale,
+            max_scale: parts.max_scale,
             devices: parts.devices,
             clock: parts.clock,
             config,
@@ -380,7 +384,7 @@ impl Intake {
         let owner = Some(frame.owner).filter(|&owner| owner != Owner { room: 0, publisher: 0 });
         let owner = owner.unwrap_or(Owner::alone(id));
         let memory = pixels.map(|pixels| memory::of(pixels, 0));
-        registry.admission.frame(now, (id, owner), memory)
+        registry.admission.frame(now, id, owner, memory)
     }
 
     /// Stops the decoders of streams that are refused from now on, if a check is due.
@@ -440,9 +444,9 @@ impl Intake {
             timing: self.timing,
             operator: Operator {
                 anchor_fraction: self.live.get().anchor_fraction,
-                scale: self.scales.0,
+                scale: self.min_scale,
             },
-            several_scales: self.scales.0 < self.scales.1,
+            several_scales: self.min_scale < self.max_scale,
             clock: self.clock.clone(),
             stats: Arc::clone(&self.stats),
             slots: Arc::clone(&self.slots),

@@ -366,7 +366,7 @@ impl Enhancer {
         let config = Arc::new(config.with_workers_for(accelerators));
         let live = Live::new(&config);
         let of = |network: Option<&NetworkCost>| network.map_or(2, |network| network.scale);
-        let scales = (of(costs.first()), of(costs.last()));
+        let (min_scale, max_scale) = (of(costs.first()), of(costs.last()));
         let stats = Arc::new(Stats::default());
         *stats.networks.lock() = named(networks, &costs);
         let slots = Arc::new(Slots::by(config.slots(), clock.clone()));
@@ -379,7 +379,8 @@ impl Enhancer {
         let intake = Arc::new(Intake::new(IntakeParts {
             config: config.clone(),
             live: live.clone(),
-            scales,
+            min_scale,
+            max_scale,
             devices,
             clock: clock.clone(),
             stats: stats.clone(),
@@ -399,7 +400,7 @@ impl Enhancer {
             slots: slots.clone(),
             jobs: jobs.clone(),
             backend,
-            scale: scales.0,
+            scale: min_scale,
             threads: Vec::new(),
         };
         let selector = Selector {
@@ -492,7 +493,8 @@ impl Enhancer {
             streams: self.intake.streams(),
             refused: standing.refused,
             slots_demand: standing.load,
-            memory: (standing.memory, self.config.memory),
+            memory: standing.memory,
+            max_memory: self.config.memory,
             slots: self.slots.stats(),
             queues: self.queues(),
             compute_capacity: self.intake.compute_capacity(),

@@ -174,9 +174,9 @@ impl Selector {
                 count(&self.stats.counters.dropped_output_queue);
             }
         }
-        let (kept, refused) = scheduler.promised();
-        self.stats.promised.store(kept as u64, Ordering::Relaxed);
-        self.stats.refused.store(refused as u64, Ordering::Relaxed);
+        let promised = scheduler.promised();
+        self.stats.promised.store(promised.kept as u64, Ordering::Relaxed);
+        self.stats.refused.store(promised.refused as u64, Ordering::Relaxed);
     }
 
     /// Asks publishers for tiles of their next frames that subscribers lack most.

@@ -41,11 +41,11 @@ pub(super) fn fit(
         budgets: Vec::new(),
     };
     for cost in frames {
-        let enhanced = taken
+        let (run, enhanced) = taken
             .iter()
             .find(|(run, _)| run.layer == cost.layer && run.budget_ms.is_some())
             .with_context(|| format!("no load test enhances {}", cost.layer))?;
-        let layer = layer(&constants, cost, enhanced)?;
+        let layer = layer(&constants, cost, run, enhanced)?;
         constants.layers.push(layer);
     }
     let first = frames.first().map(|cost| cost.layer);
@@ -61,7 +61,7 @@ pub(super) fn fit(
 }
 
 /// The cost of a layer: what remains of an enhanced run without forwarding, decoding and anchors.
-fn layer(known: &Constants, cost: &FrameCost, (run, t): &(Run, Taken)) -> Result<LayerCost> {
+fn layer(known: &Constants, cost: &FrameCost, run: &Run, t: &Taken) -> Result<LayerCost> {
     let publishers = f64::from(run.publishers);
     let (width, height) = run.size();
     let network = known.networks.first().context("there is no network")?;

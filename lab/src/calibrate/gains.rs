@@ -49,12 +49,7 @@ fn spread(values: impl Iterator<Item = Option<f64>>) -> Option<Spread> {
     })
 }
 
-fn gain(
-    report: &Value,
-    budget_ms: u32,
-    content: Content,
-    (way, method): (Way, &str),
-) -> Option<Gain> {
+fn gain(report: &Value, budget_ms: u32, content: Content, way: Way, method: &str) -> Option<Gain> {
     let clips = clips(content);
     let over = |key: &'static str| {
         spread(clips.iter().map(|clip| {
@@ -79,7 +74,10 @@ fn measured() -> Gains {
         let Ok(text) = std::fs::read_to_string(&path) else { continue };
         let report: Value = serde_json::from_str(&text).unwrap();
         for content in Content::ALL {
-            gains.extend(WAYS.iter().filter_map(|&way| gain(&report, budget_ms, content, way)));
+            gains.extend(
+                WAYS.iter()
+                    .filter_map(|&(way, method)| gain(&report, budget_ms, content, way, method)),
+            );
         }
     }
     Gains { command: COMMAND.to_owned(), measured: MEASURED.to_owned(), gains }

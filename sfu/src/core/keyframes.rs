@@ -192,7 +192,8 @@ mod tests {
     /// that begins. A key frame takes `takes`.
     fn requests(
         k: &mut KeyFrameRequests,
-        (begin, seconds): (Instant, u64),
+        begin: Instant,
+        seconds: u64,
         takes: Duration,
         asks: impl Fn(u64) -> (Requester, Option<Requester>),
     ) -> Vec<u128> {
@@ -226,7 +227,7 @@ mod tests {
         let begin = Instant::now() + SLOW;
         k.on_complete(Layer::Q, begin);
         let asks = |_| (None, None);
-        assert_eq!(requests(&mut k, (begin, 5), SLOW, asks), [0, 1600, 3200, 4800]);
+        assert_eq!(requests(&mut k, begin, 5, SLOW, asks), [0, 1600, 3200, 4800]);
     }
 
     #[test]
@@ -236,7 +237,7 @@ mod tests {
         k.on_complete(Layer::Q, begin + SLOW);
         // Each breaks once in a second.
         let asks = |ms: u64| (Some(ParticipantId(ms / 1000)), None);
-        let fast = requests(&mut k, (begin + MAX_REPAIR_INTERVAL * 2, 5), FAST, asks);
+        let fast = requests(&mut k, begin + MAX_REPAIR_INTERVAL * 2, 5, FAST, asks);
         assert_eq!(fast[..3], [0, 400, 800]);
         // However long it took before one came, as browsers leave out those that follow a recent one.
         k.on_begin(Layer::Q, begin + MAX_REPAIR_INTERVAL * 9);
@@ -254,14 +255,14 @@ mod tests {
         k.on_begin(Layer::Q, begin);
         k.on_complete(Layer::Q, begin + SLOW);
         let asks = |ms: u64| (ONE, Some(Some(ParticipantId(10 + ms / 400))));
-        let later = requests(&mut k, (begin + MAX_REPAIR_INTERVAL * 2, 5), SLOW, asks);
+        let later = requests(&mut k, begin + MAX_REPAIR_INTERVAL * 2, 5, SLOW, asks);
         assert_eq!(later[..3], [0, 400, 800]);
     }
 
     #[test]
     fn a_subscriber_that_asks_all_the_time_has_three_at_once_and_then_one_in_two_seconds() {
         let (begin, mut k) = (Instant::now(), KeyFrameRequests::default());
-        let asked = requests(&mut k, (begin, 11), FAST, |_| (ONE, None));
+        let asked = requests(&mut k, begin, 11, FAST, |_| (ONE, None));
         assert_eq!(asked, [0, 400, 800, 2000, 4000, 6000, 8000, 10_000]);
     }
 
@@ -269,22 +270,22 @@ mod tests {
     fn subscribers_are_served_at_once_beside_one_that_asks_all_the_time() {
         let (begin, mut k) = (Instant::now(), KeyFrameRequests::default());
         let asks = |ms: u64| (ONE, (ms == 4500).then_some(OTHER));
-        let asked = requests(&mut k, (begin, 11), FAST, asks);
+        let asked = requests(&mut k, begin, 11, FAST, asks);
         assert_eq!(asked[..6], [0, 400, 800, 2000, 4000, 4500]);
     }
 
     #[test]
     fn a_subscriber_has_its_burst_again_after_a_while() {
         let (begin, mut k) = (Instant::now(), KeyFrameRequests::default());
-        requests(&mut k, (begin, 9), FAST, |_| (ONE, None));
+        requests(&mut k, begin, 9, FAST, |_| (ONE, None));
         let later = begin + Duration::from_secs(15);
-        assert_eq!(requests(&mut k, (later, 1), FAST, |_| (ONE, None)), [0, 400, 800]);
+        assert_eq!(requests(&mut k, later, 1, FAST, |_| (ONE, None)), [0, 400, 800]);
     }
 
     #[test]
     fn all_together_have_one_request_a_second_in_the_mean() {
         let (begin, mut k) = (Instant::now(), KeyFrameRequests::default());
-        let asked = requests(&mut k, (begin, 60), FAST, |ms| (Some(ParticipantId(ms)), None));
+        let asked = requests(&mut k, begin, 60, FAST, |ms| (Some(ParticipantId(ms)), None));
         assert_eq!(asked.len(), 70, "ten that were saved, and one each second");
         assert_eq!(asked[15..20], [6000, 6400, 7000, 8000, 9000]);
         assert!(k.requests.len() < 50, "requesters with their full burst have no entry");

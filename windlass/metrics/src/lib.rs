@@ -72,8 +72,8 @@ pub fn of_enhancer(enhancer: &Enhancer) -> Vec<Metric> {
         Metric::new("windlass_enhancer_enabled", stats.enabled),
         Metric::new("windlass_enhancer_streams", stats.streams),
         Metric::new("windlass_enhancer_excluded_streams", stats.refused),
-        Metric::new("windlass_enhancer_memory_counted_bytes", stats.memory.0),
-        Metric::new("windlass_enhancer_memory_bound_bytes", stats.memory.1),
+        Metric::new("windlass_enhancer_memory_counted_bytes", stats.memory),
+        Metric::new("windlass_enhancer_memory_bound_bytes", stats.max_memory),
         Metric::new("windlass_enhancer_cpu_demand", stats.slots_demand),
         Metric::new("windlass_enhancer_learning_seconds_total", stats.learning),
     ];
@@ -136,8 +136,8 @@ fn capacity_metrics(stats: &EnhancerStats) -> Vec<Metric> {
         Metric::new("windlass_enhancer_compute_capacity", stats.compute_capacity),
         Metric::new("windlass_enhancer_compute_demand", stats.compute_demand),
         Metric::new("windlass_enhancer_devices_wanted", stats.devices_wanted),
-        Metric::new("windlass_enhancer_promised_streams", stats.promised.0),
-        Metric::new("windlass_enhancer_refused_streams", stats.promised.1),
+        Metric::new("windlass_enhancer_promised_streams", stats.promised),
+        Metric::new("windlass_enhancer_refused_streams", stats.promise_refused),
         Metric::new("windlass_enhancer_held_back_streams", stats.held_back),
     ];
     let worth = stats.worth_db.map(|db| Metric::new("windlass_enhancer_anchor_worth_db", db));

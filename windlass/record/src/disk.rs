@@ -15,7 +15,7 @@ use windlass_types::recording::RecordInput;
 use crate::manifest::{EndReason, Manifest};
 use crate::order::{BeginError, Event, Hooks, Order};
 use crate::queue::Queue;
-use crate::recording::{Files, PART, Recording, Wanted};
+use crate::recording::{Epoch, Files, PART, Recording, Wanted};
 use crate::webm::{Patch, Whole, whole_part};
 
 /// Interval of the work that is due without media.
@@ -71,7 +71,7 @@ pub(crate) struct Disk<F> {
     files: F,
     hooks: Hooks,
     queue: Arc<Queue>,
-    began: (Instant, SystemTime),
+    epoch: Epoch,
     /// Running recordings, by room.
     recordings: HashMap<String, Recording>,
     rooms: HashMap<TrackId, String>,
@@ -79,9 +79,9 @@ pub(crate) struct Disk<F> {
 
 impl<F: Files> Disk<F> {
     pub(crate) fn new(root: PathBuf, files: F, hooks: Hooks, queue: Arc<Queue>) -> Disk<F> {
-        let began = (Instant::now(), SystemTime::now());
+        let epoch = Epoch { instant: Instant::now(), wall: SystemTime::now() };
         let (recordings, rooms) = (HashMap::new(), HashMap::new());
-        Disk { root, files, hooks, queue, began, recordings, rooms }
+        Disk { root, files, hooks, queue, epoch, recordings, rooms }
     }
 
     /// Runs until it is stopped, or nobody can send requests any more.
@@ -130,7 +130,7 @@ impl<F: Files> Disk<F> {
         };
         self.files.save(&manifest, &folder).map_err(failed)?;
         tracing::info!(recording = %order.recording, folder = %folder.display(), "recording begins");
-        let recording = Recording::new(manifest, folder.clone(), self.began);
+        let recording = Recording::new(manifest, folder.clone(), self.epoch);
         self.recordings.insert(order.room, recording);
         self.queue.set_recordings(self.recordings.len());
         Ok(folder)

@@ -53,27 +53,28 @@ struct Stream {
 pub(crate) struct Recording {
     pub(crate) manifest: Manifest,
     folder: PathBuf,
-    /// Start of the recorder, from which times are counted.
-    epoch: Instant,
-    /// Time of day at the recorder's start.
-    epoch_wall: SystemTime,
+    epoch: Epoch,
     streams: Vec<Stream>,
     tracks: HashMap<TrackId, (usize, Slot)>,
     /// Number of gaps in video.
     pub(crate) gaps: u64,
 }
 
+/// Start of the recorder, from which times are counted.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Epoch {
+    pub(crate) instant: Instant,
+    /// Time of day at that instant.
+    pub(crate) wall: SystemTime,
+}
+
 /// Tracks for which a step of a recording needs a key frame.
 pub(crate) type Wanted = Vec<TrackId>;
 
 impl Recording {
-    pub(crate) fn new(
-        manifest: Manifest,
-        folder: PathBuf,
-        (epoch, epoch_wall): (Instant, SystemTime),
-    ) -> Recording {
+    pub(crate) fn new(manifest: Manifest, folder: PathBuf, epoch: Epoch) -> Recording {
         let (streams, tracks) = (Vec::new(), HashMap::new());
-        Recording { manifest, folder, epoch, epoch_wall, streams, tracks, gaps: 0 }
+        Recording { manifest, folder, epoch, streams, tracks, gaps: 0 }
     }
 
     /// Folder of the recording.
@@ -82,7 +83,7 @@ impl Recording {
     }
 
     fn micros(&self, at: Instant) -> i64 {
-        let since = at.checked_duration_since(self.epoch).unwrap_or_default();
+        let since = at.checked_duration_since(self.epoch.instant).unwrap_or_default();
         i64::try_from(since.as_micros()).unwrap_or(i64::MAX)
     }
 
@@ -225,7 +226,7 @@ impl Recording {
         who: &Who,
     ) -> io::Result<()> {
         let stream = &mut self.streams[index];
-        let began = self.epoch_wall + Duration::from_micros(at.max(0).unsigned_abs());
+        let began = self.epoch.wall + Duration::from_micros(at.max(0).unsigned_abs());
         let (webm, head) = Webm::new(shape, began);
         let id = stream.participant.to_string();
         let of = |file: &&MediaFile| file.participant == id;

@@ -29,7 +29,7 @@ pub use decay::Decay;
 pub use plan::{Packing, Planned};
 pub use settings::Setting;
 pub(crate) use streams::{Accelerators, ClientStream, Promised, Promises};
-pub use streams::{Terms, USUAL_ERROR, promise_of_db};
+pub use streams::{PromisedStreams, Terms, USUAL_ERROR, promise_of_db};
 
 /// Seconds that a plan covers (§4.2).
 pub const HORIZON: f64 = 1.0;
@@ -68,8 +68,10 @@ pub struct Client {
     pub cost: BatchCost,
     /// Number of the shape of its pictures. A batch holds pictures of one shape only.
     pub shape: u32,
-    /// Seconds from a frame's capture to the accelerator, and from the accelerator to the viewer.
-    pub delay: (f64, f64),
+    /// Seconds from a frame's capture to the accelerator.
+    pub up_delay: f64,
+    /// Seconds from the accelerator to the viewer.
+    pub down_delay: f64,
     /// Maximum anchors per frame.
     pub fraction: f64,
     /// The newest anchor of the stream; `None` before the first.
@@ -88,7 +90,8 @@ fn client(id: u32, decay: f64) -> Client {
         frame: 1.0 / 60.0,
         cost: BatchCost { fixed: 0.008, each: 0.004, max: 8 },
         shape: 0,
-        delay: (0.007, 0.007),
+        up_delay: 0.007,
+        down_delay: 0.007,
         fraction: 1.0,
         last: None,
         phase: 0.001 * f64::from(id),
@@ -114,7 +117,7 @@ impl Client {
 
     /// Frames from an anchor's frame to its use, where nothing queues.
     fn end_to_end(&self, batch: usize) -> f64 {
-        (self.cost.seconds(batch) + self.delay.0 + self.delay.1) / self.frame
+        (self.cost.seconds(batch) + self.up_delay + self.down_delay) / self.frame
     }
 
     /// Mean loss beyond the reference at a setting. A picture waits `waits` frames for its batch, and nothing else

@@ -103,7 +103,7 @@ impl Packing {
         self.dues.extend(clients.iter().enumerate().map(|(at, (client, setting))| {
             let next = client
                 .last
-                .map_or(now, |last| last.captured + client.delay.0 + apart(client, *setting));
+                .map_or(now, |last| last.captured + client.up_delay + apart(client, *setting));
             Due { at: next.max(now), id: client.id, client: at }
         }));
     }
@@ -141,7 +141,7 @@ impl Packing {
                     break;
                 }
                 dues.pop();
-                let captured = client.newest_frame(begins - client.delay.0);
+                let captured = client.newest_frame(begins - client.up_delay);
                 if captured <= newest[due.client] + client.frame / 2.0 {
                     // It has an anchor of that frame.
                     dues.push(Due { at: due.at.max(begins) + client.frame, ..due });
@@ -157,8 +157,8 @@ impl Packing {
             let took = fixed + each;
             for anchor in &mut planned[from..] {
                 let (client, setting) = &clients[anchor.client];
-                anchor.anchored.shown = begins + took + client.delay.1;
-                let at = anchor.anchored.captured + client.delay.0 + apart(client, *setting);
+                anchor.anchored.shown = begins + took + client.down_delay;
+                let at = anchor.anchored.captured + client.up_delay + apart(client, *setting);
                 dues.push(Due { at: at.max(begins), id: client.id, client: anchor.client });
             }
             if planned.len() > from {

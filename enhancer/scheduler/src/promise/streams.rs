@@ -87,7 +87,8 @@ impl Promised {
             frame: self.frame,
             cost: BatchCost { fixed: 0.0, each, max: 1 },
             shape: 0,
-            delay: (0.0, terms.delay),
+            up_delay: 0.0,
+            down_delay: terms.delay,
             fraction,
             last: self.last,
             phase: self.arrived.unwrap_or_default(),
@@ -230,9 +231,10 @@ impl Promises {
         self.admission.verdict(id) == Some(Verdict::Refused)
     }
 
-    /// Number of streams that have the promise, and of those that were refused it.
-    pub(crate) fn standing(&self) -> (usize, usize) {
-        (self.served, self.clients.len() - self.served.min(self.clients.len()))
+    /// The streams with the promise.
+    pub(crate) fn standing(&self) -> PromisedStreams {
+        let refused = self.clients.len() - self.served.min(self.clients.len());
+        PromisedStreams { kept: self.served, refused }
     }
 
     /// Refusals, and their ends, since the last call.
@@ -246,6 +248,15 @@ impl Promises {
             self.told.push((id, None));
         }
     }
+}
+
+/// Numbers of streams with a promised quality.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PromisedStreams {
+    /// Number of streams that have the promise.
+    pub kept: usize,
+    /// Number of streams that were refused it.
+    pub refused: usize,
 }
 
 /// Maximum refusals that wait to be taken.

@@ -132,8 +132,14 @@ struct Sight {
     original: Picture,
     /// The video of `plain` enlarged by bicubic, without the sharpening of `plain`.
     bicubic: Picture,
-    plain: (Picture, Row),
-    ours: (Picture, Row),
+    plain: Shown,
+    ours: Shown,
+}
+
+/// The picture that was kept of one way to show a clip, and the row of the whole clip.
+struct Shown {
+    row: Row,
+    picture: Picture,
 }
 
 #[derive(Debug, Serialize)]
@@ -230,7 +236,7 @@ impl Bench<'_> {
             let usual = f64::from(rates::layer_kbps(size));
             for rate in RATES {
                 let coded = self.code(size, usual * rate)?;
-                rows.extend(self.plain(&coded, size)?.into_iter().map(|(row, _)| row));
+                rows.extend(self.plain(&coded, size)?.into_iter().map(|shown| shown.row));
                 if size == shown {
                     let itself = rows.last().cloned();
                     rows.extend(itself.map(|row| Row { side: Side::Windlass, ..row }));
@@ -239,13 +245,14 @@ impl Bench<'_> {
                     self.progress.done();
                     continue;
                 };
-                rows.push(self.ours(&coded, size, scale, None)?.0);
+                rows.push(self.ours(&coded, size, scale, None)?.row);
                 for (from, share) in [StillsFrom::F, StillsFrom::Publisher]
                     .into_iter()
                     .flat_map(|f| SHARES.map(|s| (f, s)))
                 {
                     let stills = maker.make(from, &coded, scale, share)?;
-                    let (row, picture) = self.ours(&coded, size, scale, Some((from, &stills)))?;
+                    let ours = self.ours(&coded, size, scale, Some((from, &stills)))?;
+                    let row = ours.row.clone();
                     let usual = (rate - 1.0).abs() < 1e-9 && (share - SHOWN_SHARE).abs() < 1e-9;
                     if usual && from == StillsFrom::F {
                         // Plain video with as many bits, to look at beside it.
@@ -253,8 +260,8 @@ impl Bench<'_> {
                         let mut plain = self.plain(&equal, size)?;
                         let sharpened = plain.pop().context("nothing was shown")?;
                         let bicubic = plain.pop().context("nothing was shown")?;
-                        rows.extend([bicubic.0, sharpened.0.clone()]);
-                        sights.push(self.sight((row.clone(), picture), sharpened, bicubic.1)?);
+                        rows.extend([bicubic.row, sharpened.row.clone()]);
+                        sights.push(self.sight(ours, sharpened, bicubic.picture)?);
                     }
                     rows.push(row);
                 }
@@ -273,22 +280,22 @@ impl Bench<'_> {
     }
 
     /// Every way to show a plain picture. The row of a full-size picture is taken from the last one.
-    fn plain(&self, coded: &Coded, size: Size) -> Result<Vec<(Row, Picture)>> {
+    fn plain(&self, coded: &Coded, size: Size) -> Result<Vec<Shown>> {
         let shown = self.clip.frames.size();
         let ways = if size == shown {
             [ShownBy::Sharpened, ShownBy::Itself]
         } else {
             [ShownBy::Bicubic, ShownBy::Sharpened]
         };
-        let show = |by: ShownBy| -> Result<(Row, Picture)> {
+        let show = |by: ShownBy| -> Result<Shown> {
             let keep = [self.kept_frame()];
             let mut scorer = self.scorer(&keep)?;
             for picture in coded.pictures.frames()? {
                 scorer.push(&resize::shown(&picture?, shown, by))?;
             }
-            let (quality, kept) = scored(scorer)?;
+            let (quality, picture) = scored(scorer)?;
             let row = self.row(Side::Plain, size, by, coded.kbps, quality);
-            Ok((row, kept))
+            Ok(Shown { row, picture })
         };
         ways.into_iter().map(show).collect()
     }
@@ -299,7 +306,7 @@ impl Bench<'_> {
         size: Size,
         scale: Scale,
         stills: Option<(StillsFrom, &Stills)>,
-    ) -> Result<(Row, Picture)> {
+    ) -> Result<Shown> {
         let none = Stills::default();
         let keep = [self.kept_frame()];
         let mut scorer = self.scorer(&keep)?;
@@ -308,7 +315,7 @@ impl Bench<'_> {
             HybridConfig { scale: scale.factor(), network: self.network, ..Default::default() };
         let applied =
             ours::play(self.clip.fps, coded, config, shown, |picture| scorer.push(picture))?;
-        let (quality, kept) = scored(scorer)?;
+        let (quality, picture) = scored(scorer)?;
         let by = if stills.is_some() { ShownBy::Stills } else { ShownBy::Filters };
         let row = self.row(Side::Windlass, size, by, coded.kbps, quality);
         let row = Row {
@@ -318,7 +325,7 @@ impl Bench<'_> {
             stills: applied,
             ..row
         };
-        Ok((row, kept))
+        Ok(Shown { row, picture })
     }
 
     fn scorer<'a>(&'a self, keep: &'a [usize]) -> Result<Scorer<'a>> {
@@ -359,23 +366,18 @@ impl Bench<'_> {
         }
     }
 
-    fn sight(
-        &self,
-        ours: (Row, Picture),
-        plain: (Row, Picture),
-        bicubic: Picture,
-    ) -> Result<Sight> {
+    fn sight(&self, ours: Shown, plain: Shown, bicubic: Picture) -> Result<Sight> {
         let frame = self.kept_frame();
         let original =
             self.clip.frames.frames()?.nth(frame).context("the clip became shorter")??;
         Ok(Sight {
             clip: self.name.to_owned(),
-            layer: ours.0.layer,
+            layer: ours.row.layer,
             frame,
             original,
             bicubic,
-            plain: (plain.1, plain.0),
-            ours: (ours.1, ours.0),
+            plain,
+            ours,
         })
     }
 }

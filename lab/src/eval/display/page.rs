@@ -45,8 +45,8 @@ pub(super) fn write(
         let sides = [
             ("original", &sight.original),
             ("bicubic", &sight.bicubic),
-            ("sharpened", &sight.plain.0),
-            ("windlass", &sight.ours.0),
+            ("sharpened", &sight.plain.picture),
+            ("windlass", &sight.ours.picture),
         ];
         for (side, picture) in sides {
             let path = folder.join(file_name(&sight.clip, sight.layer, side));
@@ -148,15 +148,15 @@ fn pair(out: &mut String, sight: &Sight) -> Result<()> {
          <button>original</button>\
          <figcaption>Frame {}, from <code>{}</code>. Left: plain, sharpened, {}. Right: Windlass, {}, of which {:.0} \
          are {} stills.</figcaption></figure>",
-        image(&sight.plain.0)?,
-        image(&sight.ours.0)?,
+        image(&sight.plain.picture)?,
+        image(&sight.ours.picture)?,
         image(&sight.original)?,
         sight.frame,
         sight.layer,
-        says(&sight.plain.1),
-        says(&sight.ours.1),
-        sight.ours.1.still_kbps,
-        sight.ours.1.stills
+        says(&sight.plain.row),
+        says(&sight.ours.row),
+        sight.ours.row.still_kbps,
+        sight.ours.row.stills
     );
     Ok(())
 }
@@ -192,6 +192,7 @@ fn plot(report: &Report, clip: &str, metric: &str, title: &str) -> Plot {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::eval::display::Shown;
     use crate::eval::display::compare::tests::{row, rows};
     use crate::eval::report::Machine;
 
@@ -216,8 +217,8 @@ mod tests {
             frame: 3,
             original: picture(),
             bicubic: picture(),
-            plain: (picture(), row(clip, Side::Plain, "q", 170.0, 33.0)),
-            ours: (picture(), row(clip, Side::Windlass, "q", 170.0, 35.0)),
+            plain: Shown { picture: picture(), row: row(clip, Side::Plain, "q", 170.0, 33.0) },
+            ours: Shown { picture: picture(), row: row(clip, Side::Windlass, "q", 170.0, 35.0) },
         }
     }
 

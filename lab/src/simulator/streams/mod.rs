@@ -74,8 +74,9 @@ pub(crate) fn run(scenario: &Scenario, traces: &Traces) -> Result<Report, Scenar
     }
     let used = sites.iter().flat_map(Site::busy).map(|busy| busy.as_secs_f64() / scenario.seconds);
     let mut report = tally.report(scenario, used.collect(), counters);
-    for (kept, refused) in sites.iter().map(Site::promised) {
-        report.promised = (report.promised.0 + kept, report.promised.1 + refused);
+    for promised in sites.iter().map(Site::promised) {
+        report.promised.0 += promised.kept;
+        report.promised.1 += promised.refused;
     }
     Ok(report)
 }

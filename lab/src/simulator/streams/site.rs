@@ -14,6 +14,7 @@ use super::scenario::Link;
 use super::scenario::{Accelerator, Scenario};
 use windlass_scheduler::job_time::JobTimes;
 use windlass_scheduler::pace::Paces;
+use windlass_scheduler::promise::PromisedStreams;
 use windlass_scheduler::queue::{AcceleratorQueue, Shape};
 use windlass_scheduler::{Candidate, Chosen, Scheduler, SchedulerCounters, Tier};
 
@@ -115,8 +116,8 @@ impl Site {
         self.scheduler.counters()
     }
 
-    /// Number of streams that have the promise, and of those that were refused it.
-    pub(super) fn promised(&self) -> (usize, usize) {
+    /// The streams with the promise.
+    pub(super) fn promised(&self) -> PromisedStreams {
         self.scheduler.promised()
     }
 

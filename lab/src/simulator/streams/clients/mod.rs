@@ -271,7 +271,7 @@ impl<'a> World<'a> {
             let setting = self.way.setting(client, self.fixed);
             let captured = client.newest_frame(self.now);
             let odd = self.random.about_one(1.0) - 1.0;
-            let arrives = captured.max(self.now - STEP) + (client.delay.0 + jitter * odd).max(0.0);
+            let arrives = captured.max(self.now - STEP) + (client.up_delay + jitter * odd).max(0.0);
             let batch = setting.batch;
             self.queue.push_back(Request { person: client.id.0, captured, arrives, batch });
             person.next_send = captured + f64::from(setting.interval) * client.frame;
