@@ -137,6 +137,7 @@ struct Sight {
 }
 
 /// The picture that was kept of one way to show a clip, and the row of the whole clip.
+#[derive(Debug)]
 struct Shown {
     row: Row,
     picture: Picture,
@@ -513,16 +514,16 @@ mod tests {
         let size = part(clip.frames.size(), 4);
         let coded = bench.code(size, 300.0).unwrap();
         let plain = bench.plain(&coded, size).unwrap();
-        let by = [plain[0].0.shown_by, plain[1].0.shown_by];
+        let by = [plain[0].row.shown_by, plain[1].row.shown_by];
         assert_eq!(by, [ShownBy::Bicubic, ShownBy::Sharpened]);
         let mut maker = Maker::new(&clip, &clip).unwrap();
         for from in [StillsFrom::F, StillsFrom::Publisher] {
             let stills = maker.make(from, &coded, Scale::TWO, 0.4).unwrap();
-            let (ours, _) = bench.ours(&coded, size, Scale::TWO, Some((from, &stills))).unwrap();
+            let ours = bench.ours(&coded, size, Scale::TWO, Some((from, &stills))).unwrap().row;
             assert_eq!((ours.layer, ours.shown_by, ours.stills), ("h", ShownBy::Stills, 1));
-            assert!((ours.video_kbps - plain[0].0.video_kbps).abs() < 1e-9);
-            assert!(ours.still_kbps > 0.0 && ours.total_kbps > plain[0].0.total_kbps);
-            assert!(ours.quality.psnr_y_db > plain[0].0.quality.psnr_y_db, "{ours:?}");
+            assert!((ours.video_kbps - plain[0].row.video_kbps).abs() < 1e-9);
+            assert!(ours.still_kbps > 0.0 && ours.total_kbps > plain[0].row.total_kbps);
+            assert!(ours.quality.psnr_y_db > plain[0].row.quality.psnr_y_db, "{ours:?}");
         }
     }
 }
