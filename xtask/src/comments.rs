@@ -3,8 +3,8 @@
 
 use anyhow::{Context, Result, bail};
 
-use crate::process::{Cmd, step};
-use crate::root;
+use crate::process::step;
+use crate::{root, source};
 
 /// Characters that a line of comment may have. Rows of tables and lines without blanks cannot be broken.
 const MAX_CHARACTERS: usize = 120;
@@ -37,11 +37,10 @@ const LEANS: &[&str] = &[
 /// Fails where a line of comment is too long, or documentation begins by leaning on something else.
 pub(crate) fn check() -> Result<()> {
     step("Reading the comments");
-    let listed = Cmd::new("git").args(["ls-files", "*.rs"]).dir(".").output();
-    let listed = listed.context("`git ls-files` gave nothing")?;
     let mut wrong = Vec::new();
-    for name in listed.lines() {
-        let Ok(text) = std::fs::read_to_string(root().join(name)) else { continue };
+    for file in source::of_project("rs", source::is_of_others)? {
+        let name = file.strip_prefix(root()).unwrap_or(&file).display().to_string();
+        let text = std::fs::read_to_string(&file).with_context(|| format!("reading {name}"))?;
         wrong.extend(faults(&text).map(|(line, why)| format!("{name}:{line}: {why}")));
     }
     if wrong.is_empty() { Ok(()) } else { bail!("comments:\n{}", wrong.join("\n")) }

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail};
 
 use crate::process::step;
-use crate::root;
+use crate::{root, source};
 
 /// Maximum number of words in a sentence.
 const MAX_WORDS: usize = 25;
@@ -19,9 +19,6 @@ const OPTIONS: &str = "docs/options.md";
 
 /// Records, which may be denser: changes by version, and notes of measurements.
 const RECORDS: [&str; 2] = ["docs/CHANGELOG.md", "lab/notes"];
-
-/// Names of files and folders that others wrote, or that are built or installed.
-const NOT_OURS: [&str; 5] = ["LICENCE.md", "dist", "node_modules", "reference", "target"];
 
 /// A paragraph, heading, item of a list or cell of a table: the line at which it begins, counted from 1, and its text.
 type Block = (usize, String);
@@ -50,33 +47,12 @@ pub(crate) fn check() -> Result<()> {
 
 /// The Markdown files of the project, but those that are left out.
 fn pages() -> Result<Vec<PathBuf>> {
-    let root = root();
-    let (mut folders, mut found) = (vec![root.clone()], Vec::new());
-    while let Some(folder) = folders.pop() {
-        let entries =
-            std::fs::read_dir(&folder).with_context(|| format!("reading {}", folder.display()))?;
-        for entry in entries {
-            let entry = entry?;
-            let path = entry.path();
-            let name = path.strip_prefix(&root).unwrap_or(&path).display().to_string();
-            if is_left_out(&name) {
-                continue;
-            }
-            if entry.file_type()?.is_dir() {
-                folders.push(path);
-            } else if path.extension().is_some_and(|e| e == "md") {
-                found.push(path);
-            }
-        }
-    }
-    found.sort();
-    Ok(found)
+    source::of_project("md", is_left_out)
 }
 
 /// Whether a file or folder, by its path from the root, is not read.
 fn is_left_out(path: &str) -> bool {
-    let name = path.rsplit('/').next().unwrap_or(path);
-    name.starts_with('.') || NOT_OURS.contains(&name) || RECORDS.contains(&path)
+    source::is_of_others(path) || RECORDS.contains(&path)
 }
 
 /// The sentences of a page that are too long, and the line at which the paragraph of each begins.

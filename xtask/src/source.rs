@@ -1,8 +1,44 @@
-//! Rust sources as checks read them: without tests.
+//! Files of the project as checks read them, and Rust sources without their tests.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+
+use crate::root;
+
+/// Names of files and folders that others wrote, or that are built or installed.
+const NOT_OURS: [&str; 5] = ["LICENCE.md", "dist", "node_modules", "reference", "target"];
+
+/// Whether a file or folder, by its path from the root, is hidden, built or of other projects.
+pub(crate) fn is_of_others(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    name.starts_with('.') || NOT_OURS.contains(&name)
+}
+
+/// The project's files of an extension, in order, but those whose path from the root, or a folder on it, is left out.
+pub(crate) fn of_project(extension: &str, is_left_out: fn(&str) -> bool) -> Result<Vec<PathBuf>> {
+    let root = root();
+    let (mut folders, mut found) = (vec![root.clone()], Vec::new());
+    while let Some(folder) = folders.pop() {
+        let entries =
+            std::fs::read_dir(&folder).with_context(|| format!("reading {}", folder.display()))?;
+        for entry in entries {
+            let entry = entry?;
+            let path = entry.path();
+            let name = path.strip_prefix(&root).unwrap_or(&path).display().to_string();
+            if is_left_out(&name) {
+                continue;
+            }
+            if entry.file_type()?.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|e| e == extension) {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    Ok(found)
+}
 
 /// The Rust files below a folder, without those of tests.
 pub(crate) fn files(folder: &Path) -> Result<Vec<PathBuf>> {

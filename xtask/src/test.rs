@@ -293,8 +293,8 @@ fn browsers(tests: &[&str], options: &[&str], env: &[(&str, String)]) -> Result<
             files.push(place);
         }
     }
-    let said = files.into_iter().map(|file| Ok((place(&file)?, file))).collect::<Result<Vec<_>>>();
-    let mut files = said?;
+    let files = files.into_iter().map(|file| Ok((place(&file)?, file)));
+    let mut files = files.collect::<Result<Vec<_>>>()?;
     files.sort();
     for (kind, at_once) in [(Company::Any, 2), (Company::Light, 2), (Company::None, 1)] {
         let fit = |place: &usize| {

@@ -111,10 +111,7 @@ impl Figures {
             Some((which @ ("least" | "most"), key)) => (Some(which), key),
             _ => (None, key),
         };
-        let report = parts.first().and_then(|&name| self.reports.get(name));
-        let report = report.context("there is no such report in lab/results/figures")?;
-        let fits = |row: &&Map<String, Value>| parts[1..].iter().all(|part| has(row, part));
-        let found: Vec<&Value> = rows(report).filter(fits).filter_map(|row| row.get(key)).collect();
+        let found: Vec<&Value> = self.rows(&parts)?.filter_map(|row| row.get(key)).collect();
         ensure!(
             !found.is_empty() && (which.is_some() || found.len() == 1),
             "{} rows have this key and these values",
@@ -126,20 +123,20 @@ impl Figures {
         let found = found.into_iter().filter_map(Value::as_f64);
         Ok(if which == Some("least") { found.reduce(f64::min) } else { found.reduce(f64::max) })
     }
-}
 
-impl Figures {
     /// The figures `x` and `y` of each row at `REPORT/VALUE…` that has both.
     pub(super) fn points(&self, path: &str, x: &str, y: &str) -> Result<Vec<(f64, f64)>> {
         let parts: Vec<&str> = path.split('/').collect();
-        let report = parts.first().and_then(|&name| self.reports.get(name));
-        let report = report.with_context(|| format!("there is no report of `{path}`"))?;
         let number = |row: &Map<String, Value>, key: &str| row.get(key).and_then(Value::as_f64);
-        let fits = |row: &&Map<String, Value>| parts[1..].iter().all(|part| has(row, part));
-        Ok(rows(report)
-            .filter(fits)
-            .filter_map(|row| Some((number(row, x)?, number(row, y)?)))
-            .collect())
+        Ok(self.rows(&parts)?.filter_map(|row| Some((number(row, x)?, number(row, y)?))).collect())
+    }
+
+    /// The rows of the report `parts[0]` that have all other parts.
+    fn rows(&self, parts: &[&str]) -> Result<impl Iterator<Item = &Map<String, Value>>> {
+        let report = parts.first().and_then(|&name| self.reports.get(name));
+        let report = report.context("there is no such report in lab/results/figures")?;
+        let rest = parts.get(1..).unwrap_or_default();
+        Ok(rows(report).filter(move |row| rest.iter().all(|part| has(row, part))))
     }
 }
 

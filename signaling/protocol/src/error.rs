@@ -23,7 +23,7 @@ pub enum ErrorCode {
     TokenExpired,
     /// The access token does not allow this.
     Forbidden,
-    /// The same identity has joined the room again with another client.
+    /// Another client has joined the room with this identity.
     Replaced,
     /// A moderator or operator removed the participant, or ended the room.
     Removed,

@@ -40,7 +40,7 @@ pub enum Denied {
     /// No moderator answered within `MAX_WAIT_S`.
     #[error("no moderator admitted you in time")]
     Forgotten,
-    /// The same identity has entered the lobby again.
+    /// Another client has entered the lobby with this identity.
     #[error("your identity waits in the lobby with another client")]
     Again,
     /// The room is locked.

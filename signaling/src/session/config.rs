@@ -80,7 +80,7 @@ pub mod close {
     pub const MEDIA_LOST: u16 = 1011;
     /// The server goes down; reconnect in a few seconds.
     pub const RESTART: u16 = 1012;
-    /// The same identity joined with another client; do not reconnect.
+    /// Another client joined with this identity; do not reconnect.
     pub const REPLACED: u16 = 4001;
     /// An operator removed the participant; do not reconnect.
     pub const REMOVED: u16 = 4002;

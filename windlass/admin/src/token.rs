@@ -38,6 +38,9 @@ pub enum TokenError {
         /// Reason for which the value is invalid.
         why: String,
     },
+    /// The clock of this machine is before 1970.
+    #[error("the clock is before 1970: set it, as tokens have times")]
+    Clock,
     /// No key was given.
     #[error("--key: there is none; `windlass key FILE` makes one, and --key k1=@FILE names it")]
     NoKey,
@@ -102,13 +105,13 @@ impl TokenArgs {
     ///
     /// Fails if an option has a value that no token can have, or if the key cannot sign.
     pub fn run(&self) -> Result<String, TokenError> {
-        Ok(said(self, &make(self, now())?))
+        Ok(said(self, &make(self, now()?)?))
     }
 }
 
 /// Time since 1970.
-fn now() -> Duration {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+fn now() -> Result<Duration, TokenError> {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_err(|_| TokenError::Clock)
 }
 
 /// Makes a link to a room on a page, for the person who started the server.
@@ -137,7 +140,7 @@ pub(crate) fn operator(key: &TokenKey, lifetime: Duration) -> Result<String, Bad
         sub: "operator".to_owned(),
         name: None,
         grants: Grants::new([Grant::Admin]),
-        exp: (now() + lifetime).as_secs_f64(),
+        exp: (now().unwrap_or_default() + lifetime).as_secs_f64(),
         nbf: None,
         jti: None,
     })
