@@ -70,8 +70,7 @@ impl Latencies {
 
     /// The latency that `percent` of all do not exceed, in milliseconds; `None` where there are none.
     pub(crate) fn percentile(&self, percent: f64) -> Option<f64> {
-        let us = self.0.value_at_quantile(percent / 100.0);
-        (!self.0.is_empty()).then(|| self.0.lowest_equivalent(us) as f64 / 1e3)
+        self.percentiles([percent]).next()
     }
 
     /// The latency that [`percentile`](Self::percentile) returns, or 0 where there are none.
@@ -81,7 +80,18 @@ impl Latencies {
 
     /// All percentiles from the 0th to the 100th, in milliseconds; empty where there are no latencies.
     pub(crate) fn hundred(&self) -> Vec<f64> {
-        (0..=100).filter_map(|n| self.percentile(f64::from(n))).collect()
+        self.percentiles((0..=100).map(f64::from)).collect()
+    }
+
+    /// The latencies at rising percentiles, by one walk over the histogram; none where there are no latencies.
+    fn percentiles(&self, rising: impl IntoIterator<Item = f64>) -> impl Iterator<Item = f64> {
+        let quantiles = rising.into_iter().map(|percent| percent / 100.0);
+        let all = self.0.value_at_quantiles(quantiles).take(if self.0.is_empty() {
+            0
+        } else {
+            usize::MAX
+        });
+        all.map(|us| self.0.lowest_equivalent(us) as f64 / 1e3)
     }
 }
 

@@ -1,6 +1,5 @@
 //! Somebody who can write to the cluster's NATS, and somebody who says that they are another.
 
-use std::net::TcpListener;
 use std::time::Duration;
 
 use async_nats::jetstream::{self, kv::Store};
@@ -11,6 +10,7 @@ use windlass_cluster::rooms::room_key;
 
 use crate::cluster::{Nats, TOKEN, eventually};
 use crate::honest::Scene;
+use crate::server::free::free_address;
 use crate::server::{Client, Server};
 
 const EVIL: &str = "127.0.0.1:9";
@@ -19,7 +19,7 @@ const ROOMS: &str = "windlass-rooms";
 
 /// What a server of the cluster is told, at a port that it says to clients.
 fn options(nats: &Nats) -> Vec<String> {
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = free_address().port();
     let node = format!("ws://127.0.0.1:{port}/ws");
     let all = ["--nats", &nats.url(), "--cluster-token", TOKEN, "--node-url", &node];
     let all = all.iter().map(ToString::to_string);

@@ -3,7 +3,6 @@
 mod cluster;
 mod server;
 
-use std::net::TcpListener;
 use std::process::Command;
 
 use serde_json::{Value, json};
@@ -11,6 +10,7 @@ use windlass_protocol::Grant;
 use windlass_signaling::access::{Claims, Grants, TokenKey};
 
 use cluster::{Nats, TOKEN, alone, eventually};
+use server::free::free_address;
 use server::{Client, Server};
 
 const KEY: &str = "k1=0123456789abcdef0123456789abcdef";
@@ -113,7 +113,7 @@ async fn a_drained_server_lets_its_rooms_end() {
 
 /// A server of a cluster.
 fn member(nats: &Nats) -> Server {
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = free_address().port();
     let (http, url) = (format!("127.0.0.1:{port}"), format!("ws://127.0.0.1:{port}/ws"));
     let cluster =
         ["--nats", &nats.url(), "--cluster-token", TOKEN, "--node-url", &url].map(str::to_owned);

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use serde_json::json;
+use server::free::free_address;
 use server::{Client, Server, get_from};
 
 fn windlass(args: &[&str]) -> Output {
@@ -78,7 +79,7 @@ async fn a_key_is_made_by_one_command_and_a_link_that_lets_in_by_another() {
 
 #[test]
 fn figures_are_at_an_address_of_their_own_and_nothing_else_is_there() {
-    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let free = free_address();
     let server = Server::start(&["--metrics", &free.to_string()]);
     let status = |answer: String| answer[9..12].to_owned();
     for (path, at_page, apart) in [

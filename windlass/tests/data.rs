@@ -3,17 +3,17 @@
 mod cluster;
 mod server;
 
-use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
 use cluster::{Nats, TOKEN, alone, eventually};
+use server::free::free_address;
 use server::{Client, Server};
 
 /// A server that wants one participant of a room.
 fn serve(nats: &Nats) -> Server {
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = free_address().port();
     let (http, url) = (format!("127.0.0.1:{port}"), format!("ws://127.0.0.1:{port}/ws"));
     let nats = nats.url();
     let cluster = ["--nats", &nats, "--cluster-token", TOKEN, "--node-url", &url];

@@ -1,10 +1,14 @@
 //! `windlass doctor` finds what is planted, and names the option that mends it.
 
+#[path = "server/free.rs"]
+mod free;
+
 use std::net::{TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, SystemTime};
 
+use free::free_address;
 use serde_json::Value;
 
 /// Options of a server that is alone on free ports, and does not enhance.
@@ -123,8 +127,7 @@ fn certificates_that_end_or_do_not_fit() {
 
 #[test]
 fn other_machines_that_do_not_answer() {
-    // Nobody listens at a port that was just free.
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = free_address().port();
     let url = |scheme: &str| format!("{scheme}://127.0.0.1:{port}");
     let mend = planted(&doctor(&["--workers", &url("http")]), "workers", "fault");
     assert!(mend.contains("--workers"), "{mend}");

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use cluster::{ANCHORS, MOVES, Nats, TOKEN, Worker, alone, call, eventually, until, went_on};
 use serde_json::{Value, json};
+use server::free::free_address;
 use server::{Client, Server};
 
 const CONNECTED: &str = "windlass_cluster_nats_connected";
@@ -97,7 +98,7 @@ fn without_nats_calls_go_on_and_it_heals_when_nats_is_back() {
 
 /// A server among others, at a port that its URL can name.
 fn node(nats: &Nats, env: &[(&str, &str)]) -> Server {
-    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let free = free_address();
     let (http, url) = (free.to_string(), format!("ws://localhost:{}/ws", free.port()));
     let args = ["--http", &http, "--node-url", &url, "--nats", &nats.url()];
     Server::start_with(&[&args[..], &["--cluster-token", TOKEN]].concat(), env)

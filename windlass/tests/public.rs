@@ -5,7 +5,7 @@ mod server;
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use server::Server;
+use server::free::free_address;
 use server::tls::{connect, get_of};
 use tempfile::TempDir;
 use tokio_tungstenite::tungstenite::{self, Message};
@@ -22,10 +23,6 @@ const NAME: &str = "calls.example";
 const PATIENCE: Duration = Duration::from_secs(20);
 /// Long enough for a certificate that is to be served, not renewed.
 const HOUR: u64 = 3600;
-
-fn free() -> SocketAddr {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
-}
 
 fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let since = Instant::now();
@@ -70,7 +67,7 @@ impl Pebble {
             windlass_skips::skip("no pebble (`cargo xtask setup` installs it)");
             return None;
         }
-        let [acme, management, names, dns, http] = [(); 5].map(|()| free());
+        let [acme, management, names, dns, http] = [(); 5].map(|()| free_address());
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
         let own = ["localhost".to_owned(), "127.0.0.1".to_owned()];

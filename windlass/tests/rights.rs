@@ -3,7 +3,6 @@
 mod cluster;
 mod server;
 
-use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -11,6 +10,7 @@ use windlass_protocol::Grant;
 use windlass_signaling::access::{Claims, Grants, TokenKey};
 
 use cluster::{Nats, TOKEN, alone, eventually};
+use server::free::free_address;
 use server::{Client, Server};
 
 const KEY: &str = "k1=0123456789abcdef0123456789abcdef";
@@ -35,7 +35,7 @@ fn guest(identity: &str) -> String {
 
 /// A server that wants one participant of a room.
 fn serve(nats: &Nats) -> Server {
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = free_address().port();
     let (http, url) = (format!("127.0.0.1:{port}"), format!("ws://127.0.0.1:{port}/ws"));
     let nats = nats.url();
     Server::start(&[

@@ -13,7 +13,7 @@ use crate::source::{code, files};
 
 /// The project's crates, and those of its crates that each may depend on. Dependencies of tests alone are not
 /// checked.
-const ARROWS: [(&str, &[&str]); 27] = [
+const ARROWS: [(&str, &[&str]); 28] = [
     ("types", &[]),
     ("netem", &[]),
     ("htj2k", &[]),
@@ -52,6 +52,7 @@ const ARROWS: [(&str, &[&str]); 27] = [
             "types",
         ],
     ),
+    ("scores", &["vp9"]),
     ("vpx", &["vp9"]),
     (
         "lab",
@@ -64,6 +65,7 @@ const ARROWS: [(&str, &[&str]); 27] = [
             "plan",
             "protocol",
             "scheduler",
+            "scores",
             "sfu",
             "signaling",
             "sr",
@@ -142,9 +144,10 @@ const SOCKETS: [&str; 10] = [
 ];
 
 /// Libraries that crates may not use: the map's last column, as far as libraries stand for it.
-const NEVER: [(&str, &[&[&str]]); 15] = [
+const NEVER: [(&str, &[&[&str]]); 16] = [
     ("types", &[&HTTP, &WEBRTC, &VIDEO, &SOCKETS]),
     ("netem", &[&HTTP, &WEBRTC, &VIDEO, &SOCKETS]),
+    ("scores", &[&HTTP, &WEBRTC, &VIDEO, &SOCKETS]),
     ("htj2k", &[&HTTP, &WEBRTC, &VIDEO, &SOCKETS]),
     ("vp9", &[&HTTP, &WEBRTC, &VIDEO, &SOCKETS]),
     ("network", &[&HTTP, &WEBRTC, &VIDEO, &SOCKETS]),
@@ -161,9 +164,10 @@ const NEVER: [(&str, &[&[&str]]); 15] = [
 ];
 
 /// Folders and files of pure code, which gets time and bytes as arguments.
-const PURE: [&str; 21] = [
+const PURE: [&str; 22] = [
     "types/src",
     "lab/netem/src",
+    "lab/scores/src",
     "hybrid/htj2k/src",
     "hybrid/network/src",
     "hybrid/vp9/src",

@@ -23,7 +23,6 @@ use super::clip::{self, Clip};
 use super::cpu_clock::CpuClock;
 use super::ffmpeg;
 use super::low_layer::{self, Coded};
-use super::metrics;
 use super::report::Machine;
 use super::scale::Scale;
 use super::sr;
@@ -230,7 +229,7 @@ fn measure(known: &Known<'_>, mut networks: Vec<Trained>) -> Result<Vec<Row>> {
         }
         frames += 1;
         let base = scale.base(&picture.y);
-        lanczos += metrics::psnr_db(&original.y, &to_plane(&base));
+        lanczos += windlass_scores::psnr_db(&original.y, &to_plane(&base));
         let twin = sr::without_anchors(&picture.y, scale);
         let twin = model.architecture().has_twin().then_some(&twin).map(luma).transpose()?;
         let input = Input { low: luma(&picture.y)?, twin };
@@ -243,7 +242,7 @@ fn measure(known: &Known<'_>, mut networks: Vec<Trained>) -> Result<Vec<Row>> {
             for (base, d) in high.samples_mut().iter_mut().zip(detail.samples()) {
                 *base = base.saturating_add(*d);
             }
-            Ok(metrics::psnr_db(&original.y, &to_plane(&high)))
+            Ok(windlass_scores::psnr_db(&original.y, &to_plane(&high)))
         };
         let before = quality(model)?;
         generic += before;

@@ -15,7 +15,6 @@ use super::gains::{self, Gains};
 use super::low_layer::{self, Coded};
 use super::method::Method;
 use super::methods::{self, Cost};
-use super::metrics;
 use super::nemo_style;
 use super::rebuild::{self, Played};
 use super::row::{AnchorKey, Quality, Row, Times};
@@ -142,7 +141,7 @@ impl<'a> ClipRun<'a> {
         let (mut bicubic_db, mut lanczos_db) = (Vec::new(), Vec::new());
         for (original, picture) in clip.frames.frames()?.zip(low.pictures.frames()?) {
             let (original, picture) = (original?, picture?);
-            let psnr = |high: Picture| metrics::psnr_db(&original.y, &high.y);
+            let psnr = |high: Picture| windlass_scores::psnr_db(&original.y, &high.y);
             bicubic_db.push(psnr(settings.scale.bicubic(&picture)));
             lanczos_db.push(psnr(settings.scale.lanczos(&picture)));
         }

@@ -53,10 +53,10 @@ mod tests {
     use crate::eval::captured::{CapturedSettings, Source, StillPath, regions};
     use crate::eval::coding::Target;
     use crate::eval::low_layer::Coded;
-    use crate::eval::metrics::psnr_db;
     use crate::eval::scale::Scale;
     use crate::eval::sr::Upscaler;
     use crate::eval::{rebuild, select, stats, synthetic};
+    use windlass_scores::psnr_db;
 
     const FRAMES: usize = 75;
 

@@ -13,7 +13,6 @@ use windlass_vp9::Plane;
 use super::anchors::AnchorTrack;
 use super::clip::Clip;
 use super::low_layer::Coded;
-use super::metrics;
 use super::rebuild;
 use crate::interrupt;
 
@@ -43,7 +42,7 @@ pub(super) fn measure(
         let anchors = all.anchors.get(candidate).map_or(&[][..], std::slice::from_ref);
         let mut psnr = Vec::with_capacity(originals.len());
         rebuild::play(low, clip.fps, anchors, config, |n, picture| {
-            psnr.push(metrics::psnr_db(&originals[n], &picture.y));
+            psnr.push(windlass_scores::psnr_db(&originals[n], &picture.y));
             Ok(())
         })?;
         Ok(psnr)

@@ -30,7 +30,6 @@ mod gains;
 pub(crate) mod low_layer;
 mod method;
 mod methods;
-mod metrics;
 mod nemo_style;
 pub(crate) mod networks;
 pub(crate) mod pictures;

@@ -8,6 +8,7 @@ use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
+use windlass_scores::{colour, rgb};
 use windlass_vp9::{Picture, Plane};
 
 use super::frames::Size;
@@ -166,12 +167,6 @@ fn draw(region: Region, picture: &Picture, rgb: &mut [u8], width: usize) -> Resu
     Ok(())
 }
 
-/// A whole picture as RGB, three bytes a pixel.
-pub(crate) fn rgb(picture: &Picture) -> Vec<u8> {
-    let places = (0..picture.height()).flat_map(|y| (0..picture.width()).map(move |x| (x, y)));
-    places.flat_map(|(x, y)| colour(picture, x, y)).collect()
-}
-
 /// A whole picture as a PNG file.
 pub(crate) fn png(picture: &Picture) -> Result<Vec<u8>> {
     let mut file = Vec::new();
@@ -181,15 +176,6 @@ pub(crate) fn png(picture: &Picture) -> Result<Vec<u8>> {
     writer.write_image_data(&rgb(picture)).context("making a PNG")?;
     writer.finish().context("making a PNG")?;
     Ok(file)
-}
-
-/// The RGB colour of a sample, from limited-range BT.709.
-fn colour(picture: &Picture, x: usize, y: usize) -> [u8; 3] {
-    let luma = 1.164 * (f32::from(picture.y.row(y)[x]) - 16.0);
-    let u = f32::from(picture.u.row(y / 2)[x / 2]) - 128.0;
-    let v = f32::from(picture.v.row(y / 2)[x / 2]) - 128.0;
-    [luma + 1.793 * v, luma - 0.213 * u - 0.533 * v, luma + 2.112 * u]
-        .map(|c| c.round().clamp(0.0, 255.0) as u8)
 }
 
 #[cfg(test)]

@@ -6,7 +6,6 @@ use anyhow::{Context, Result, ensure};
 use windlass_vp9::Picture;
 
 use super::frames::{FrameStore, Size};
-use super::metrics;
 use super::vmaf::Vmaf;
 use crate::interrupt;
 
@@ -87,15 +86,15 @@ impl<'a> Scorer<'a> {
             self.size
         );
         let original = self.original.next().context("more pictures than the clip has frames")??;
-        self.psnr.push(metrics::psnr_db(&original.y, &picture.y));
+        self.psnr.push(windlass_scores::psnr_db(&original.y, &picture.y));
         if let Some(series) = &mut self.ssim {
-            match metrics::ssim(&original.y, &picture.y) {
+            match windlass_scores::ssim(&original.y, &picture.y) {
                 Some(one) => series.push(one),
                 None => self.ssim = None,
             }
         }
         if self.besides == Besides::Ssimulacra2 && self.is_sampled() {
-            self.ssimulacra2.push(metrics::ssimulacra2(&original, picture)?);
+            self.ssimulacra2.push(windlass_scores::ssimulacra2(&original, picture)?);
         }
         if let Some(vmaf) = &mut self.vmaf {
             vmaf.push(picture)?;
@@ -141,7 +140,7 @@ mod tests {
         let mut scorer = Scorer::new(&original, None, Besides::Ssim, &[0, 2]).unwrap();
         (0..3).for_each(|_| scorer.push(&Picture::grey(32, 16)).unwrap());
         let (scores, kept) = scorer.finish().unwrap();
-        assert!(scores.psnr_y_db.iter().all(|db| (db - metrics::PSNR_CAP_DB).abs() < 1e-9));
+        assert!(scores.psnr_y_db.iter().all(|db| (db - windlass_scores::PSNR_CAP_DB).abs() < 1e-9));
         assert!(scores.ssim.unwrap().iter().all(|one| (one - 1.0).abs() < 1e-4));
         assert_eq!((scores.psnr_y_db.len(), scores.vmaf, kept.len()), (3, None, 2));
         assert!(scores.ssimulacra2.is_empty());

@@ -12,17 +12,20 @@ export const labBinary = () => {
   return WINDLASS_LAB ?? path.join(path.dirname(WINDLASS_BIN), "windlass-lab");
 };
 
-/** A TCP port that was free a moment ago, and one for media, which is taken by UDP and TCP. */
+/**
+ * A TCP port at which nobody listens, and one for media, which is taken by UDP and TCP. They are below those that systems give to whoever
+ * asks for any, so that nobody gets them meanwhile.
+ */
 async function freePorts() {
-  const [http, media, udp] = [net.createServer(), net.createServer(), dgram.createSocket("udp4")];
-  await Promise.all([http, media].map((server) => once(server.listen(0, "127.0.0.1"), "listening")));
-  const ports = { http: http.address().port, udp: media.address().port };
-  const free = await new Promise((done) => {
-    udp.once("error", () => done(false)).once("listening", () => done(true));
-    udp.bind(ports.udp, "127.0.0.1");
-  });
-  await Promise.all([http, media, udp].map((socket) => new Promise((closed) => socket.close(closed))));
-  return free ? ports : freePorts();
+  const [http, udp] = [0, 1].map(() => 20_000 + Math.floor(12_000 * Math.random()));
+  const sockets = [net.createServer(), net.createServer(), dgram.createSocket("udp4")];
+  const listening = sockets.map((socket) => once(socket, "listening"));
+  sockets[0].listen(http, "127.0.0.1");
+  sockets[1].listen(udp, "127.0.0.1");
+  sockets[2].bind(udp, "127.0.0.1");
+  const ended = await Promise.allSettled(listening);
+  await Promise.all(sockets.filter((_, i) => ended[i].status === "fulfilled").map((socket) => new Promise((closed) => socket.close(closed))));
+  return ended.every(({ status }) => status === "fulfilled") ? { http, udp } : freePorts();
 }
 
 /**

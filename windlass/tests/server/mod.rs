@@ -3,6 +3,7 @@
 // Each test file uses a part of it.
 #![allow(dead_code)]
 
+pub(crate) mod free;
 pub(crate) mod tls;
 
 use std::io::{BufRead, BufReader, Read, Write};

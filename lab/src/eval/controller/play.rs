@@ -12,7 +12,6 @@ use windlass_vp9::Picture;
 use super::publisher::Publisher;
 use super::scene::{Scene, Trace};
 use super::viewer::Viewer;
-use crate::eval::metrics;
 use crate::eval::stats::mean;
 use crate::eval::vmaf::Vmaf;
 
@@ -94,7 +93,7 @@ pub(super) fn play(
         let sent = publisher.frame(&original, &knobs, scene.fps, scene.is_screen(n))?;
         bytes += sent.as_ref().map_or(0, Vec::len);
         let shown = viewer.frame(n, knobs.layer, sent.as_deref())?;
-        psnr.push(metrics::psnr_db(&original.y, &shown.y));
+        psnr.push(windlass_scores::psnr_db(&original.y, &shown.y));
         if let Some(vmaf) = &mut vmaf {
             vmaf.push(shown)?;
         }

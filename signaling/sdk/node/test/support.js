@@ -10,11 +10,16 @@ export const SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 
 const here = new URL("..", import.meta.url);
 
+/** A port at which nobody listens. It is below those that systems give to whoever asks for any, so that nobody gets it meanwhile. */
 export async function freePort() {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
+  const server = createServer().listen(20_000 + Math.floor(12_000 * Math.random()), "127.0.0.1");
+  try {
+    await once(server, "listening");
+  } catch {
+    return freePort();
+  }
   const { port } = server.address();
-  server.close();
+  await new Promise((closed) => server.close(closed));
   return port;
 }
 

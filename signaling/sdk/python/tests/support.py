@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import re
 import socket
 import subprocess
@@ -18,8 +19,14 @@ HERE = Path(__file__).parent.parent
 
 
 def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return server.getsockname()[1]
+    """A port at which nobody listens. It is below those that systems give to whoever asks for any, so that nobody gets
+    it meanwhile."""
+    while True:
+        try:
+            with socket.create_server(("127.0.0.1", random.randrange(20_000, 32_000))) as server:
+                return server.getsockname()[1]
+        except OSError:
+            continue
 
 
 class Program:

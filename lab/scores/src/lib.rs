@@ -3,17 +3,16 @@
 //! SSIM is Wang et al. 2004: an 11×11 Gaussian window (σ = 1.5), K1 = 0.01, K2 = 0.03, valid windows
 //! only. In: two 8-bit planes, or pictures, of one size. Out: dB, 0…1, and at most 100.
 
-use anyhow::{Context, Result};
-use ssimulacra2::{ColorPrimaries, Rgb, TransferCharacteristic, compute_frame_ssimulacra2};
+use ssimulacra2::{
+    ColorPrimaries, Rgb, Ssimulacra2Error, TransferCharacteristic, compute_frame_ssimulacra2,
+};
 use windlass_vp9::{Picture, Plane, psnr};
 
-use super::pictures;
-
 /// Maximum PSNR that is reported for one picture, in dB (that of identical pictures would be infinite).
-pub(super) const PSNR_CAP_DB: f64 = 100.0;
+pub const PSNR_CAP_DB: f64 = 100.0;
 
 /// Peak signal-to-noise ratio in dB, at most [`PSNR_CAP_DB`]. The planes must be of one size.
-pub(super) fn psnr_db(a: &Plane, b: &Plane) -> f64 {
+pub fn psnr_db(a: &Plane, b: &Plane) -> f64 {
     assert_eq!(size(a), size(b), "pictures are compared at one size");
     psnr(a, b).min(PSNR_CAP_DB)
 }
@@ -35,7 +34,7 @@ const C2: f32 = (0.03 * 255.0) * (0.03 * 255.0);
 const MOMENTS: usize = 5;
 
 /// Mean structural similarity; `None` when the picture is smaller than one window.
-pub(super) fn ssim(a: &Plane, b: &Plane) -> Option<f64> {
+pub fn ssim(a: &Plane, b: &Plane) -> Option<f64> {
     assert_eq!(size(a), size(b), "pictures are compared at one size");
     if a.width() < TAPS || a.height() < TAPS {
         return None;
@@ -70,16 +69,36 @@ pub(super) fn ssim(a: &Plane, b: &Plane) -> Option<f64> {
 }
 
 /// SSIMULACRA2: 100 is the original, 90 cannot be told from it.
-pub(super) fn ssimulacra2(original: &Picture, picture: &Picture) -> Result<f64> {
-    Ok(compute_frame_ssimulacra2(rgb(original)?, rgb(picture)?)?)
+///
+/// # Errors
+///
+/// Where the pictures are of different sizes, or smaller than 8×8 samples.
+pub fn ssimulacra2(original: &Picture, picture: &Picture) -> Result<f64, Ssimulacra2Error> {
+    let [original, picture] = [original, picture].map(in_floats);
+    compute_frame_ssimulacra2(original?, picture?)
 }
 
-fn rgb(picture: &Picture) -> Result<Rgb> {
-    let bytes = pictures::rgb(picture);
+fn in_floats(picture: &Picture) -> Result<Rgb, Ssimulacra2Error> {
+    let bytes = rgb(picture);
     let pixels = bytes.as_chunks::<3>().0.iter().map(|p| p.map(|c| f32::from(c) / 255.0)).collect();
     let (transfer, primaries) = (TransferCharacteristic::SRGB, ColorPrimaries::BT709);
     Rgb::new(pixels, picture.width(), picture.height(), transfer, primaries)
-        .context("a picture of no size")
+        .map_err(|_| Ssimulacra2Error::InvalidImageSize)
+}
+
+/// A whole picture as RGB, three bytes a pixel.
+pub fn rgb(picture: &Picture) -> Vec<u8> {
+    let places = (0..picture.height()).flat_map(|y| (0..picture.width()).map(move |x| (x, y)));
+    places.flat_map(|(x, y)| colour(picture, x, y)).collect()
+}
+
+/// The RGB colour of a sample, from limited-range BT.709.
+pub fn colour(picture: &Picture, x: usize, y: usize) -> [u8; 3] {
+    let luma = 1.164 * (f32::from(picture.y.row(y)[x]) - 16.0);
+    let u = f32::from(picture.u.row(y / 2)[x / 2]) - 128.0;
+    let v = f32::from(picture.v.row(y / 2)[x / 2]) - 128.0;
+    [luma + 1.793 * v, luma - 0.213 * u - 0.533 * v, luma + 2.112 * u]
+        .map(|c| c.round().clamp(0.0, 255.0) as u8)
 }
 
 fn weighted<'a>(
