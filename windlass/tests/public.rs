@@ -159,6 +159,15 @@ fn served(server: &Server, root: &[u8]) -> Option<Vec<u8>> {
     Some(stream.conn.peer_certificates().unwrap()[0].to_vec())
 }
 
+/// Waits for a certificate that such a client trusts.
+fn wait_for_certificate(server: &Server, root: &[u8]) {
+    let since = Instant::now();
+    while served(server, root).is_none() {
+        assert!(since.elapsed() < PATIENCE, "there is no certificate:\n{}", server.log());
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
 fn mode(file: &Path) -> u32 {
     use std::os::unix::fs::PermissionsExt;
     fs::metadata(file).unwrap().permissions().mode() & 0o777
@@ -172,7 +181,7 @@ fn one_option_gets_a_certificate_keeps_it_over_a_restart_and_prints_a_link_that_
     let server = pebble.serve(state.path());
     assert_eq!(server.said, format!("Windlass is running: https://{NAME}\n"));
     server.wait_for_word("It has no certificate yet, and asks https://127.0.0.1:");
-    until("the certificate", || served(&server, &root).is_some());
+    wait_for_certificate(&server, &root);
     let first = served(&server, &root);
     let answer = get_of(connect(server.addr, &root, NAME).unwrap(), NAME, "/healthz");
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
@@ -209,7 +218,7 @@ fn a_certificate_is_renewed_before_its_end_and_the_former_one_stays_where_that_f
     pebble.name_leads_here();
     let (root, state) = (pebble.root(), tempfile::tempdir().unwrap());
     let server = pebble.serve(state.path());
-    until("the certificate", || served(&server, &root).is_some());
+    wait_for_certificate(&server, &root);
     let first = served(&server, &root);
     // A client that checks it never meets one that has ended.
     until("the renewal", || {
@@ -238,7 +247,7 @@ fn what_the_acme_server_refuses_is_said_with_what_to_do_and_asked_for_again() {
     assert!(server.get("/").contains("speaks HTTPS"), "it serves");
     pebble.name_leads_here();
     server.signal("-HUP");
-    until("the certificate", || served(&server, &root).is_some());
+    wait_for_certificate(&server, &root);
 }
 
 #[test]

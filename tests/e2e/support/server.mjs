@@ -13,19 +13,18 @@ export const labBinary = () => {
 };
 
 /**
- * A TCP port at which nobody listens, and one for media, which is taken by UDP and TCP. They are below those that systems give to whoever
- * asks for any, so that nobody gets them meanwhile.
+ * A port at which nobody listens, by TCP or UDP, and that no other call returns while this process runs. It is below those that systems
+ * give to whoever asks for any.
  */
-async function freePorts() {
-  const [http, udp] = [0, 1].map(() => 20_000 + Math.floor(12_000 * Math.random()));
-  const sockets = [net.createServer(), net.createServer(), dgram.createSocket("udp4")];
-  const listening = sockets.map((socket) => once(socket, "listening"));
-  sockets[0].listen(http, "127.0.0.1");
-  sockets[1].listen(udp, "127.0.0.1");
-  sockets[2].bind(udp, "127.0.0.1");
-  const ended = await Promise.allSettled(listening);
-  await Promise.all(sockets.filter((_, i) => ended[i].status === "fulfilled").map((socket) => new Promise((closed) => socket.close(closed))));
-  return ended.every(({ status }) => status === "fulfilled") ? { http, udp } : freePorts();
+async function freePort() {
+  const port = 20_000 + Math.floor(12_000 * Math.random());
+  // A listener at the same port of another address stands for it, to the tests of all processes.
+  const sockets = [net.createServer().unref().listen(port, "127.77.0.1"), net.createServer().listen(port, "127.0.0.1")];
+  sockets.push(dgram.createSocket("udp4").bind(port, "127.0.0.1"));
+  const ended = await Promise.allSettled(sockets.map((socket) => once(socket, "listening")));
+  const closed = sockets.slice(1).filter((_, i) => ended[i + 1].status === "fulfilled");
+  await Promise.all(closed.map((socket) => new Promise((done) => socket.close(done))));
+  return ended.every(({ status }) => status === "fulfilled") ? port : freePort();
 }
 
 /**
@@ -35,9 +34,9 @@ async function freePorts() {
 export async function startServer({ args = [], ports: given, path: impaired, link, host, secure = false, udpHost = "127.0.0.1", advertiseTcp } = {}) {
   const bin = process.env.WINDLASS_BIN;
   if (!bin) throw new Error("WINDLASS_BIN must name the windlass binary; run `cargo xtask test e2e`");
-  const ports = given ?? (await freePorts());
+  const ports = given ?? { http: await freePort(), udp: await freePort() };
   const proxy = impaired ? await UdpProxy.start(ports.udp, impaired) : undefined;
-  const linkPort = link ? (await freePorts()).udp : undefined;
+  const linkPort = link ? await freePort() : undefined;
   const emulator = link
     ? spawn(labBinary(), ["link", "--listen", `127.0.0.1:${linkPort}`, "--to", `127.0.0.1:${ports.udp}`, ...link], { stdio: "inherit" })
     : undefined;

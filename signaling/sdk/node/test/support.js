@@ -10,15 +10,25 @@ export const SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 
 const here = new URL("..", import.meta.url);
 
-/** A port at which nobody listens. It is below those that systems give to whoever asks for any, so that nobody gets it meanwhile. */
+/**
+ * A port at which nobody listens, and that no other call returns while this process runs. It is below those that systems
+ * give to whoever asks for any.
+ */
 export async function freePort() {
-  const server = createServer().listen(20_000 + Math.floor(12_000 * Math.random()), "127.0.0.1");
+  const port = 20_000 + Math.floor(12_000 * Math.random());
   try {
-    await once(server, "listening");
+    // A listener at the same port of another address stands for it, to the tests of all processes.
+    await once(createServer().unref().listen(port, "127.77.0.1"), "listening");
+  } catch (error) {
+    // Elsewhere than on Linux there is no such address.
+    if (error.code === "EADDRINUSE") return freePort();
+  }
+  const server = createServer();
+  try {
+    await once(server.listen(port, "127.0.0.1"), "listening");
   } catch {
     return freePort();
   }
-  const { port } = server.address();
   await new Promise((closed) => server.close(closed));
   return port;
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import random
@@ -18,13 +19,24 @@ SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 HERE = Path(__file__).parent.parent
 
 
+_taken: list[socket.socket] = []
+
+
 def free_port() -> int:
-    """A port at which nobody listens. It is below those that systems give to whoever asks for any, so that nobody gets
-    it meanwhile."""
+    """A port at which nobody listens, and that no other call returns while this process runs. It is below those that
+    systems give to whoever asks for any."""
     while True:
+        port = random.randrange(20_000, 32_000)
         try:
-            with socket.create_server(("127.0.0.1", random.randrange(20_000, 32_000))) as server:
-                return server.getsockname()[1]
+            # A listener at the same port of another address stands for it, to the tests of all processes.
+            _taken.append(socket.create_server(("127.77.0.1", port)))
+        except OSError as error:
+            # Elsewhere than on Linux there is no such address.
+            if error.errno == errno.EADDRINUSE:
+                continue
+        try:
+            with socket.create_server(("127.0.0.1", port)):
+                return port
         except OSError:
             continue
 
