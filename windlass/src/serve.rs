@@ -10,7 +10,7 @@ use anyhow::{Context, Error, Result, anyhow};
 use tokio::net::TcpListener;
 use windlass_doctor::RIGHTS;
 use windlass_enhancer::{Enhancer, StartError as EnhancerError};
-use windlass_record::ServerRecorder;
+use windlass_record::{RecordTo, ServerRecorder};
 use windlass_sfu::{Sfu, StartError};
 use windlass_signaling::{MetricSource, Services, Signaling};
 
@@ -83,8 +83,7 @@ async fn serve(args: &ServeArgs, config: &Config, by: Option<&str>, log: Log) ->
     }
     signaling.session.lr_pixels = sfu.tap_pixels;
     signaling.session.max_sections = u32::try_from(sfu.limits.media_sections).unwrap_or(u32::MAX);
-    let recorder = config.record_to.as_deref().map(ServerRecorder::open).transpose();
-    let recorder = recorder.context("--record-to: recordings cannot be stored; make the folder writable for the server's user, or name another")?;
+    let recorder = config.record_to.as_ref().map(open_recorder).transpose()?;
     let recorded = recorder.as_ref().map(ServerRecorder::sink);
     let started = Sfu::start_shared(&sfu, &sinks, relay.as_ref(), recorded.as_ref());
     let sfu = started.map_err(start_error)?;
@@ -209,6 +208,12 @@ fn services(
         recorder: None,
         cluster: placement,
     }
+}
+
+/// A recorder of recordings that go there. Those for a store wait in the server's folder.
+fn open_recorder(to: &RecordTo) -> Result<ServerRecorder> {
+    let spool = windlass_public::folder().map(|folder| folder.join("recordings"));
+    ServerRecorder::open(to, spool.as_deref()).with_context(|| format!("--record-to {to}"))
 }
 
 /// Connects the recorder with signalling's orders and with the metrics.
