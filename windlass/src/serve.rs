@@ -18,6 +18,7 @@ use crate::bridge::{self, Bridge};
 use crate::cli::ServeArgs;
 use crate::cluster::{Connections, has_workers};
 use crate::config::Config;
+use crate::deliver::deliver;
 use crate::devices;
 use crate::logging::{self, Log};
 use crate::page;
@@ -26,6 +27,7 @@ use crate::reload::{Parts, Reloader, Reloads};
 use crate::shutdown::{self, Signals};
 use crate::supervise;
 use crate::tls;
+use crate::traces::Traces;
 
 /// Time that clients have to leave when the server stops.
 const GRACE: Duration = Duration::from_secs(3);
@@ -87,10 +89,12 @@ async fn serve(args: &ServeArgs, config: &Config, by: Option<&str>, log: Log) ->
     let recorded = recorder.as_ref().map(ServerRecorder::sink);
     let started = Sfu::start_shared(&sfu, &sinks, relay.as_ref(), recorded.as_ref());
     let sfu = started.map_err(start_error)?;
-    cluster.start_workers(config, sfu.handle())?;
+    let traces = Traces::from_environment()?;
+    let to_sfu = deliver(sfu.handle(), traces.clone());
+    cluster.start_workers(config, to_sfu.clone())?;
     sfu.handle().set_enhancement(enhancer.is_some() || cluster.has_workers());
     let bridge = match &enhancer {
-        Some(enhancer) => Some(Bridge::start(intake, enhancer, sfu.handle())?),
+        Some(enhancer) => Some(Bridge::start(intake, enhancer, to_sfu)?),
         None => None,
     };
 
@@ -139,6 +143,7 @@ async fn serve(args: &ServeArgs, config: &Config, by: Option<&str>, log: Log) ->
     let _ = reloader.await;
     drop(bridge);
     drop(sfu);
+    traces.stop();
     Ok(())
 }
 
