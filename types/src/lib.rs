@@ -361,10 +361,8 @@ pub struct Anchor {
     pub codec: u8,
     /// Whether the payload begins with a map of the tiles that the anchor gives.
     pub tiled: bool,
-    /// Width of the HR picture in pixels.
-    pub width: u16,
-    /// Height of the HR picture in pixels.
-    pub height: u16,
+    /// Size of the HR picture.
+    pub size: Size,
     /// Whether the payload holds only the detail that the hybrid decoder's built-in filters do not predict.
     pub beyond_prior: bool,
     /// The encoded detail, behind the map of tiles if there is one.

@@ -5,7 +5,9 @@ use str0m::media::{Direction, KeyframeRequestKind, MediaKind, Rid};
 use str0m::rtp::RtpWrite;
 use windlass_types::Rung;
 use windlass_types::message::AnchorHeader;
-use windlass_types::{Anchor, AnchorSource, EnhancerOutput, Epoch, Layer, StageTimes, TapInput};
+use windlass_types::{
+    Anchor, AnchorSource, EnhancerOutput, Epoch, Layer, Size, StageTimes, TapInput,
+};
 
 use super::world::*;
 use super::*;
@@ -100,8 +102,7 @@ pub(super) fn anchor_of(frame: &windlass_types::TapFrame, now: Instant) -> Enhan
         source: AnchorSource::Enhanced,
         codec: 1,
         tiled: false,
-        width: 1280,
-        height: 720,
+        size: Size::new(1280, 720),
         beyond_prior: true,
         payload: vec![9; 20_000].into(),
         times: StageTimes::default(),
