@@ -397,7 +397,7 @@ impl Intake {
         let Registry { admission, streams, .. } = registry;
         let work = |id| streams.get(&id).map_or_else(Default::default, |s| s.slot_time.take());
         let mut gone = Vec::new();
-        admission.look(now, work, coding.as_secs_f64(), &mut gone);
+        admission.look(now, work, coding, &mut gone);
         for id in gone {
             count(&self.stats.counters.given_up);
             registry.retire(id);
