@@ -30,7 +30,7 @@ const ARROWS: [(&str, &[&str]); 28] = [
     ("cluster", &["types"]),
     ("admin", &["protocol", "signaling", "types"]),
     ("doctor", &["sr"]),
-    ("plan", &[]),
+    ("plan", &["types"]),
     ("public", &["doctor"]),
     ("record", &["signaling", "types"]),
     ("metrics", &["enhancer", "signaling", "sr"]),

@@ -1,5 +1,7 @@
 //! Measured gains of enhancement on clips. Nothing here is computed.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
 /// Gains that are shipped with the program. A test of the laboratory writes them from the figures in `lab/results`.
@@ -94,11 +96,12 @@ impl Gains {
         serde_json::from_str(MEASURED)
     }
 
-    /// Gain of a content and way under the longest measured budget that is at most `budget_ms`. `None` if no measured
+    /// Gain of a content and way under the longest measured budget that is at most `budget`. `None` if no measured
     /// budget is that short.
-    pub fn of(&self, content: Content, way: Way, budget_ms: f64) -> Option<&Gain> {
+    pub fn of(&self, content: Content, way: Way, budget: Duration) -> Option<&Gain> {
         let fits = |gain: &&Gain| {
-            gain.content == content && gain.way == way && f64::from(gain.budget_ms) <= budget_ms
+            let measured = Duration::from_millis(gain.budget_ms.into());
+            gain.content == content && gain.way == way && measured <= budget
         };
         self.gains.iter().filter(fits).max_by_key(|gain| gain.budget_ms)
     }
@@ -124,12 +127,11 @@ mod tests {
             measured: String::new(),
             gains: vec![gain(100), gain(200)],
         };
-        let of = |content, ms| gains.of(content, Way::Stills, ms).map(|gain| gain.budget_ms);
-        assert_eq!(
-            (of(Content::Person, 150.0), of(Content::Person, 600.0)),
-            (Some(100), Some(200))
-        );
-        assert_eq!((of(Content::Person, 50.0), of(Content::Soft, 200.0)), (None, None));
+        let of = |content, ms| {
+            gains.of(content, Way::Stills, Duration::from_millis(ms)).map(|gain| gain.budget_ms)
+        };
+        assert_eq!((of(Content::Person, 150), of(Content::Person, 600)), (Some(100), Some(200)));
+        assert_eq!((of(Content::Person, 50), of(Content::Soft, 200)), (None, None));
     }
 
     #[test]

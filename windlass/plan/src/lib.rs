@@ -16,4 +16,4 @@ pub use constants::{
     Resting,
 };
 pub use gains::{Content, Gain, Gains, Spread, Way};
-pub use model::{Answer, Cores, Demand, HEADER_BYTES, Kbps, PictureSize};
+pub use model::{Answer, Cores, Demand, HEADER_BYTES, Kbps};
