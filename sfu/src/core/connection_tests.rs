@@ -1,7 +1,7 @@
 //! What rooms are told of their participants' connections.
 
 use windlass_types::ConnectionQuality::{Fair, Good, Poor};
-use windlass_types::{ConnectionQuality, Layer};
+use windlass_types::{ConnectionQuality, Layer, Size};
 
 use super::world::*;
 use super::*;
@@ -24,7 +24,7 @@ fn told(world: &World, to: ParticipantId) -> Vec<(ParticipantId, ConnectionQuali
 fn good_call() -> World {
     let (mut world, track, _) = call();
     // All layers are wanted.
-    let view = View { width: 1280, height: 720, pinned: true };
+    let view = View { size: Size::new(1280, 720), pinned: true };
     world.core.set_view(world.now, SUBSCRIBER, track, view);
     world.run(Duration::from_secs(8));
     for to in [PUBLISHER, SUBSCRIBER] {

@@ -9,7 +9,7 @@ use super::world::*;
 use super::*;
 
 /// A tile that shows the smallest layer four times enlarged.
-const LARGE: View = View { width: 1280, height: 720, pinned: false };
+const LARGE: View = View { size: Size::new(1280, 720), pinned: false };
 
 /// A call whose publisher sends these layers, watched at `q+` or as near to it as there is, in a large tile.
 fn watched(layers: &[Layer]) -> World {
@@ -93,7 +93,7 @@ fn pictures_may_be_enlarged_to_the_cameras_size_whatever_layers_are_sent() {
 
 #[test]
 fn pictures_are_enlarged_no_further_than_they_are_watched() {
-    let half = View { width: 640, height: 360, pinned: false };
+    let half = View { size: Size::new(640, 360), pinned: false };
     for (view, layers, max) in [
         (Some(half), &[Layer::Q][..], 2),
         (Some(half), &Layer::ALL, 2),
@@ -107,7 +107,7 @@ fn pictures_are_enlarged_no_further_than_they_are_watched() {
 
 #[test]
 fn a_tile_that_grows_has_larger_pictures_made_without_a_key_frame() {
-    let half = View { width: 640, height: 360, pinned: false };
+    let half = View { size: Size::new(640, 360), pinned: false };
     let mut world = watched_in(Some(half), &[Layer::Q]);
     let track = world.core.tracks.iter().next().map(|t| t.info.track).expect("it is published");
     let former = world.last_tapped();

@@ -1,7 +1,7 @@
 //! Viewers of one publisher, with and without networks of their own: who gets anchors, what each is told, and whether
 //! any are made.
 
-use windlass_types::{FrameNetwork, Layer, NoNetwork, Rung, TapInput, Way, WayReason};
+use windlass_types::{FrameNetwork, Layer, NoNetwork, Rung, Size, TapInput, Way, WayReason};
 
 use super::view::View;
 use super::world::*;
@@ -9,7 +9,7 @@ use super::*;
 use crate::api::{JoinOptions, NetworkReport, TrackId, TrackReport};
 
 /// A tile that shows the quarter layer twice enlarged.
-const TILE: View = View { width: 640, height: 360, pinned: false };
+const TILE: View = View { size: Size::new(640, 360), pinned: false };
 const OTHER: ParticipantId = ParticipantId(3);
 const XS: NetworkReport = NetworkReport { network: FrameNetwork::Xs, absence: None };
 const SECOND: Duration = Duration::from_secs(1);
