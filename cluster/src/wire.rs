@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use thiserror::Error;
 use windlass_types::{
-    Anchor, AnchorPolicy, AnchorSource, Bitrate, CapturedFrame, Decay, EnhancerOutput,
+    Anchor, AnchorPolicy, AnchorSource, Bitrate, CapturedFrame, DecayReport, EnhancerOutput,
     EnhancerRequest, Epoch, Layer, Owner, PublisherKnobs, PublisherUplink, Refusal, Size,
     StageTimes, StreamId, TapFrame, TapInput, UplinkReport,
 };
@@ -83,7 +83,7 @@ pub fn request_to_worker(request: &EnhancerRequest, now: Instant) -> proto::ToWo
                 fps: report.fps,
             })
         }
-        EnhancerRequest::Decay { viewer, decay: Decay { per_frame, frames } } => {
+        EnhancerRequest::Decay { viewer, decay: DecayReport { per_frame, frames } } => {
             Request::Decay(proto::Decay { by_frame: *per_frame, frames: *frames, viewer: *viewer })
         }
         EnhancerRequest::Given(anchor) => Request::Given(proto::Given {
@@ -168,7 +168,7 @@ fn request(
         }),
         Request::Decay(decay) => EnhancerRequest::Decay {
             viewer: decay.viewer,
-            decay: Decay {
+            decay: DecayReport {
                 per_frame: rate(decay.by_frame, "by_frame")?,
                 frames: rate(decay.frames, "frames")?,
             },
@@ -419,7 +419,10 @@ mod tests {
             EnhancerRequest::Given(anchor(now)),
             EnhancerRequest::Regions(true),
             EnhancerRequest::Uplink(uplink),
-            EnhancerRequest::Decay { viewer: 6, decay: Decay { per_frame: 0.25, frames: 9.0 } },
+            EnhancerRequest::Decay {
+                viewer: 6,
+                decay: DecayReport { per_frame: 0.25, frames: 9.0 },
+            },
             EnhancerRequest::KeyAnchor,
         ]
     }

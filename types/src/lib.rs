@@ -282,7 +282,7 @@ pub enum EnhancerRequest {
         /// The viewer, as an opaque number that stays the same.
         viewer: u64,
         /// The decay that the viewer measured.
-        decay: Decay,
+        decay: DecayReport,
     },
     /// Subscribers were given this still by the publisher, at the low frame's RTP timestamp (the publisher's timeline).
     Given(Anchor),
@@ -291,7 +291,7 @@ pub enum EnhancerRequest {
 /// How a viewer's rebuilt picture gets worse from frame to frame after an anchor, as the viewer measures it (ARISE
 /// §4.3).
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Decay {
+pub struct DecayReport {
     /// Loss with each frame (`d ÷ L`), in squared grey levels of luma: the mean over the picture's samples.
     pub per_frame: f64,
     /// Number of frames after an anchor in which the loss was seen (`L`): the mean over the anchors.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use windlass_types::{Decay, Refusal, Size, StreamId};
+use windlass_types::{DecayReport, Refusal, Size, StreamId};
 
 use crate::policy::Selection;
 use crate::promise::{Accelerators, ClientStream, PromisedStreams, time_of};
@@ -14,7 +14,13 @@ const SILENT: Duration = Duration::from_secs(1);
 impl Scheduler {
     /// Takes a viewer's report of how its picture gets worse with each frame after an anchor. Ignores numbers that make
     /// no sense, and a viewer that reported within the last second.
-    pub fn report_decay(&mut self, stream: StreamId, viewer: u64, now: Duration, decay: Decay) {
+    pub fn report_decay(
+        &mut self,
+        stream: StreamId,
+        viewer: u64,
+        now: Duration,
+        decay: DecayReport,
+    ) {
         if let Some(stream) = self.streams.get_mut(stream) {
             stream.promised.report(viewer, now, decay);
         }

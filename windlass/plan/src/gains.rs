@@ -36,7 +36,7 @@ impl Content {
 /// Source of the detail that viewers see beyond the low layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Way {
+pub enum DetailSource {
     /// The filters that every viewer has: the server does nothing.
     Filters,
     /// Enhanced anchors: a network in the server.
@@ -62,7 +62,7 @@ pub struct Gain {
     /// Content of the clips.
     pub content: Content,
     /// Source of the detail.
-    pub way: Way,
+    pub way: DetailSource,
     /// Latency budget from a frame to its anchor, ms.
     pub budget_ms: u32,
     /// Names of the measured clips.
@@ -98,7 +98,7 @@ impl Gains {
 
     /// Gain of a content and way under the longest measured budget that is at most `budget`. `None` if no measured
     /// budget is that short.
-    pub fn of(&self, content: Content, way: Way, budget: Duration) -> Option<&Gain> {
+    pub fn of(&self, content: Content, way: DetailSource, budget: Duration) -> Option<&Gain> {
         let fits = |gain: &&Gain| {
             let measured = Duration::from_millis(gain.budget_ms.into());
             gain.content == content && gain.way == way && measured <= budget
@@ -115,7 +115,7 @@ mod tests {
     fn a_budget_has_the_gain_of_one_that_is_no_longer() {
         let gain = |budget_ms| Gain {
             content: Content::Person,
-            way: Way::Stills,
+            way: DetailSource::Stills,
             budget_ms,
             clips: vec!["a".to_owned()],
             psnr_y_db: Spread { mean: 1.0, least: 0.5, most: 1.5 },
@@ -128,7 +128,9 @@ mod tests {
             gains: vec![gain(100), gain(200)],
         };
         let of = |content, ms| {
-            gains.of(content, Way::Stills, Duration::from_millis(ms)).map(|gain| gain.budget_ms)
+            gains
+                .of(content, DetailSource::Stills, Duration::from_millis(ms))
+                .map(|gain| gain.budget_ms)
         };
         assert_eq!((of(Content::Person, 150), of(Content::Person, 600)), (Some(100), Some(200)));
         assert_eq!((of(Content::Person, 50), of(Content::Soft, 200)), (None, None));

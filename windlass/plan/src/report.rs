@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::constants::{Constants, Machine, ms};
-use crate::gains::{Content, Gain, Gains, Spread, Way};
+use crate::gains::{Content, DetailSource, Gain, Gains, Spread};
 use crate::model::{Answer, Demand};
 
 /// Latency budgets for which the report compares the demand.
@@ -82,7 +82,7 @@ impl<'a> Report<'a> {
             euro_publisher_hour: cores(&answer)
                 .map(|cores| cores * euro_core_hour / f64::from(demand.publishers)),
         });
-        let ways = [Way::Filters, Way::Anchors, Way::Stills];
+        let ways = [DetailSource::Filters, DetailSource::Anchors, DetailSource::Stills];
         let pairs = Content::ALL.into_iter().flat_map(|c| ways.map(|way| (c, way)));
         Report {
             command: "plan",
@@ -171,9 +171,11 @@ impl<'a> Report<'a> {
             "content", "by", "100 ms", "200 ms", "500 ms"
         );
         for content in Content::ALL {
-            for (way, name) in
-                [(Way::Filters, "filters"), (Way::Anchors, "anchors"), (Way::Stills, "stills")]
-            {
+            for (way, name) in [
+                (DetailSource::Filters, "filters"),
+                (DetailSource::Anchors, "anchors"),
+                (DetailSource::Stills, "stills"),
+            ] {
                 let cells = CURVE.map(|budget| {
                     let found = self.measured.of(content, way, budget);
                     found.map_or_else(|| "not measured".to_owned(), cell)

@@ -52,8 +52,8 @@ impl Promised {
     }
 
     /// Takes a viewer's report.
-    pub(crate) fn report(&mut self, viewer: u64, now: Duration, seen: windlass_types::Decay) {
-        let windlass_types::Decay { per_frame, frames } = seen;
+    pub(crate) fn report(&mut self, viewer: u64, now: Duration, seen: windlass_types::DecayReport) {
+        let windlass_types::DecayReport { per_frame, frames } = seen;
         if per_frame.is_finite() && per_frame >= 0.0 && frames >= 1.0 {
             self.viewers.report(viewer, now, Decay::rebuilt(per_frame, frames).first);
         }

@@ -1,7 +1,7 @@
 //! Clients with a promise of quality: how many an accelerator serves, by the product's scheduler and by the baselines
 //! of ARISE.
 //!
-//! In: a [`ClientsScenario`] and a seed. Out, by promise and [`Way`]: how many were served at once in the mean, and
+//! In: a [`ClientsScenario`] and a seed. Out, by promise and [`ServingPolicy`]: how many were served at once in the mean, and
 //! whether they had what they were promised. The scheduler's own code decides for `quality-sla` ([`Admission`]). In
 //! the other ways clients send by themselves, and all that wait when the accelerator is free are in its next batch. A
 //! client is removed when some have to wait for another batch, and added when none had to for 400 ms (§6.3). Steps of
@@ -17,7 +17,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 pub(crate) use scenario::ClientsScenario;
-pub(crate) use ways::Way;
+pub(crate) use ways::ServingPolicy;
 
 use super::events::Random;
 use super::scenario::ScenarioError;
@@ -43,7 +43,7 @@ pub(crate) struct ClientsReport {
     /// The loss that clients may have: one value, or a range.
     pub promise: Vec<f64>,
     /// How the clients were served.
-    pub way: Way,
+    pub way: ServingPolicy,
     /// Mean number of clients that were served at once.
     pub clients: f64,
     /// Share of the served clients that lacked more than promised over their stay.
@@ -64,9 +64,14 @@ pub(crate) fn run(scenario: &ClientsScenario) -> Result<Vec<ClientsReport>, Scen
     let mut reports = Vec::new();
     for promise in &scenario.promises {
         let (fixed, count) = best_static(scenario, promise);
-        for way in Way::ALL {
-            let world =
-                World::new(scenario, promise, way, fixed, (way == Way::Static).then_some(count));
+        for way in ServingPolicy::ALL {
+            let world = Simulation::new(
+                scenario,
+                promise,
+                way,
+                fixed,
+                (way == ServingPolicy::Static).then_some(count),
+            );
             reports.push(world.play(scenario.seconds));
         }
     }
@@ -85,7 +90,8 @@ fn best_static(scenario: &ClientsScenario, promise: &[f64]) -> (Setting, usize) 
             let most = (by_second * f64::from(interval) / scenario.clients.fps) as usize;
             // With more than the accelerator can do, no promise can be kept: the search goes down from there.
             for count in (best.1 + 1..=most).rev().take(3) {
-                let world = World::new(&short, promise, Way::Static, setting, Some(count));
+                let world =
+                    Simulation::new(&short, promise, ServingPolicy::Static, setting, Some(count));
                 if world.play(short.seconds).broken <= 0.0 {
                     best = (setting, count);
                     break;
@@ -105,10 +111,10 @@ struct Request {
     batch: usize,
 }
 
-struct World<'a> {
+struct Simulation<'a> {
     scenario: &'a ClientsScenario,
     promise: &'a [f64],
-    way: Way,
+    way: ServingPolicy,
     fixed: Setting,
     count: Option<usize>,
     random: Random,
@@ -139,15 +145,15 @@ struct Tally {
     taken: f64,
 }
 
-impl<'a> World<'a> {
+impl<'a> Simulation<'a> {
     fn new(
         scenario: &'a ClientsScenario,
         promise: &'a [f64],
-        way: Way,
+        way: ServingPolicy,
         fixed: Setting,
         count: Option<usize>,
-    ) -> World<'a> {
-        World {
+    ) -> Simulation<'a> {
+        Simulation {
             scenario,
             promise,
             way,
@@ -173,7 +179,7 @@ impl<'a> World<'a> {
         while self.now < seconds {
             self.now += STEP;
             self.come_and_go();
-            if self.way == Way::QualitySla {
+            if self.way == ServingPolicy::QualitySla {
                 self.plan();
                 self.begin_planned();
             } else {
@@ -201,7 +207,7 @@ impl<'a> World<'a> {
             taken: tally.taken / tally.ended.max(1) as f64,
             batch: tally.pictures as f64 / tally.batches.max(1) as f64,
             idle: 1.0 - tally.busy_s / tally.watched_s.max(1e-9),
-            fixed: matches!(self.way, Way::Static | Way::Clipper)
+            fixed: matches!(self.way, ServingPolicy::Static | ServingPolicy::Clipper)
                 .then_some((self.fixed.interval, self.fixed.batch)),
         }
     }
@@ -234,7 +240,7 @@ impl<'a> World<'a> {
                     self.people.push(person);
                 }
             }
-            None if self.way != Way::QualitySla => self.load(),
+            None if self.way != ServingPolicy::QualitySla => self.load(),
             None => {}
         }
     }
@@ -435,8 +441,8 @@ mod tests {
     fn packing_serves_more_than_any_baseline_and_keeps_its_promises() {
         let reports = run(&scenario()).expect("it can be played");
         let of = |way| reports.iter().find(|r| r.way == way).expect("all are played");
-        let ours = of(Way::QualitySla);
-        for way in [Way::Clipper, Way::Chameleon, Way::Reactive] {
+        let ours = of(ServingPolicy::QualitySla);
+        for way in [ServingPolicy::Clipper, ServingPolicy::Chameleon, ServingPolicy::Reactive] {
             assert!(ours.clients > 1.2 * of(way).clients, "{reports:#?}");
         }
         assert!(ours.broken < 0.1, "{reports:#?}");
