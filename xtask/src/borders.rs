@@ -15,7 +15,7 @@ use crate::source::{code, files};
 /// checked.
 const ARROWS: [(&str, &[&str]); 28] = [
     ("types", &[]),
-    ("netem", &[]),
+    ("netem", &["types"]),
     ("htj2k", &[]),
     ("vp9", &[]),
     ("network", &["vp9"]),

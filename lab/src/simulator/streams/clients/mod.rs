@@ -1,11 +1,11 @@
 //! Clients with a promise of quality: how many an accelerator serves, by the product's scheduler and by the baselines
 //! of ARISE.
 //!
-//! In: a [`ClientsScenario`] and a seed. Out, by promise and [`ServingPolicy`]: how many were served at once in the mean, and
-//! whether they had what they were promised. The scheduler's own code decides for `quality-sla` ([`Admission`]). In
-//! the other ways clients send by themselves, and all that wait when the accelerator is free are in its next batch. A
-//! client is removed when some have to wait for another batch, and added when none had to for 400 ms (§6.3). Steps of
-//! [`STEP`]; equal seeds give equal reports.
+//! In: a [`ClientsScenario`] and a seed. Out, by promise and [`ServingPolicy`]: how many were served at once in the
+//! mean, and whether they had what they were promised. The scheduler's own code decides for `quality-sla`
+//! ([`Admission`]). By the other policies clients send by themselves, and all that wait when the accelerator is free
+//! are in its next batch. A client is removed when some have to wait for another batch, and added when none had to for
+//! 400 ms (§6.3). Steps of [`STEP`]; equal seeds give equal reports.
 
 mod person;
 mod scenario;
