@@ -307,7 +307,7 @@ fn a_frame_whose_picture_is_here_becomes_a_captured_anchor() {
     decoded(&enhancer, 3, 1);
     let next = hand.anchor(&enhancer);
     assert_eq!((next.source, next.rtp_timestamp), (AnchorSource::Captured, 2));
-    assert_eq!((next.width, next.height), (320, 180));
+    assert_eq!(next.size, Size::new(320, 180));
     eventually("it was counted", || enhancer.stats().counters.captured_anchors == 1);
 }
 
