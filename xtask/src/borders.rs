@@ -13,7 +13,7 @@ use crate::source::{code, files};
 
 /// The project's crates, and those of its crates that each may depend on. Dependencies of tests alone are not
 /// checked.
-const ARROWS: [(&str, &[&str]); 28] = [
+const ARROWS: [(&str, &[&str]); 29] = [
     ("types", &[]),
     ("netem", &["types"]),
     ("htj2k", &[]),
@@ -33,6 +33,7 @@ const ARROWS: [(&str, &[&str]); 28] = [
     ("plan", &["types"]),
     ("public", &["doctor"]),
     ("record", &["signaling", "types"]),
+    ("traces", &["types"]),
     ("metrics", &["enhancer", "signaling", "sr"]),
     (
         "windlass",
@@ -49,6 +50,7 @@ const ARROWS: [(&str, &[&str]); 28] = [
             "sfu",
             "signaling",
             "sr",
+            "traces",
             "types",
         ],
     ),
