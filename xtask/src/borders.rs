@@ -15,7 +15,7 @@ use crate::source::{code, files};
 /// checked.
 const ARROWS: [(&str, &[&str]); 29] = [
     ("types", &[]),
-    ("netem", &[]),
+    ("netem", &["types"]),
     ("htj2k", &[]),
     ("vp9", &[]),
     ("network", &["vp9"]),
@@ -30,7 +30,7 @@ const ARROWS: [(&str, &[&str]); 29] = [
     ("cluster", &["types"]),
     ("admin", &["protocol", "signaling", "types"]),
     ("doctor", &["sr"]),
-    ("plan", &[]),
+    ("plan", &["types"]),
     ("public", &["doctor"]),
     ("record", &["signaling", "types"]),
     ("traces", &["types"]),

@@ -577,6 +577,8 @@ mod flood_tests;
 #[cfg(test)]
 mod forward_tests;
 #[cfg(test)]
+mod harness;
+#[cfg(test)]
 mod mutator_tests;
 #[cfg(test)]
 mod offer_tests;
@@ -593,5 +595,3 @@ mod scale_tests;
 mod tests;
 #[cfg(test)]
 mod way_tests;
-#[cfg(test)]
-mod world;

@@ -78,8 +78,8 @@ impl Traces {
             .with_attributes([
                 KeyValue::new("windlass.stream", anchor.stream.0.to_string()),
                 KeyValue::new("windlass.anchor.source", source),
-                KeyValue::new("windlass.anchor.width", i64::from(anchor.width)),
-                KeyValue::new("windlass.anchor.height", i64::from(anchor.height)),
+                KeyValue::new("windlass.anchor.width", i64::from(anchor.size.width)),
+                KeyValue::new("windlass.anchor.height", i64::from(anchor.size.height)),
                 KeyValue::new("windlass.anchor.bytes", anchor.payload.len() as i64),
                 KeyValue::new("windlass.anchor.tiled", anchor.tiled),
             ]);
@@ -123,7 +123,7 @@ impl Traces {
 mod tests {
     use bytes::Bytes;
     use opentelemetry_sdk::trace::{InMemorySpanExporter, Sampler, SpanData};
-    use windlass_types::{Epoch, StageTimes, StreamId};
+    use windlass_types::{Epoch, Size, StageTimes, StreamId};
 
     use super::*;
 
@@ -137,8 +137,7 @@ mod tests {
             source: AnchorSource::Enhanced,
             codec: 1,
             tiled: false,
-            width: 640,
-            height: 360,
+            size: Size::new(640, 360),
             beyond_prior: false,
             payload: Bytes::from_static(&[0; 1200]),
             times: StageTimes { decode: ms(1), schedule: ms(10), infer: ms(40), encode: ms(9) },
