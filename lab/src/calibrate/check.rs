@@ -6,7 +6,6 @@ use std::time::Duration;
 use anyhow::Result;
 use serde::Serialize;
 use windlass_plan::{Answer, Constants, Demand, HEADER_BYTES};
-use windlass_types::Size;
 
 use super::runs::{CHECKED, Run, Taken};
 use crate::interrupt;
