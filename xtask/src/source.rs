@@ -48,7 +48,7 @@ pub(crate) fn files(folder: &Path) -> Result<Vec<PathBuf>> {
     for entry in entries {
         let path = entry?.path();
         let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        let of_tests = name == "tests" || name.ends_with("_tests") || name == "world";
+        let of_tests = name == "tests" || name.ends_with("_tests") || name == "harness";
         if path.is_dir() && !of_tests {
             found.extend(files(&path)?);
         } else if path.extension().is_some_and(|e| e == "rs") && !of_tests {
