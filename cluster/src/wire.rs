@@ -3,11 +3,13 @@
 
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use thiserror::Error;
+use windlass_types::weights::{MAX_DIFFERENCE, NetworkId, OwnWeights};
 use windlass_types::{
     Anchor, AnchorPolicy, AnchorSource, Bitrate, CapturedFrame, Decay, EnhancerOutput,
     EnhancerRequest, Epoch, Layer, Owner, PublisherKnobs, PublisherUplink, Refusal, Size,
-    StageTimes, StreamId, TapFrame, TapInput, UplinkReport,
+    StageTimes, StreamId, TapFrame, TapInput, UplinkReport, Weights,
 };
 
 use crate::clock::{Arrivals, FrameAge};
@@ -204,6 +206,7 @@ pub fn from_worker(output: &EnhancerOutput) -> proto::FromWorker {
             None => String::new(),
             Some(reason) => reason.name().to_owned(),
         }),
+        EnhancerOutput::Weights(weights) => What::Weights(weights_message(weights)),
         EnhancerOutput::Knobs { knobs, .. } => What::Knobs(proto::Knobs {
             layer: knobs.layer.rid().to_owned(),
             kbps: knobs.bitrate.as_kbps(),
@@ -250,6 +253,7 @@ pub fn output(
             scale: narrow(scale.scale, "scale")?,
         },
         What::Refused(reason) => EnhancerOutput::Refused { stream, reason: refusal(&reason)? },
+        What::Weights(weights) => EnhancerOutput::Weights(weights_of(weights, stream)?),
         What::Knobs(knobs) => {
             let knobs = PublisherKnobs {
                 layer: layer(&knobs.layer)?,
@@ -266,6 +270,40 @@ pub fn output(
         },
         What::NeedCapturedKeyFrame(_) => EnhancerOutput::NeedCapturedKeyFrame { stream },
     }))
+}
+
+fn weights_message(weights: &Weights) -> proto::Weights {
+    let own = weights.own.as_ref().map(|own| proto::OwnWeights {
+        width: own.size.width.into(),
+        height: own.size.height.into(),
+        hash: own.hash,
+        scene: Bytes::copy_from_slice(&own.scene),
+        difference: own.difference.clone(),
+    });
+    proto::Weights {
+        epoch: weights.epoch.0.into(),
+        tier: weights.network.tier.into(),
+        scale: weights.network.scale.into(),
+        own,
+    }
+}
+
+fn weights_of(weights: proto::Weights, stream: StreamId) -> Result<Weights, WireError> {
+    let network =
+        NetworkId { tier: narrow(weights.tier, "tier")?, scale: narrow(weights.scale, "scale")? };
+    let own = weights.own.map(|own| {
+        if own.difference.len() > MAX_DIFFERENCE {
+            return Err(WireError::Field("difference"));
+        }
+        Ok(OwnWeights {
+            size: size(own.width, own.height)?,
+            hash: own.hash,
+            scene: own.scene[..].try_into().map_err(|_| WireError::Field("scene"))?,
+            difference: own.difference,
+        })
+    });
+    let epoch = Epoch(narrow(weights.epoch, "epoch")?);
+    Ok(Weights { stream, epoch, network, own: own.transpose()? })
 }
 
 fn anchor_message(anchor: &Anchor) -> proto::Anchor {
@@ -446,6 +484,11 @@ mod tests {
         ]
     }
 
+    fn weights(own: Option<OwnWeights>) -> Weights {
+        let network = NetworkId { tier: 1, scale: 2 };
+        Weights { stream: STREAM, epoch: Epoch(2), network, own }
+    }
+
     /// Through bytes, as on the way.
     fn sent<M: prost::Message + Default>(message: &M) -> M {
         M::decode(&message.encode_to_vec()[..]).expect("our own bytes")
@@ -487,6 +530,13 @@ mod tests {
             EnhancerOutput::Anchor(anchor(now)),
             EnhancerOutput::NeedKeyFrame { stream },
             EnhancerOutput::Scale { stream, epoch: Epoch(2), scale: 4 },
+            EnhancerOutput::Weights(weights(None)),
+            EnhancerOutput::Weights(weights(Some(OwnWeights {
+                size: Size::new(320, 180),
+                hash: 7,
+                scene: [9; 24],
+                difference: Bytes::from_static(&[1, 2]),
+            }))),
             EnhancerOutput::Refused { stream, reason: None },
             EnhancerOutput::Refused { stream, reason: Some(Refusal::Cpu) },
             EnhancerOutput::Refused { stream, reason: Some(Refusal::Memory) },

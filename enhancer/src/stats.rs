@@ -154,6 +154,10 @@ counters! {
     learned_given_up,
     /// Anchors made by learned weights.
     learned_anchors,
+    /// Updates of viewers' frame networks handed to the SFU.
+    own_weights,
+    /// Times that such weights were taken back, because a new picture came out worse by them.
+    own_weights_taken_back,
     /// Panics caught, of any thread.
     panics,
 }

@@ -87,6 +87,7 @@ fn anchors(enhancer: &Enhancer) -> Vec<Anchor> {
         | EnhancerOutput::WantRegions { .. }
         | EnhancerOutput::Refused { .. }
         | EnhancerOutput::Scale { .. }
+        | EnhancerOutput::Weights(_)
         | EnhancerOutput::Knobs { .. } => None,
     });
     anchors.collect()

@@ -211,6 +211,14 @@ counters! {
     anchors_due,
     /// Anchors sent, counted once for each subscriber.
     anchors_out,
+    /// Updates of frame networks' weights that the enhancer sent.
+    weights_in,
+    /// Updates of weights sent to subscribers.
+    weights_out,
+    /// Bytes of these.
+    weights_out_bytes,
+    /// Of these, updates that took weights back.
+    weights_out_taken_back,
     /// Anchors dropped because they were older than the budget, counted once for each subscriber.
     anchors_dropped_late,
     /// Anchors dropped because bandwidth or the channel's buffer did not suffice.

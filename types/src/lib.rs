@@ -25,6 +25,7 @@ pub mod relay;
 pub mod tiles;
 mod units;
 mod way;
+pub mod weights;
 
 use std::time::{Duration, Instant};
 
@@ -373,6 +374,19 @@ pub struct Anchor {
     pub times: StageTimes,
 }
 
+/// Weights of a frame network that fit a stream better than the built-in ones, or none any more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Weights {
+    /// The tapped stream whose pictures they are for.
+    pub stream: StreamId,
+    /// The span that they were learned in.
+    pub epoch: Epoch,
+    /// Which network they are of.
+    pub network: weights::NetworkId,
+    /// The weights; `None`: the built-in ones are better now.
+    pub own: Option<weights::OwnWeights>,
+}
+
 /// What a publisher is asked to send of a track.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PublisherKnobs {
@@ -450,6 +464,8 @@ pub enum EnhancerOutput {
         /// Maximum size of the answer, in bytes.
         bytes: usize,
     },
+    /// Send these weights to the subscribers, and keep them for those who come later.
+    Weights(Weights),
     /// The stream's pictures at HR size cannot be decoded before their next key frame: the SFU asks for one,
     /// throttled.
     NeedCapturedKeyFrame {
@@ -463,6 +479,7 @@ impl EnhancerOutput {
     pub fn stream(&self) -> StreamId {
         match *self {
             EnhancerOutput::Anchor(Anchor { stream, .. })
+            | EnhancerOutput::Weights(Weights { stream, .. })
             | EnhancerOutput::NeedKeyFrame { stream }
             | EnhancerOutput::Scale { stream, .. }
             | EnhancerOutput::Refused { stream, .. }

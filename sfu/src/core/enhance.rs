@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use windlass_types::{
-    Anchor, EnhancerOutput, EnhancerRequest, Layer, PublisherKnobs, Rung, Size, StreamId,
+    Anchor, EnhancerOutput, EnhancerRequest, Layer, PublisherKnobs, Rung, Size, StreamId, Weights,
 };
 
 use super::anchor_channel::OutgoingAnchor;
@@ -11,6 +11,7 @@ use super::forward::Forwarding;
 use super::regions::Refused;
 use super::rewriter::Source;
 use super::slot::Slot;
+use super::tap::Tap;
 use super::{Core, Output};
 use crate::api::{
     Decay, ParticipantId, ReportError, SfuEvent, TakenReport, TrackId, TrackReport, UplinkReport,
@@ -40,6 +41,7 @@ impl Core {
                     track.refused = reason;
                 }
             }
+            EnhancerOutput::Weights(weights) => self.on_weights(weights),
             EnhancerOutput::Knobs { stream, knobs } => self.on_adaptation(now, stream, knobs),
             EnhancerOutput::WantRegions { stream, size, tiles, bytes } => {
                 self.request_regions(now, stream, size, &tiles, bytes);
@@ -85,6 +87,30 @@ impl Core {
         track.anchor_costs.count(anchor.source, anchor.payload.len());
         let source = Source { track: track.info.track, layer };
         self.send_anchor(now, &OutgoingAnchor { anchor, source, tapped });
+    }
+
+    /// Keeps weights for those who watch their layer.
+    fn on_weights(&mut self, weights: Weights) {
+        self.counters.weights_in += 1;
+        let Some(track) = self.tracks.of_stream_mut(weights.stream) else { return };
+        let layer = track.taps.low().and_then(|tap| tap.layer_of(weights.epoch));
+        if let Some(layer) = layer {
+            track.weights.take(layer, weights);
+        }
+    }
+
+    /// Sends subscribers the weights that they have not been sent.
+    pub(super) fn send_weights(&mut self, now: Instant) {
+        for track in self.tracks.iter_mut().filter(|track| !track.weights.is_empty()) {
+            track.weights.keep(track.taps.low().and_then(Tap::epoch));
+            let Some(stream) = track.info.stream else { continue };
+            for &subscriber in &track.subscribers {
+                if let Some(peer) = self.peers.get_mut(subscriber) {
+                    let id = (track.info.track, stream.0);
+                    peer.send_weights(now, id, &track.weights, track.tapped(), &mut self.counters);
+                }
+            }
+        }
     }
 
     /// Passes a publisher's uplink bandwidth to the enhancer's controller. Our SDK reports it where the user has agreed

@@ -88,6 +88,7 @@ mod viewer_network;
 mod vp9;
 mod wakes;
 mod ways;
+mod weights;
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -363,6 +364,7 @@ impl Core {
         }
         if self.schedule.take_allocation(now) {
             self.allocate(now);
+            self.send_weights(now);
             self.remove_idle(now);
             self.remove_unconnected(now);
             self.schedule.request_key_frames(now);
@@ -593,5 +595,7 @@ mod scale_tests;
 mod tests;
 #[cfg(test)]
 mod way_tests;
+#[cfg(test)]
+mod weights_tests;
 #[cfg(test)]
 mod world;

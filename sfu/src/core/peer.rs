@@ -36,6 +36,7 @@ use super::sctp_filter;
 use super::slot::Slot;
 use super::stack::{MAX_RTX_PACKETS, stack_bitrate};
 use super::wakes::Wakes;
+use super::weights::{self, TrackWeights, WeightsChannel};
 use crate::api::{Kind, ParticipantId, Permissions, TrackId, TrackStats};
 use crate::stats::Counters;
 
@@ -105,6 +106,8 @@ pub(super) struct Peer {
     pub allocator: Allocator,
     /// Data channel for the participant's anchors.
     pub anchors: AnchorChannel,
+    /// Sends its weights.
+    pub weights: WeightsChannel,
 }
 
 impl Peer {
@@ -133,6 +136,7 @@ impl Peer {
             fit: Fit::default(),
             allocator: Allocator::default(),
             anchors: AnchorChannel::new(decodes_anchors, now),
+            weights: WeightsChannel::default(),
         }
     }
 
@@ -146,7 +150,27 @@ impl Peer {
     pub(super) fn open_anchor_channel(&mut self, budget: Duration) {
         if self.link.connected {
             self.anchors.begin(self.permissions, budget, &mut self.link);
+            if self.can_receive_anchors() {
+                self.weights.begin(&mut self.link);
+            }
         }
+    }
+
+    /// Sends what is new of a track's weights, if nothing of more worth waits.
+    pub(super) fn send_weights(
+        &mut self,
+        now: Instant,
+        track: (TrackId, u32),
+        weights: &TrackWeights,
+        tapped: Option<Layer>,
+        counters: &mut Counters,
+    ) {
+        if self.anchors.pacer.waiting() > 0 || self.downlink.state() == State::Congested {
+            return;
+        }
+        let Peer { link, slots, permissions, .. } = self;
+        let path = weights::Path { link, slots, permissions: *permissions };
+        self.weights.send(now, track, weights, tapped, path, counters);
     }
 
     /// Sends an anchor on the slots that hold an enhanced rung of the tapped layer.
@@ -226,6 +250,7 @@ impl Peer {
             connection: &mut self.connection,
             channels: &mut self.link.channels,
             anchors: &mut self.anchors,
+            weights: &mut self.weights,
             paths: &mut self.link.paths,
             outputs,
             events,
@@ -424,6 +449,7 @@ struct Drain<'a> {
     connection: &'a mut ConnectionMeter,
     channels: &'a mut ClientChannels,
     anchors: &'a mut AnchorChannel,
+    weights: &'a mut WeightsChannel,
     paths: &'a mut Paths,
     outputs: &'a mut VecDeque<Output>,
     events: &'a mut Vec<(ParticipantId, PeerEvent)>,
@@ -489,6 +515,7 @@ impl Drain<'_> {
                 self.anchors.open = true;
                 self.emit(PeerEvent::Ready);
             }
+            Event::ChannelOpen(id, _) if Some(id) == self.weights.id => self.weights.open = true,
             Event::ChannelOpen(id, label) => {
                 let stays = self.channels.on_open(id, &label);
                 if !stays {
@@ -499,6 +526,7 @@ impl Drain<'_> {
                 self.anchors.open = false;
                 self.emit(PeerEvent::Ready);
             }
+            Event::ChannelClose(id) if Some(id) == self.weights.id => self.weights.open = false,
             Event::ChannelClose(id) => self.channels.on_close(id),
             Event::ChannelData(message) if self.channels.is_region(message.id) => {
                 self.emit(PeerEvent::Region(message.data));

@@ -326,6 +326,7 @@ pub(in crate::pipeline) fn anchor(enhancer: &Enhancer) -> Anchor {
             | EnhancerOutput::Refused { .. }
             | EnhancerOutput::WantRegions { .. }
             | EnhancerOutput::Scale { .. }
+            | EnhancerOutput::Weights(_)
             | EnhancerOutput::Knobs { .. } => {}
         }
     }
