@@ -8,7 +8,7 @@ use thiserror::Error;
 use windlass_types::weights::{MAX_DIFFERENCE, NetworkId, OwnWeights};
 use windlass_types::{
     Anchor, AnchorPolicy, AnchorSource, Bitrate, CapturedFrame, Decay, EnhancerOutput,
-    EnhancerRequest, Epoch, Layer, Owner, PublisherKnobs, PublisherUplink, Refusal, Size,
+    EnhancerRequest, Epoch, Layer, LessonFrame, Owner, PublisherKnobs, PublisherUplink, Refusal, Size,
     StageTimes, StreamId, TapFrame, TapInput, UplinkReport, Weights,
 };
 
@@ -65,6 +65,13 @@ pub fn to_worker(input: &TapInput, now: Instant, within: Duration) -> Option<pro
         TapInput::CapturedGap { .. } => What::CapturedGap(proto::Nothing {}),
         TapInput::CaptureStop { .. } => What::CaptureStop(proto::Nothing {}),
         TapInput::Gap { .. } => What::Gap(proto::Nothing {}),
+        TapInput::Lesson(frame) => What::Lesson(proto::Lesson {
+            large: frame.large,
+            number: frame.number,
+            low_timestamp: frame.low_timestamp,
+            key: frame.key,
+            data: frame.data.clone(),
+        }),
         TapInput::Stop { .. } => return None,
     };
     Some(proto::ToWorker { what: Some(what), request: None })
@@ -148,6 +155,14 @@ fn tap_input(
         What::CapturedGap(_) => TapInput::CapturedGap { stream },
         What::CaptureStop(_) => TapInput::CaptureStop { stream },
         What::Gap(_) => TapInput::Gap { stream },
+        What::Lesson(frame) => TapInput::Lesson(LessonFrame {
+            stream,
+            large: frame.large,
+            number: frame.number,
+            low_timestamp: frame.low_timestamp,
+            key: frame.key,
+            data: frame.data,
+        }),
     })
 }
 
@@ -207,6 +222,9 @@ pub fn from_worker(output: &EnhancerOutput) -> proto::FromWorker {
             Some(reason) => reason.name().to_owned(),
         }),
         EnhancerOutput::Weights(weights) => What::Weights(weights_message(weights)),
+        EnhancerOutput::NeedLessonKeyFrames { .. } => {
+            What::NeedLessonKeyFrames(proto::Nothing {})
+        }
         EnhancerOutput::Knobs { knobs, .. } => What::Knobs(proto::Knobs {
             layer: knobs.layer.rid().to_owned(),
             kbps: knobs.bitrate.as_kbps(),
@@ -254,6 +272,7 @@ pub fn output(
         },
         What::Refused(reason) => EnhancerOutput::Refused { stream, reason: refusal(&reason)? },
         What::Weights(weights) => EnhancerOutput::Weights(weights_of(weights, stream)?),
+        What::NeedLessonKeyFrames(_) => EnhancerOutput::NeedLessonKeyFrames { stream },
         What::Knobs(knobs) => {
             let knobs = PublisherKnobs {
                 layer: layer(&knobs.layer)?,
@@ -281,7 +300,6 @@ fn weights_message(weights: &Weights) -> proto::Weights {
         difference: own.difference.clone(),
     });
     proto::Weights {
-        epoch: weights.epoch.0.into(),
         tier: weights.network.tier.into(),
         scale: weights.network.scale.into(),
         own,
@@ -302,8 +320,7 @@ fn weights_of(weights: proto::Weights, stream: StreamId) -> Result<Weights, Wire
             difference: own.difference,
         })
     });
-    let epoch = Epoch(narrow(weights.epoch, "epoch")?);
-    Ok(Weights { stream, epoch, network, own: own.transpose()? })
+    Ok(Weights { stream, network, own: own.transpose()? })
 }
 
 fn anchor_message(anchor: &Anchor) -> proto::Anchor {
@@ -474,19 +491,27 @@ mod tests {
             data: data.clone(),
         };
         let captured =
-            CapturedFrame { stream, low_timestamp: Some(5), arrival: now, key: false, data };
+            CapturedFrame { stream, low_timestamp: Some(5), arrival: now, key: false, data: data.clone() };
         vec![
             TapInput::Frame(frame),
             TapInput::Captured(captured),
             TapInput::CapturedGap { stream },
             TapInput::CaptureStop { stream },
             TapInput::Gap { stream },
+            TapInput::Lesson(LessonFrame {
+                stream,
+                large: true,
+                number: 8,
+                low_timestamp: Some(5),
+                key: true,
+                data,
+            }),
         ]
     }
 
     fn weights(own: Option<OwnWeights>) -> Weights {
         let network = NetworkId { tier: 1, scale: 2 };
-        Weights { stream: STREAM, epoch: Epoch(2), network, own }
+        Weights { stream: STREAM, network, own }
     }
 
     /// Through bytes, as on the way.
@@ -530,6 +555,7 @@ mod tests {
             EnhancerOutput::Anchor(anchor(now)),
             EnhancerOutput::NeedKeyFrame { stream },
             EnhancerOutput::Scale { stream, epoch: Epoch(2), scale: 4 },
+            EnhancerOutput::NeedLessonKeyFrames { stream },
             EnhancerOutput::Weights(weights(None)),
             EnhancerOutput::Weights(weights(Some(OwnWeights {
                 size: Size::new(320, 180),

@@ -154,9 +154,17 @@ counters! {
     learned_given_up,
     /// Anchors made by learned weights.
     learned_anchors,
-    /// Updates of viewers' frame networks handed to the SFU.
+    /// Frames decoded to learn weights for viewers' frame networks from.
+    lesson_frames,
+    /// Such frames dropped, as the queue was full, the share of a core was used up, or too many streams learned.
+    dropped_lesson_frames,
+    /// Such frames that could not be decoded.
+    lesson_decode_errors,
+    /// Pairs of pictures that weights for viewers' frame networks were learned from.
+    own_lessons,
+    /// Updates of such weights handed to the SFU.
     own_weights,
-    /// Times that such weights were taken back, because a new picture came out worse by them.
+    /// Updates that took such weights back, as a new picture came out worse by them or is of another scene.
     own_weights_taken_back,
     /// Panics caught, of any thread.
     panics,
@@ -280,6 +288,8 @@ pub struct EnhancerStats {
     pub compute_capacity: f64,
     /// Time that learning took: CPU time, or time by the clock for a network on a GPU.
     pub learning: Duration,
+    /// CPU time that it took to learn weights for viewers' frame networks, decoding included.
+    pub teaching: Duration,
 }
 
 /// Everything that the pipeline's threads record.
@@ -311,6 +321,8 @@ pub(crate) struct Stats {
     pub networks: parking_lot::Mutex<Vec<NetworkStats>>,
     /// Time that learning has taken so far.
     pub learning: parking_lot::Mutex<Duration>,
+    /// CPU time that it has taken so far to learn weights for viewers' frame networks.
+    pub teaching: parking_lot::Mutex<Duration>,
 }
 
 impl Stats {
@@ -335,6 +347,7 @@ impl Stats {
             },
             compute: self.compute.read(),
             learning: *self.learning.lock(),
+            teaching: *self.teaching.lock(),
             ..EnhancerStats::default()
         }
     }

@@ -88,6 +88,7 @@ fn anchors(enhancer: &Enhancer) -> Vec<Anchor> {
         | EnhancerOutput::Refused { .. }
         | EnhancerOutput::Scale { .. }
         | EnhancerOutput::Weights(_)
+        | EnhancerOutput::NeedLessonKeyFrames { .. }
         | EnhancerOutput::Knobs { .. } => None,
     });
     anchors.collect()

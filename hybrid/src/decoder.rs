@@ -414,7 +414,8 @@ impl HybridDecoder {
         let high = &mut self.high;
         let carried = self.rebuilder.rebuild(entry.id(), &entry.low, sources, searches, high);
         let (changed, best) = (self.rebuilder.changed(), || self.rebuilder.is_best(sources));
-        self.networks.run(self.config.scale, &entry.low, high, changed, best);
+        let anchored = carried || sources.is_taught();
+        self.networks.run(self.config.scale, &entry.low, high, changed, anchored, best);
         self.displayed = true;
         self.displayed_generation = sources.generation;
         Some(carried)

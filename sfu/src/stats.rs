@@ -211,6 +211,8 @@ counters! {
     anchors_due,
     /// Anchors sent, counted once for each subscriber.
     anchors_out,
+    /// Frames passed to the enhancer to learn viewers' weights from.
+    lesson_frames,
     /// Updates of frame networks' weights that the enhancer sent.
     weights_in,
     /// Updates of weights sent to subscribers.

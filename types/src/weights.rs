@@ -1,4 +1,4 @@
-//! Weights messages: how a stream's own weights of a frame network travel on the data channel `windlass-weights`.
+//! Weights messages: a stream's own weights of a frame network, as they travel on the data channel `windlass-weights`.
 //!
 //! A message is one update, big endian. The channel is ordered and reliable, and the newest update of a network replaces
 //! those before it.
@@ -6,7 +6,7 @@
 //! | at | field | |
 //! | --- | --- | --- |
 //! | 0 | version | u8, 1 |
-//! | 1 | kind | u8, 0: back to the built-in weights, and nothing follows the header's first 12 bytes; 1: own weights |
+//! | 1 | kind | u8, 0: back to the built-in weights, the message ends after 12 bytes; 1: own weights |
 //! | 2 | network | u8, its tier: 0 `xxs`, 1 `xs` |
 //! | 3 | scale | u8, 2 to 4 |
 //! | 4 | stream | u32 |
@@ -14,14 +14,18 @@
 //! | 10 | 0 | u16 |
 //! | 12 | width | u16, of the low pictures |
 //! | 14 | height | u16 |
-//! | 16 | hash | u32, of the last convolution that results |
-//! | 20 | scene | [`SCENE`] bytes: what the pictures look like that they were proved on |
+//! | 16 | hash | u32, of the resulting last convolution |
+//! | 20 | scene | [`SCENE`] bytes: the look of the pictures that they were proved on |
 //! | 44 | difference | to the built-in last convolution, at most [`MAX_DIFFERENCE`] bytes (`windlass_network::difference`) |
 
 use bytes::Bytes;
 
 use crate::{SCALES, Size};
 
+/// The scale at which streams have own weights. At scale 2 they gain nothing.
+pub const SCALE: u16 = 4;
+/// The network that streams have own weights of: `xs` at [`SCALE`].
+pub const OWN: NetworkId = NetworkId { tier: 1, scale: SCALE as u8 };
 /// Label of the data channel.
 pub const CHANNEL: &str = "windlass-weights";
 /// The version this code speaks.

@@ -1,17 +1,16 @@
-//! One frame network of one stream, learning the publisher's own last convolution for viewers.
+//! Learns a publisher's own last convolution of a frame network, for viewers who run that network.
 //!
-//! Source: [`LastLayer`](windlass_sr::LastLayer), in the integers that viewers run. Learned from and measured is what they
-//! show: the rebuilt picture with the publisher's own detail so far, but for cells that no network makes better. To learn
-//! from pictures without that detail as well made those with it worse (`lab/notes/frame-networks.md`).
+//! Source: [`LastLayer`](windlass_sr::LastLayer), in the integers that viewers run. A [`Lesson`] is a low picture, the
+//! picture that viewers without anchors rebuild of it, and the publisher's own picture.
 //!
-//! What was learned of some pictures is tried on the next, and the strength of the pull to the built-in weights is the one that
-//! did best there: blocks that are held back of the same pictures promise twice as much as later pictures keep. All pictures
-//! count alike, whatever their error: right after a change on a screen it is many times what it is a second later.
+//! What was learned is tried on the next lesson, by several strengths of the pull to the built-in weights. The strength
+//! that did best on such later pictures is used: held-back blocks of the same picture promise twice as much as later
+//! pictures keep. All pictures count alike, whatever their error.
 //!
-//! Never worse: weights are sent only after validations on new pictures, of which nothing was learned yet, all of one scene.
-//! Each must come out better by them than by the built-in weights; one in which there is nothing to gain says nothing.
-//! While they are in use, every new picture of their scene validates them. Where one comes out worse, they are taken back,
-//! and what was learned before counts for less. Viewers keep them from other scenes by themselves ([`Scene`]).
+//! Weights are sent only after validations on new pictures of one scene, from which nothing was learned yet. Each must
+//! come out better than by the built-in weights. Afterwards each new picture of the scene validates the weights that
+//! were sent. If one comes out worse, they are taken back, and what was learned before counts for less. Viewers do not
+//! use them in other scenes ([`Scene`]).
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -25,12 +24,12 @@ use windlass_vp9::{Plane, Samples};
 
 /// Validations in a row that must come out better before weights are sent, the last on a picture of the scene of now.
 const VALIDATIONS: u32 = 2;
-/// Minimum gain of a validation over the built-in weights, in dB. People gain less, and lose sharpness for it.
-const MIN_GAIN_DB: f64 = 0.15;
+/// Minimum gain of a validation over the built-in weights, in dB.
+const MIN_GAIN_DB: f64 = 0.05;
 /// Loss that counts as none, in dB.
 const NO_LOSS_DB: f64 = 0.01;
-/// Mean squared error that nobody sees: it is added to both of what is compared, so that pictures that are right already
-/// decide nothing.
+/// Mean squared error that nobody sees. It is added to both errors of a comparison, so that pictures that are right
+/// already decide nothing.
 const UNSEEN: f64 = 0.5;
 /// Minimum time between two updates.
 const EVERY: Duration = Duration::from_secs(5);
@@ -42,20 +41,16 @@ const KEEP_AT_CUT: f64 = 0.5;
 const PULLS: [f64; 6] = [0.003, 0.01, 0.03, 0.1, 0.3, 1.0];
 /// Low samples of a picture that are learned from, about.
 const SAMPLES: usize = 3000;
-/// Side of the cells of a view's mask, in low samples.
-const CELL: usize = windlass_hybrid::cells::CELL;
-/// Bits of an update for each of its numbers, at most; the step of the differences is the least by which it is so small.
+/// Maximum bits of an update for each of its numbers. The step of the differences is the least that keeps to it.
 const BITS: usize = 8;
 
-/// A picture, of which viewers have a part.
+/// A picture to learn from.
 #[derive(Clone, Copy)]
 pub struct Lesson<'a> {
     /// The low luma.
     pub low: Samples<'a>,
-    /// The rebuilt luma, before the network.
+    /// The luma that viewers rebuild of it, before the network.
     pub rebuilt: Samples<'a>,
-    /// By cell, row by row, whether no network runs there.
-    pub kept: &'a [bool],
     /// The publisher's own luma.
     pub wanted: Samples<'a>,
 }
@@ -82,8 +77,9 @@ struct Candidate {
 pub struct OwnWeightsTrainer {
     built_in: Arc<Network>,
     learned: Moments,
-    /// The change by each pull, and what such changes have made of the errors of pictures after them, as a sum of logarithms.
+    /// The change of weights by each pull.
     changes: [Option<Vec<f64>>; PULLS.len()],
+    /// By each pull, the logarithms of the errors that its changes left of those of later pictures, as a sum.
     trials: [f64; PULLS.len()],
     pictures: usize,
     /// The last weights, to be validated on the next picture.
@@ -207,7 +203,7 @@ impl OwnWeightsTrainer {
 
     /// The sums over a picture, and of how many high samples they are.
     fn seen(&self, runner: &mut Runner, lesson: Lesson<'_>) -> (Moments, usize) {
-        let Lesson { low, rebuilt, wanted, .. } = lesson;
+        let Lesson { low, rebuilt, wanted } = lesson;
         let mut moments = Moments::new(self.learned.features(), self.learned.outputs());
         let (width, height, scale) = (low.width, low.height, self.scale());
         let seen = runner.features(&self.built_in, low, rebuilt);
@@ -221,9 +217,6 @@ impl OwnWeightsTrainer {
         let start = 5 * self.pictures;
         for y in (start / step % step..height).step_by(step) {
             for x in (start % step..width).step_by(step) {
-                if lesson.keeps((x, y)) {
-                    continue;
-                }
                 for tap in 0..9 {
                     let place = ((x + tap % 3).wrapping_sub(1), (y + tap / 3).wrapping_sub(1));
                     let sample = seen.at(place.0, place.1);
@@ -277,17 +270,9 @@ impl OwnWeightsTrainer {
     }
 }
 
-impl Lesson<'_> {
-    /// Whether no network runs at a low sample.
-    fn keeps(&self, (x, y): (usize, usize)) -> bool {
-        self.kept[y / CELL * self.low.width.div_ceil(CELL) + x / CELL]
-    }
-}
-
 /// A picture on which weights are tried.
 struct Test<'a> {
     lesson: Lesson<'a>,
-    scale: usize,
     shown: Plane,
     /// The squared error by the built-in weights.
     built_in: f64,
@@ -296,40 +281,33 @@ struct Test<'a> {
 impl<'a> Test<'a> {
     fn new(built_in: &Network, runner: &mut Runner, lesson: Lesson<'a>) -> Self {
         let shown = Plane::filled(lesson.wanted.width, lesson.wanted.height, 0);
-        let mut test = Self { lesson, scale: built_in.scale(), shown, built_in: 0.0 };
+        let mut test = Self { lesson, shown, built_in: 0.0 };
         test.built_in = test.error(built_in, runner);
         test
     }
 
-    /// The mean squared error by the built-in weights where the network runs.
+    /// The mean squared error by the built-in weights.
     fn mean(&self) -> f64 {
-        let run = self.lesson.kept.iter().filter(|kept| !**kept).count();
-        self.built_in / (run * (CELL * self.scale).pow(2)).max(1) as f64
+        self.built_in / (self.shown.width() * self.shown.height()).max(1) as f64
     }
 
-    /// What weights gain over the built-in ones where the network runs, in dB.
+    /// What weights gain over the built-in ones, in dB.
     fn gain_db(&mut self, network: &Network, runner: &mut Runner) -> f64 {
         let unseen = UNSEEN * (self.shown.width() * self.shown.height()) as f64;
         let own = self.error(network, runner);
         10.0 * ((self.built_in + unseen) / (own + unseen)).log10()
     }
 
-    /// The squared error of what a network shows, where it runs.
+    /// The squared error of the picture that a network shows.
     fn error(&mut self, network: &Network, runner: &mut Runner) -> f64 {
-        let Self { lesson, scale, shown, .. } = self;
+        let Self { lesson, shown, .. } = self;
         runner.run(network, lesson.low, lesson.rebuilt, Changed::All, shown);
-        let (side, wanted) = (CELL * *scale, lesson.wanted);
-        let mut sum = 0;
-        for y in 0..wanted.height {
-            let cells = shown.row(y).chunks(side).zip(wanted.row(y).chunks(side));
-            for (cell, (shown, wanted)) in cells.enumerate() {
-                if !lesson.keeps((cell * CELL, y / *scale)) {
-                    let pairs = shown.iter().zip(wanted);
-                    sum += pairs.map(|(a, b)| u64::from(a.abs_diff(*b)).pow(2)).sum::<u64>();
-                }
-            }
-        }
-        sum as f64
+        let wanted = lesson.wanted;
+        let squares = (0..wanted.height).map(|y| {
+            let pairs = shown.row(y).iter().zip(wanted.row(y));
+            pairs.map(|(a, b)| u64::from(a.abs_diff(*b)).pow(2)).sum::<u64>()
+        });
+        squares.sum::<u64>() as f64
     }
 }
 
@@ -397,22 +375,12 @@ mod tests {
             let mut wanted = high.clone();
             self.runner.run(truth, (&low).into(), (&high).into(), Changed::All, &mut wanted);
             let now = self.start + Duration::from_secs(self.second as u64);
-            let kept = kept(false);
-            self.trainer.lesson(now, &mut self.runner, lesson(&low, &high, &wanted, &kept))
+            self.trainer.lesson(now, &mut self.runner, lesson(&low, &high, &wanted))
         }
     }
 
-    fn kept(all: bool) -> Vec<bool> {
-        vec![all; LOW.0.div_ceil(CELL) * LOW.1.div_ceil(CELL)]
-    }
-
-    fn lesson<'a>(
-        low: &'a Plane,
-        high: &'a Plane,
-        wanted: &'a Plane,
-        kept: &'a [bool],
-    ) -> Lesson<'a> {
-        Lesson { low: low.into(), rebuilt: high.into(), kept, wanted: wanted.into() }
+    fn lesson<'a>(low: &'a Plane, high: &'a Plane, wanted: &'a Plane) -> Lesson<'a> {
+        Lesson { low: low.into(), rebuilt: high.into(), wanted: wanted.into() }
     }
 
     fn sent(verdict: &Verdict) -> &OwnWeights {
@@ -481,20 +449,6 @@ mod tests {
             assert_eq!(call.darker_second(&built_in(), 50), Verdict::Same);
         }
         assert!(!before.holds(&call.trainer.scene.unwrap(), true));
-    }
-
-    #[test]
-    fn cells_in_which_no_network_runs_count_for_nothing() {
-        let (truth, mut call) = (other(), Call::new());
-        for second in 0..6 {
-            let (low, high) = picture(second, 0);
-            let mut wanted = high.clone();
-            call.runner.run(&truth, (&low).into(), (&high).into(), Changed::All, &mut wanted);
-            let kept = kept(true);
-            let lesson = lesson(&low, &high, &wanted, &kept);
-            let verdict = call.trainer.lesson(call.start, &mut call.runner, lesson);
-            assert_eq!(verdict, Verdict::Same);
-        }
     }
 
     #[test]

@@ -161,7 +161,7 @@ impl State {
 }
 
 /// CPU time that the calling thread has used so far.
-fn cpu_time() -> Duration {
+pub(super) fn cpu_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
 }
@@ -336,7 +336,7 @@ fn place<'a>(
 }
 
 /// Luma that subscribers see of a low picture if the stream has had no anchors.
-fn without_anchors(low: Samples<'_>, scale: usize, prior: &mut Prior) -> Plane {
+pub(super) fn without_anchors(low: Samples<'_>, scale: usize, prior: &mut Prior) -> Plane {
     let mut seen = Detail::zero(scale * low.width, scale * low.height);
     let rows = 0..low.height;
     lanczos(Isa::detect(), low, scale, rows, seen.samples_mut(), &mut Scratch::default());

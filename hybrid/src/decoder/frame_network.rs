@@ -17,7 +17,7 @@ use crate::cells::CELL;
 pub(super) struct FrameNetworks {
     tier: Option<Tier>,
     own: OwnNetworks,
-    /// What made `shown`, if it was one of the stream's own.
+    /// The network of the stream's own that made `shown`; `None`: a built-in one did.
     own_made: Option<Arc<Network>>,
     runner: Runner,
     shown: Picture,
@@ -63,13 +63,15 @@ impl FrameNetworks {
     }
 
     /// Makes the picture to show from a rebuilt one, if there is a network for the scale. `changed` has a flag for
-    /// each cell: whether it has changed since the last call. `best` says where no network makes the picture better.
+    /// each cell: whether it has changed since the last call. `anchored`: anchors have a part in the rebuilt picture.
+    /// `best` says where no network makes the picture better.
     pub(super) fn run(
         &mut self,
         scale: usize,
         low: &FrameBuffer,
         high: &Picture,
         changed: &[bool],
+        anchored: bool,
         best: impl FnOnce() -> Vec<bool>,
     ) {
         let built_in = self.tier.and_then(|tier| {
@@ -80,7 +82,9 @@ impl FrameNetworks {
             self.current = false;
             return;
         };
-        let own = self.own.of(tier, scale, Samples::from(&low.planes()[0]));
+        // The stream's own weights were proved on pictures without anchors.
+        let own = (!anchored).then(|| self.own.of(tier, scale, Samples::from(&low.planes()[0])));
+        let own = own.flatten();
         if own.as_ref().map(Arc::as_ptr) != self.own_made.as_ref().map(Arc::as_ptr) {
             // Another network makes all of the picture anew.
             (self.own_made, self.current) = (own, false);

@@ -1,12 +1,12 @@
-//! Weights that a publisher's stream has of its own, in place of those of built-in networks.
+//! Own weights of a publisher's stream, in place of those of a built-in network.
 //!
-//! The server learns them from the publisher's own pixels and sends them as [`WeightsMessage`]s. They count for pictures
-//! that look like those that they were proved on ([`Scene`]). The first picture that does not ends them: after a scene cut the
-//! built-in network runs at once, until newer weights come. Should the scene come back, its pictures are coarse at first, and
-//! were not what was learned from. Nothing else rests on weights.
+//! The server learns them from the publisher's own pixels and sends them as [`WeightsMessage`]s. They count while
+//! pictures look like those that they were proved on ([`Scene`]). The first picture that does not ends them: after a
+//! scene cut the built-in network runs at once, until newer weights come. They make no picture that anchors have a part
+//! in. Nothing else depends on them.
 //!
-//! Foreign bytes: a message costs the time of a few hundred numbers, and no more is kept than one last convolution of each
-//! built-in network. One that is wrong takes back all weights, as its sender is not to be trusted.
+//! Foreign bytes: a message takes the time of a few thousand numbers. At most one last convolution of each built-in
+//! network is kept. A wrong message takes back all weights, as its sender is not to be trusted.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use windlass_network::{Network, Scene, Tier};
 use windlass_types::weights::{NetworkId, WeightsMessage, WeightsMessageError};
 use windlass_vp9::Samples;
 
-/// What became of a weights message.
+/// The outcome of a weights message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WeightsOutcome {
     /// The weights count from the next picture on, while pictures look like those that they are for.
@@ -109,8 +109,8 @@ impl OwnNetworks {
         *self = Self::default();
     }
 
-    /// The network that a tier runs at a scale on a low picture, if the stream has one of its own for such pictures. One for
-    /// others is forgotten.
+    /// The stream's own network for a tier, a scale and a low picture; `None` if it has none. One for other pictures is
+    /// forgotten.
     pub(super) fn of(
         &mut self,
         tier: Tier,

@@ -42,6 +42,12 @@ impl Core {
                 }
             }
             EnhancerOutput::Weights(weights) => self.on_weights(weights),
+            EnhancerOutput::NeedLessonKeyFrames { stream } => {
+                if let Some(track) = self.tracks.of_stream_mut(stream) {
+                    track.taps.lessons.await_key();
+                    self.schedule.wake(now);
+                }
+            }
             EnhancerOutput::Knobs { stream, knobs } => self.on_adaptation(now, stream, knobs),
             EnhancerOutput::WantRegions { stream, size, tiles, bytes } => {
                 self.request_regions(now, stream, size, &tiles, bytes);
@@ -89,25 +95,20 @@ impl Core {
         self.send_anchor(now, &OutgoingAnchor { anchor, source, tapped });
     }
 
-    /// Keeps weights for those who watch their layer.
+    /// Keeps a stream's own weights for the subscribers who are taught.
     fn on_weights(&mut self, weights: Weights) {
         self.counters.weights_in += 1;
-        let Some(track) = self.tracks.of_stream_mut(weights.stream) else { return };
-        let layer = track.taps.low().and_then(|tap| tap.layer_of(weights.epoch));
-        if let Some(layer) = layer {
-            track.weights.take(layer, weights);
+        if let Some(track) = self.tracks.of_stream_mut(weights.stream) {
+            track.weights.take(weights);
         }
     }
 
-    /// Sends subscribers the weights that they have not been sent.
+    /// Sends subscribers the weights that they lack.
     pub(super) fn send_weights(&mut self, now: Instant) {
-        for track in self.tracks.iter_mut().filter(|track| !track.weights.is_empty()) {
-            track.weights.keep(track.taps.low().and_then(Tap::epoch));
-            let Some(stream) = track.info.stream else { continue };
+        for track in self.tracks.iter().filter(|track| !track.weights.is_empty()) {
             for &subscriber in &track.subscribers {
                 if let Some(peer) = self.peers.get_mut(subscriber) {
-                    let id = (track.info.track, stream.0);
-                    peer.send_weights(now, id, &track.weights, track.tapped(), &mut self.counters);
+                    peer.send_weights(now, track, &mut self.counters);
                 }
             }
         }

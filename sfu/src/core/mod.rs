@@ -35,6 +35,7 @@ mod gcra;
 mod in_flight;
 mod keyframes;
 mod layers;
+mod lessons;
 mod link;
 mod media;
 mod members;
@@ -404,7 +405,8 @@ impl Core {
         };
         allocation::allocate_rungs(now, terms, peers, tracks, rooms, outputs);
         let demands = allocation::layer_demands(peers, tracks, config.scale);
-        enhancement.update_taps(now, config, demands, tracks, peers, outputs);
+        let taught = allocation::taught_tracks(now, peers, tracks);
+        enhancement.update_taps(now, config, demands, &taught, tracks, peers, outputs);
         recorded::choose_layers(now, tracks.iter_mut());
         allocation::announce_rungs(peers, tracks, config.scale, outputs);
         allocation::announce_ways(now, peers, tracks, outputs);

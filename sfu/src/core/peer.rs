@@ -36,7 +36,8 @@ use super::sctp_filter;
 use super::slot::Slot;
 use super::stack::{MAX_RTX_PACKETS, stack_bitrate};
 use super::wakes::Wakes;
-use super::weights::{self, TrackWeights, WeightsChannel};
+use super::track::Track;
+use super::weights::{self, WeightsChannel};
 use crate::api::{Kind, ParticipantId, Permissions, TrackId, TrackStats};
 use crate::stats::Counters;
 
@@ -106,7 +107,7 @@ pub(super) struct Peer {
     pub allocator: Allocator,
     /// Data channel for the participant's anchors.
     pub anchors: AnchorChannel,
-    /// Sends its weights.
+    /// Data channel for the weights of the participant's frame networks.
     pub weights: WeightsChannel,
 }
 
@@ -156,21 +157,15 @@ impl Peer {
         }
     }
 
-    /// Sends what is new of a track's weights, if nothing of more worth waits.
-    pub(super) fn send_weights(
-        &mut self,
-        now: Instant,
-        track: (TrackId, u32),
-        weights: &TrackWeights,
-        tapped: Option<Layer>,
-        counters: &mut Counters,
-    ) {
+    /// Sends a track's newest weights, if they are due and neither video nor anchors need the room.
+    pub(super) fn send_weights(&mut self, now: Instant, track: &Track, counters: &mut Counters) {
         if self.anchors.pacer.waiting() > 0 || self.downlink.state() == State::Congested {
             return;
         }
         let Peer { link, slots, permissions, .. } = self;
         let path = weights::Path { link, slots, permissions: *permissions };
-        self.weights.send(now, track, weights, tapped, path, counters);
+        let (id, tapped) = (track.info.track, track.tapped());
+        self.weights.send(now, id, &track.weights, tapped, path, counters);
     }
 
     /// Sends an anchor on the slots that hold an enhanced rung of the tapped layer.

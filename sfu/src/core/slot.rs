@@ -72,7 +72,7 @@ pub(super) struct Slot {
     pub(super) in_flight: InFlight,
     /// Totals of the subscription.
     pub sent: Sent,
-    /// What was sent of its track's weights.
+    /// Which of its track's weights the client was sent.
     pub(super) weights: SentWeights,
 }
 

@@ -178,11 +178,6 @@ impl Tap {
         self.epochs.layer_of(epoch)
     }
 
-    /// The epoch of now; `None` before the first frame.
-    pub(super) fn epoch(&self) -> Option<Epoch> {
-        self.epochs.current().map(|(epoch, _)| epoch)
-    }
-
     /// The next epoch number.
     pub(super) fn next_epoch(&self) -> u16 {
         self.epochs.next()

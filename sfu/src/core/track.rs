@@ -47,7 +47,7 @@ pub(super) struct Track {
     pub(super) recording: Option<TrackRecording>,
     pub(super) stills: Stills,
     pub(super) anchor_costs: AnchorCostMeter,
-    /// What subscribers' frame networks have learned of it.
+    /// The newest own weights for the frame networks of the track's subscribers.
     pub(super) weights: TrackWeights,
     /// Why the enhancer makes no anchors of the track.
     pub(super) refused: Option<Refusal>,

@@ -327,6 +327,7 @@ pub(in crate::pipeline) fn anchor(enhancer: &Enhancer) -> Anchor {
             | EnhancerOutput::WantRegions { .. }
             | EnhancerOutput::Scale { .. }
             | EnhancerOutput::Weights(_)
+            | EnhancerOutput::NeedLessonKeyFrames { .. }
             | EnhancerOutput::Knobs { .. } => {}
         }
     }
