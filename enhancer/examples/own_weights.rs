@@ -1,17 +1,15 @@
-//! What weights of a publisher's own are worth to viewers who run a frame network: the figures of
-//! `lab/notes/frame-networks.md`.
+//! The worth of own weights to viewers who run `xs` at scale 4 without anchors: figures of `lab/notes/frame-networks.md`.
 //!
-//! `cargo run --release -p windlass-enhancer --example own_weights -- size=640x360 fps=15 < HR.i420` codes the box-scaled
-//! frames as a browser does. Two viewers have the same frames and captured anchors; one of them is sent the weights that the
-//! server learns, by messages as in a call. A line for each second says by how much its pictures are nearer to the camera's.
-//! Further settings, with their defaults:
+//! `cargo run --release -p windlass-enhancer --example own_weights -- size=960x540 fps=15 < HR.i420` codes the box-scaled
+//! frames as a browser does. Two viewers have the same frames. One of them is sent the weights that the server learns, by
+//! messages as in a call. A line for each second says by how much its pictures are nearer to the camera's. Further
+//! settings, with their defaults:
 //!
-//! - `scale=2 kbps=200 screen=0`: of the low layer.
-//! - `full=1000`: kbit/s of the full layer, which lessons and captured anchors are made of.
-//! - `anchors=30`: frames between two captured anchors; 0: viewers have none.
-//! - `lessons=15`: frames between two lessons.
-//! - `late=4`: frames from an anchor's frame, and from a lesson, to what comes of it.
-//! - `cuts=N,N,…`: frames that begin another scene: the ten from each on are told apart.
+//! - `kbps=100 screen=0`: of the low layer.
+//! - `full=1000`: kbit/s of the full layer, which lessons are made of.
+//! - `lessons=15`: frames from one lesson to the next.
+//! - `late=4`: frames from a lesson to its update's arrival.
+//! - `cuts=N,N,…`: frames that begin another scene. The ten from each on are told apart.
 
 use std::collections::HashMap;
 use std::error::Error;
@@ -19,31 +17,29 @@ use std::io::Read;
 use std::time::{Duration, Instant};
 
 use windlass_enhancer::own_weights::{Lesson, OwnWeightsTrainer, Verdict};
-use windlass_hybrid::anchor::codec::{Htj2k, detail_of};
 use windlass_hybrid::anchor::prior::Prior;
-use windlass_hybrid::resample::box_down;
-use windlass_hybrid::{HybridConfig, HybridDecoder};
+use windlass_hybrid::cells::Cells;
+use windlass_hybrid::resample::{Scratch, box_down, lanczos, to_plane};
+use windlass_hybrid::{Detail, HybridConfig, HybridDecoder};
 use windlass_network::{Runner, Tier};
-use windlass_types::message::{AnchorHeader, HTJ2K, ReassembledAnchor};
-use windlass_types::weights::{NetworkId, WeightsMessage};
-use windlass_types::{AnchorSource, Size};
+use windlass_types::weights::{OWN, SCALE, WeightsMessage};
 use windlass_vp9::simd::Isa;
-use windlass_vp9::{Decoder, Picture, Plane, Samples};
+use windlass_vp9::{Decoder, Picture, Plane};
 use windlass_vpx::{Encoder, EncoderConfig};
 
 type Failure = Box<dyn Error>;
 
+/// The scale.
+const BY: usize = SCALE as usize;
 /// Frames after a cut that are told apart.
 const AFTER_CUT: usize = 10;
 
 struct Settings {
     size: (usize, usize),
     fps: f64,
-    scale: usize,
     kbps: u32,
     full: u32,
     screen: bool,
-    anchors: usize,
     lessons: usize,
     late: usize,
     cuts: Vec<usize>,
@@ -64,11 +60,9 @@ impl Settings {
         Ok(Self {
             size: (size.0.parse()?, size.1.parse()?),
             fps: of("fps", 15)? as f64,
-            scale: of("scale", 2)?,
-            kbps: of("kbps", 200)? as u32,
+            kbps: of("kbps", 100)? as u32,
             full: of("full", 1000)? as u32,
             screen: of("screen", 0)? != 0,
-            anchors: of("anchors", 30)?,
             lessons: of("lessons", 15)?.max(1),
             late: of("late", 4)?,
             cuts: cuts.transpose()?.unwrap_or_default(),
@@ -86,77 +80,51 @@ impl Settings {
         })?)
     }
 
-    fn decoder(&self, network: Option<Tier>) -> HybridDecoder {
-        HybridDecoder::new(HybridConfig { scale: self.scale, network, ..HybridConfig::default() })
+    fn decoder(network: Option<Tier>) -> HybridDecoder {
+        HybridDecoder::new(HybridConfig { scale: BY, network, ..HybridConfig::default() })
     }
 }
 
-/// What the server makes of the publisher's frames.
+/// The server's part.
 struct Server {
-    twin: HybridDecoder,
     trainer: OwnWeightsTrainer,
     runner: Runner,
     prior: Prior,
-    id: NetworkId,
     time: Duration,
     lessons: u32,
 }
 
 impl Server {
-    fn new(settings: &Settings) -> Result<Self, Failure> {
-        let networks = Tier::Xs.networks();
-        let network = networks.iter().find(|network| network.scale() == settings.scale);
+    fn new() -> Result<Self, Failure> {
+        let network = Tier::Xs.networks().iter().find(|network| network.scale() == BY);
         Ok(Self {
-            twin: settings.decoder(None),
             trainer: OwnWeightsTrainer::new(network.ok_or("no network has this scale")?.clone()),
             runner: Runner::new(Isa::detect()),
-            prior: Prior::new(Isa::detect(), settings.scale),
-            id: NetworkId { tier: 1, scale: settings.scale as u8 },
+            prior: Prior::new(Isa::detect(), BY),
             time: Duration::ZERO,
             lessons: 0,
         })
     }
 
     /// The message that comes of a lesson, if one does.
-    fn lesson(
-        &mut self,
-        now: Instant,
-        at: u32,
-        wanted: &Plane,
-    ) -> Result<Option<Vec<u8>>, Failure> {
-        let seen = self.twin.picture_at(at).ok_or("a forgotten frame")?.y.clone();
-        let kept = self.twin.kept().ok_or("a forgotten frame")?;
-        let low = self.twin.lr().ok_or("no frame")?;
-        let low = low.to_picture().y;
-        let lesson = Lesson {
-            low: (&low).into(),
-            rebuilt: (&seen).into(),
-            kept: &kept,
-            wanted: wanted.into(),
-        };
+    fn lesson(&mut self, now: Instant, low: &Plane, wanted: &Plane) -> Option<Vec<u8>> {
         let begun = Instant::now();
+        let mut rebuilt = Detail::zero(BY * low.width(), BY * low.height());
+        let (rows, scratch) = (0..low.height(), &mut Scratch::default());
+        lanczos(Isa::detect(), low.into(), BY, rows, rebuilt.samples_mut(), scratch);
+        self.prior.put_back(low.into(), &mut rebuilt, Cells::All);
+        let rebuilt = to_plane(&rebuilt);
+        let lesson =
+            Lesson { low: low.into(), rebuilt: (&rebuilt).into(), wanted: wanted.into() };
         let verdict = self.trainer.lesson(now, &mut self.runner, lesson);
         self.time += begun.elapsed();
         self.lessons += 1;
         let own = match verdict {
-            Verdict::Same => return Ok(None),
+            Verdict::Same => return None,
             Verdict::Send(own) => Some(own),
             Verdict::TakeBack => None,
         };
-        Ok(Some(WeightsMessage { stream: 1, epoch: 0, network: self.id, own }.to_bytes()))
-    }
-
-    /// The publisher's own anchor of a frame.
-    fn anchor(&mut self, at: u32, low: &Plane, high: &Plane) -> Result<ReassembledAnchor, Failure> {
-        let scale = usize::from(self.id.scale);
-        let mut detail = detail_of(Samples::from(high), Samples::from(low), scale)?;
-        self.prior.take_out(low.into(), &mut detail);
-        let size = Size::new(high.width() as u16, high.height() as u16);
-        let header = AnchorHeader {
-            beyond_prior: true,
-            ..AnchorHeader::new(HTJ2K, AnchorSource::Captured, at, size)
-        };
-        Ok(ReassembledAnchor { header, payload: Htj2k::encode(&detail, 85)? })
+        Some(WeightsMessage { stream: 1, epoch: 0, network: OWN, own }.to_bytes())
     }
 }
 
@@ -209,11 +177,10 @@ fn main() -> Result<(), Failure> {
     let (width, height) = settings.size;
     let mut input = std::io::stdin().lock();
     let (mut low, mut full) =
-        (settings.encoder(settings.scale, settings.kbps)?, settings.encoder(1, settings.full)?);
+        (settings.encoder(BY, settings.kbps)?, settings.encoder(1, settings.full)?);
     let mut full_decoder = Decoder::new();
-    let mut server = Server::new(&settings)?;
-    let mut viewers = [settings.decoder(Some(Tier::Xs)), settings.decoder(Some(Tier::Xs))];
-    let mut anchors: Vec<(usize, ReassembledAnchor)> = Vec::new();
+    let mut server = Server::new()?;
+    let mut viewers = [Settings::decoder(Some(Tier::Xs)), Settings::decoder(Some(Tier::Xs))];
     let mut messages: Vec<(usize, Vec<u8>)> = Vec::new();
     let (mut all, mut second, mut after) =
         (Errors::default(), Errors::default(), Errors::default());
@@ -225,13 +192,13 @@ fn main() -> Result<(), Failure> {
             break;
         }
         let high = Picture::from_i420(width, height, &bytes).ok_or("a size that no picture has")?;
-        let [y, u, v] = high.planes().map(|plane| box_down(plane, settings.scale));
+        let [y, u, v] = high.planes().map(|plane| box_down(plane, BY));
         let data = low.encode(&Picture { y, u, v })?;
         let at = n as u32 * 3000;
         for (_, message) in messages.extract_if(.., |(due, _)| *due <= n) {
             viewers[1].push_weights(&message);
         }
-        for viewer in viewers.iter_mut().chain([&mut server.twin]) {
+        for viewer in &mut viewers {
             viewer.push_frame(at, &data)?;
         }
         let whole = full.encode(&high)?;
@@ -239,25 +206,12 @@ fn main() -> Result<(), Failure> {
         let whole = frames.last().ok_or("a frame shows nothing")?.picture.to_picture().y;
         if n % settings.lessons == 0 {
             let now = start + Duration::from_secs_f64(n as f64 / settings.fps);
-            if let Some(message) = server.lesson(now, at, &whole)? {
+            let low = viewers[0].lr().ok_or("no frame")?.to_picture().y;
+            if let Some(message) = server.lesson(now, &low, &whole) {
                 (sent, bytes_sent) = (sent + 1, bytes_sent + message.len());
                 println!("frame {n}: an update of {} bytes", message.len());
                 messages.push((n + settings.late, message));
             }
-        }
-        if settings.anchors > 0 && n % settings.anchors == 0 {
-            let seen = server.twin.lr().ok_or("no frame")?.to_picture().y;
-            let anchor = server.anchor(at, &seen, &whole)?;
-            server.twin.push_anchor(&anchor);
-            anchors.push((n + settings.late, anchor));
-        }
-        for (_, anchor) in anchors.extract_if(.., |(due, _)| *due <= n) {
-            for viewer in &mut viewers {
-                viewer.push_anchor(&anchor);
-            }
-        }
-        for viewer in &mut viewers {
-            viewer.refresh();
         }
         let used = viewers[1].runs_own_weights();
         let [generic, own] = viewers.each_ref().map(|viewer| viewer.hr().map(|seen| &seen.y));

@@ -3,22 +3,26 @@
 use proptest::prelude::*;
 use windlass_network::difference::write;
 use windlass_network::{LastLayer, Network, Scene};
-use windlass_types::Size;
-use windlass_types::weights::{NetworkId, OwnWeights, WeightsMessage};
+use windlass_types::message::{AnchorHeader, HTJ2K};
+use windlass_types::{AnchorSource, Size};
+use windlass_types::weights::{OWN, OwnWeights, SCALE, WeightsMessage};
 use windlass_vp9::Samples;
 
 use super::tests::{REALTIME, at, frames};
 use super::*;
-
-const XS: NetworkId = NetworkId { tier: 1, scale: 2 };
+use crate::anchor::codec::Htj2k;
+use crate::detail::Detail;
 
 fn decoder() -> HybridDecoder {
-    HybridDecoder::new(HybridConfig { network: Some(Tier::Xs), ..HybridConfig::default() })
+    let (network, scale) = (Some(Tier::Xs), usize::from(SCALE));
+    HybridDecoder::new(HybridConfig { network, scale, ..HybridConfig::default() })
 }
 
 /// The built-in network's last convolution, which makes pictures lighter.
 fn lighter() -> (&'static Network, LastLayer) {
-    let network = &Tier::Xs.networks()[0];
+    let networks = Tier::Xs.networks().iter();
+    let network = networks.clone().find(|network| network.scale() == usize::from(SCALE));
+    let network = network.expect("it is built in");
     let mut last = network.last_layer();
     for bias in &mut last.bias {
         *bias += 20 * network.last_unit() as i32;
@@ -36,7 +40,7 @@ fn message(decoder: &HybridDecoder, epoch: u16) -> WeightsMessage {
         scene: Scene::of(Samples::from(&low.planes()[0])).0,
         difference: write(network, &last, 0).expect("small differences").into(),
     };
-    WeightsMessage { stream: 1, epoch, network: XS, own: Some(own) }
+    WeightsMessage { stream: 1, epoch, network: OWN, own: Some(own) }
 }
 
 /// Shows the same picture again: that of a key frame.
@@ -95,6 +99,32 @@ fn pictures_of_another_scene_or_size_are_made_by_the_built_in_network() {
     assert!(own.runs_own_weights());
     own.forget_weights();
     push(&mut own, 1);
+    assert!(!own.runs_own_weights());
+}
+
+#[test]
+fn pictures_that_anchors_have_a_part_in_are_made_by_the_built_in_network() {
+    let (mut plain, mut own) = (decoder(), decoder());
+    push(&mut plain, 0);
+    push(&mut own, 0);
+    own.push_weights(&message(&own, 0).to_bytes());
+    push(&mut plain, 1);
+    push(&mut own, 1);
+    assert!(own.runs_own_weights());
+    let (width, height) = own.hr().map(|hr| (hr.width(), hr.height())).expect("a picture");
+    let header = AnchorHeader::new(
+        HTJ2K,
+        AnchorSource::Captured,
+        at(1),
+        Size::new(width as u16, height as u16),
+    );
+    let payload = Htj2k::encode(&Detail::zero(width, height), 85).expect("a sound detail");
+    let anchor = ReassembledAnchor { header, payload };
+    for decoder in [&mut plain, &mut own] {
+        let outcome = decoder.push_anchor(&anchor);
+        assert!(matches!(outcome, AnchorOutcome::Applied { .. }), "{outcome:?}");
+    }
+    assert_eq!(push(&mut plain, 2), push(&mut own, 2));
     assert!(!own.runs_own_weights());
 }
 
