@@ -8,8 +8,8 @@ use thiserror::Error;
 use windlass_types::weights::{MAX_DIFFERENCE, NetworkId, OwnWeights};
 use windlass_types::{
     Anchor, AnchorPolicy, AnchorSource, Bitrate, CapturedFrame, Decay, EnhancerOutput,
-    EnhancerRequest, Epoch, Layer, LessonFrame, Owner, PublisherKnobs, PublisherUplink, Refusal, Size,
-    StageTimes, StreamId, TapFrame, TapInput, UplinkReport, Weights,
+    EnhancerRequest, Epoch, Layer, LessonFrame, Owner, PublisherKnobs, PublisherUplink, Refusal,
+    Size, StageTimes, StreamId, TapFrame, TapInput, UplinkReport, Weights,
 };
 
 use crate::clock::{Arrivals, FrameAge};
@@ -222,9 +222,7 @@ pub fn from_worker(output: &EnhancerOutput) -> proto::FromWorker {
             Some(reason) => reason.name().to_owned(),
         }),
         EnhancerOutput::Weights(weights) => What::Weights(weights_message(weights)),
-        EnhancerOutput::NeedLessonKeyFrames { .. } => {
-            What::NeedLessonKeyFrames(proto::Nothing {})
-        }
+        EnhancerOutput::NeedLessonKeyFrames { .. } => What::NeedLessonKeyFrames(proto::Nothing {}),
         EnhancerOutput::Knobs { knobs, .. } => What::Knobs(proto::Knobs {
             layer: knobs.layer.rid().to_owned(),
             kbps: knobs.bitrate.as_kbps(),
@@ -299,11 +297,7 @@ fn weights_message(weights: &Weights) -> proto::Weights {
         scene: Bytes::copy_from_slice(&own.scene),
         difference: own.difference.clone(),
     });
-    proto::Weights {
-        tier: weights.network.tier.into(),
-        scale: weights.network.scale.into(),
-        own,
-    }
+    proto::Weights { tier: weights.network.tier.into(), scale: weights.network.scale.into(), own }
 }
 
 fn weights_of(weights: proto::Weights, stream: StreamId) -> Result<Weights, WireError> {
@@ -490,8 +484,13 @@ mod tests {
             policy: AnchorPolicy::QualitySla,
             data: data.clone(),
         };
-        let captured =
-            CapturedFrame { stream, low_timestamp: Some(5), arrival: now, key: false, data: data.clone() };
+        let captured = CapturedFrame {
+            stream,
+            low_timestamp: Some(5),
+            arrival: now,
+            key: false,
+            data: data.clone(),
+        };
         vec![
             TapInput::Frame(frame),
             TapInput::Captured(captured),

@@ -1,9 +1,10 @@
-//! The worth of own weights to viewers who run `xs` at scale 4 without anchors: figures of `lab/notes/frame-networks.md`.
+//! The worth of own weights to viewers who run `xs` at scale 4 without anchors: figures of
+//! `lab/notes/frame-networks.md`.
 //!
-//! `cargo run --release -p windlass-enhancer --example own_weights -- size=960x540 fps=15 < HR.i420` codes the box-scaled
-//! frames as a browser does. Two viewers have the same frames. One of them is sent the weights that the server learns, by
-//! messages as in a call. A line for each second says by how much its pictures are nearer to the camera's. Further
-//! settings, with their defaults:
+//! `cargo run --release -p windlass-enhancer --example own_weights -- size=960x540 fps=15 < HR.i420` codes the
+//! box-scaled frames as a browser does. Two viewers have the same frames. One of them is sent the weights that the
+//! server learns, by messages as in a call. A line for each second says by how much its pictures are nearer to the
+//! camera's. Further settings, with their defaults:
 //!
 //! - `kbps=100 screen=0`: of the low layer.
 //! - `full=1000`: kbit/s of the full layer, which lessons are made of.
@@ -114,8 +115,7 @@ impl Server {
         lanczos(Isa::detect(), low.into(), BY, rows, rebuilt.samples_mut(), scratch);
         self.prior.put_back(low.into(), &mut rebuilt, Cells::All);
         let rebuilt = to_plane(&rebuilt);
-        let lesson =
-            Lesson { low: low.into(), rebuilt: (&rebuilt).into(), wanted: wanted.into() };
+        let lesson = Lesson { low: low.into(), rebuilt: (&rebuilt).into(), wanted: wanted.into() };
         let verdict = self.trainer.lesson(now, &mut self.runner, lesson);
         self.time += begun.elapsed();
         self.lessons += 1;
@@ -161,7 +161,7 @@ impl Errors {
             let (generic, own, gain) = (self.generic / n, self.own / n, self.gain / n);
             let worst = self.worst;
             println!(
-                "{what}: {} frames, {generic:.2} dB, own {own:.2} dB, gain {gain:+.3} (worst frame {worst:+.2}), used {}",
+                "{what}: {} frames, {generic:.2} dB, own {own:.2} dB, gain {gain:+.3} (worst {worst:+.2}), used {}",
                 self.frames, self.used
             );
         }

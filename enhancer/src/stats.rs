@@ -156,15 +156,15 @@ counters! {
     learned_anchors,
     /// Frames decoded to learn weights for viewers' frame networks from.
     lesson_frames,
-    /// Such frames dropped, as the queue was full, the share of a core was used up, or too many streams learned.
+    /// Frames of lessons dropped, as the queue was full, the share of a core used up, or too many streams learned.
     dropped_lesson_frames,
-    /// Such frames that could not be decoded.
+    /// Frames of lessons that could not be decoded.
     lesson_decode_errors,
     /// Pairs of pictures that weights for viewers' frame networks were learned from.
     own_lessons,
-    /// Updates of such weights handed to the SFU.
+    /// Updates of weights for viewers' frame networks handed to the SFU.
     own_weights,
-    /// Updates that took such weights back, as a new picture came out worse by them or is of another scene.
+    /// Updates that took weights of viewers' networks back: a picture was worse by them, or of another scene.
     own_weights_taken_back,
     /// Panics caught, of any thread.
     panics,

@@ -14,8 +14,8 @@
 //!
 //! Bounds: [`HybridConfig::history`] frames are kept for late anchors; [`MAX_EARLY`] anchors, or parts of them, of
 //! [`MAX_EARLY_BYTES`] wait for their frame; six references are held, each a high luma and a low picture; a network has
-//! another high picture and a few rows, and the stream's own weights of it. Nothing else grows, and between anchors nothing is allocated once all buffers
-//! have their size.
+//! another high picture and a few rows, and the stream's own weights of it. Nothing else grows, and between anchors
+//! nothing is allocated once all buffers have their size.
 
 mod contents;
 mod early;
@@ -320,8 +320,8 @@ impl HybridDecoder {
         }
     }
 
-    /// Takes a message with weights of the stream's own, or one that takes them back (`windlass_types::weights`). It has
-    /// effect from the next picture on. A wrong one takes the weights back.
+    /// Takes a message with weights of the stream's own, or one that takes them back (`windlass_types::weights`). It
+    /// has effect from the next picture on. A wrong one takes the weights back.
     pub fn push_weights(&mut self, message: &[u8]) -> WeightsOutcome {
         let outcome = self.networks.take_weights(message);
         self.stats.count_weights(outcome);

@@ -217,9 +217,9 @@ counters! {
     weights_in,
     /// Updates of weights sent to subscribers.
     weights_out,
-    /// Bytes of these.
+    /// Bytes of the updates of weights sent to subscribers.
     weights_out_bytes,
-    /// Of these, updates that took weights back.
+    /// Updates sent to subscribers that took weights back.
     weights_out_taken_back,
     /// Anchors dropped because they were older than the budget, counted once for each subscriber.
     anchors_dropped_late,

@@ -1,6 +1,6 @@
 //! Weights messages: a stream's own weights of a frame network, as they travel on the data channel `windlass-weights`.
 //!
-//! A message is one update, big endian. The channel is ordered and reliable, and the newest update of a network replaces
+//! A message is one update, big endian. The channel is ordered and reliable. The newest update of a network replaces
 //! those before it.
 //!
 //! | at | field | |
@@ -16,7 +16,7 @@
 //! | 14 | height | u16 |
 //! | 16 | hash | u32, of the resulting last convolution |
 //! | 20 | scene | [`SCENE`] bytes: the look of the pictures that they were proved on |
-//! | 44 | difference | to the built-in last convolution, at most [`MAX_DIFFERENCE`] bytes (`windlass_network::difference`) |
+//! | 44 | difference | to the built-in last convolution, up to [`MAX_DIFFERENCE`] bytes (`network/difference`) |
 
 use bytes::Bytes;
 

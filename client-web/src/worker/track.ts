@@ -162,7 +162,7 @@ export class TrackPipeline {
   private anchorsLost = 0;
   private anchorsDuplicate = 0;
   private anchorsFormerEpoch = 0;
-  /** By network, the last update of the stream's own weights that was taken, for a decoder that replaces a failed one. */
+  /** By network, the last update of own weights, for a decoder that replaces a failed one. */
   private readonly weightsHeld = new Map<number, Uint8Array>();
   /** Whether the last picture was made by them. */
   private ownWeights = false;

@@ -15,7 +15,7 @@
 //! | `set_network(handle, tier) -> i32` | runs a built-in network on every picture from the next on: 0 none, 1 `xxs`, 2 `xs`, where there is one for the scale; 0, or -1 where there is no such decoder or network |
 //! | `push_frame(handle, rtp_ts, ptr, len) -> i32` | decodes one complete VP9 frame: bits 1 shown, 2 key, 4 detail present, 8 size of the picture changed; below zero an [error](#errors) |
 //! | `push_message(handle, ptr, len) -> i32` | takes one raw message of the data channel: an [outcome](#outcomes) |
-//! | `push_weights(handle, ptr, len) -> i32` | takes one message of the weights channel, whose effect comes with the next picture: [what became of it](#weights) |
+//! | `push_weights(handle, ptr, len) -> i32` | takes one message of the weights channel: an [outcome](#weights) |
 //! | `forget_weights(handle)` | forgets the stream's own weights, for another stream |
 //! | `refresh(handle) -> i32` | makes the picture on display anew where anchors have come since it was made: 1 it did, 0 there is nothing newer, -1 no such decoder. The next frame does so by itself |
 //! | `hr_ptr(handle, plane) -> ptr`, `lr_ptr(handle, plane) -> ptr` | samples of plane 0 Y, 1 U, 2 V of the picture on display; 0 before the first |
@@ -54,9 +54,10 @@
 //!
 //! ## Weights
 //!
-//! 1 they count while pictures look like those that they are for · 2 the built-in weights count again · 3 of a former epoch, nothing has changed ·
-//! -1 no such decoder. Wrong ones, after which the built-in weights of all networks count again: -2 malformed · -3 another version · -4 no such
-//! network · -5 too large · -6 not what their hash says.
+//! 1 they count while pictures look like those that they are for · 2 the built-in weights count again · 3 of a former
+//! epoch, nothing has changed · -1 no such decoder. After wrong ones the built-in weights of all networks count again:
+//! -2 malformed · -3 another version · -4 no such network · -5 too large · -6 not what their hash says. An outcome has
+//! effect from the next picture on.
 //!
 //! ## Counters
 //!

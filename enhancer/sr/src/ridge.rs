@@ -1,7 +1,7 @@
 //! Ridge regression of a convolution's weights about those that it has, by sums over samples.
 //!
-//! The sums tell exactly what any weights would have given, also on samples that nothing was learned from. So the strength of
-//! the pull is chosen by these.
+//! The sums tell exactly what any weights would have given, also on samples that nothing was learned from. So the
+//! strength of the pull is chosen by these.
 
 /// Minimum share of the squared error on held-back samples that new weights must remove.
 const MIN_GAIN: f64 = 0.01;
@@ -79,8 +79,9 @@ impl Moments {
         self.products[i.min(j) * self.size + i.max(j)]
     }
 
-    /// The change of weights (by feature, one for each output) that leaves the least squared error of some strengths of the
-    /// pull to none on the samples that were held back, and what it gains there, in dB. `None` where no change gains.
+    /// The change of weights (by feature, one for each output) that leaves the least squared error of some strengths of
+    /// the pull to none on the samples that were held back, and what it gains there, in dB. `None` where no change
+    /// gains.
     pub fn best_change(&self, held: &Moments) -> Option<(Vec<f64>, f64)> {
         let before = held.squares;
         let tried = RIDGES.iter().filter_map(|&ridge| {
@@ -92,8 +93,8 @@ impl Moments {
         Some((change, 10.0 * (before / left.max(1e-9)).log10()))
     }
 
-    /// The change of weights that leaves the least squared error, with a pull to none of this strength, as a share of each
-    /// feature's own energy. `None` where there is nothing to learn from.
+    /// The change of weights that leaves the least squared error, with a pull to none of this strength, as a share of
+    /// each feature's own energy. `None` where there is nothing to learn from.
     pub fn solve(&self, ridge: f64) -> Option<Vec<f64>> {
         let (n, outputs) = (self.size, self.outputs);
         let mean = (0..n).map(|i| self.product(i, i)).sum::<f64>() / n as f64;

@@ -113,7 +113,7 @@ impl OwnWeightsTrainer {
     }
 
     /// Size of the rebuilt pictures over that of the low ones.
-    pub fn scale(&self) -> usize {
+    fn scale(&self) -> usize {
         self.built_in.scale()
     }
 
@@ -156,7 +156,7 @@ impl OwnWeightsTrainer {
     }
 
     /// Takes back what viewers have, as it cannot be proved for now; whether they have anything.
-    pub fn take_back(&mut self) -> bool {
+    fn take_back(&mut self) -> bool {
         self.validations = 0;
         self.sent.take().is_some()
     }
@@ -181,7 +181,8 @@ impl OwnWeightsTrainer {
         Verdict::Send(own)
     }
 
-    /// Tries what was learned on a picture of this mean squared error, adds it to the sums, and makes new weights of them.
+    /// Tries what was learned on a picture of this mean squared error, adds it to the sums, and makes new weights of
+    /// them.
     fn learn(&mut self, runner: &mut Runner, lesson: Lesson<'_>, error: f64) {
         let (mut seen, count) = self.seen(runner, lesson);
         seen.scale(1.0 / error.max(UNSEEN));

@@ -5,8 +5,8 @@
 //! stream's [`OwnWeightsTrainer`]. The low picture is rebuilt as viewers without anchors rebuild it.
 //!
 //! Bounds: decoding and lessons together take at most [`SHARE`] of one core. When that is used up, all streams rest for
-//! [`REST`] and then go on at their next key frames. At most [`MAX_STREAMS`] streams learn at a time. A frame that finds
-//! the queue full is dropped. Frames are numbered, so a stream with a missing one waits for a key frame.
+//! [`REST`] and then go on at their next key frames. At most [`MAX_STREAMS`] streams learn at a time. A frame that
+//! finds the queue full is dropped. Frames are numbered, so a stream with a missing one waits for a key frame.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -197,11 +197,20 @@ impl Teacher {
                 last_frame: now,
             });
         }
-        publishers.get_mut(known.unwrap_or(publishers.len() - 1))
+        match known {
+            Some(at) => publishers.get_mut(at),
+            None => publishers.last_mut(),
+        }
     }
 
     /// Takes a frame, and gives a lesson if it is time for one.
-    fn step(&self, publisher: &mut Publisher, tools: &mut Tools, now: Instant, frame: &LessonFrame) {
+    fn step(
+        &self,
+        publisher: &mut Publisher,
+        tools: &mut Tools,
+        now: Instant,
+        frame: &LessonFrame,
+    ) {
         let layer = &mut publisher.layers[usize::from(frame.large)];
         if layer.next != Some(frame.number) && !frame.key {
             layer.next = None;
@@ -219,7 +228,8 @@ impl Teacher {
         };
         count(&self.stats.counters.lesson_frames);
         let shown = decoded.iter().rev().find(|decoded| decoded.info.shown);
-        let Some((picture, at)) = shown.map(|shown| shown.picture.clone()).zip(frame.low_timestamp) else {
+        let Some((picture, at)) = shown.map(|shown| shown.picture.clone()).zip(frame.low_timestamp)
+        else {
             return;
         };
         let Some((low, large)) = publisher.pair(frame.large, at, picture) else { return };

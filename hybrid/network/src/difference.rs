@@ -1,8 +1,9 @@
 //! A last convolution as bytes: its difference to the built-in one of the same network.
 //!
-//! A byte `step`, a byte `k`, then a bit for each bit: the differences by `2^step`, first all weights, then all biases, in
-//! Rice's code. Of the difference `d`, as `2d` or `−2d − 1`, comes first what is beyond `k` bits, as so many ones and a
-//! zero, then the `k` bits. [`ESCAPE`] ones come before 28 plain bits in their place. Bits that fill the last byte are zero.
+//! A byte `step`, a byte `k`, then a bit for each bit: the differences by `2^step`, first all weights, then all biases,
+//! in Rice's code. Of the difference `d`, as `2d` or `−2d − 1`, comes first what is beyond `k` bits, as so many ones
+//! and a zero, then the `k` bits. [`ESCAPE`] ones come before 28 plain bits in their place. Bits that fill the last
+//! byte are zero.
 //!
 //! Differences are always to the built-in network, never to what was sent before: whoever has the newest has all.
 
@@ -28,8 +29,8 @@ pub enum DifferenceError {
     LastLayer(#[from] LastLayerError),
 }
 
-/// The bytes of the last convolution that is nearest to `own` in steps of `2^step`, to be read by [`read`]. `None` where
-/// `own` is of another size, the step larger than there is, or a difference too large.
+/// The bytes of the last convolution that is nearest to `own` in steps of `2^step`, to be read by [`read`]. `None`
+/// where `own` is of another size, the step larger than there is, or a difference too large.
 pub fn write(built_in: &Network, own: &LastLayer, step: u8) -> Option<Vec<u8>> {
     let base = built_in.last_layer();
     if step > MAX_STEP
@@ -51,8 +52,8 @@ pub fn write(built_in: &Network, own: &LastLayer, step: u8) -> Option<Vec<u8>> {
     Some(out.bytes)
 }
 
-/// The network with the difference that [`write`] has written. Foreign bytes never panic; they take the time and memory of
-/// a sound difference at most.
+/// The network with the difference that [`write`] has written. Foreign bytes never panic; they take the time and memory
+/// of a sound difference at most.
 ///
 /// # Errors
 ///

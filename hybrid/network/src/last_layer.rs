@@ -8,8 +8,8 @@ use thiserror::Error;
 use crate::Network;
 use crate::integers::Layer;
 
-/// Max sum of an output's weights above zero, and magnitude of the sum of those below: features are not below zero, and 2¹⁵
-/// times either fits in 32 bits.
+/// Max sum of an output's weights above zero, and magnitude of the sum of those below: features are not below zero, and
+/// 2¹⁵ times either fits in 32 bits.
 const MAX_SUM: i32 = 65_535;
 /// Max magnitude of a bias.
 const MAX_BIAS: u32 = 1 << 30;

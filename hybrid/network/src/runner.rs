@@ -99,8 +99,8 @@ impl Runner {
         });
     }
 
-    /// What the last convolution sees of the pictures: of each low sample, row by row, its channels. What was run before is
-    /// forgotten.
+    /// What the last convolution sees of the pictures: of each low sample, row by row, its channels. What was run
+    /// before is forgotten.
     ///
     /// # Panics
     ///
@@ -122,8 +122,8 @@ impl Runner {
         features
     }
 
-    /// Runs the first convolutions, those `layers`, over what is [planned](Self::plan), and hands on the rows of the last of
-    /// them: its number, which of its samples were made, and the row with a sample of zeros around it.
+    /// Runs the first convolutions, those `layers`, over what is [planned](Self::plan), and hands on the rows of the
+    /// last of them: its number, which of its samples were made, and the row with a sample of zeros around it.
     fn pass(
         &mut self,
         network: &Network,

@@ -1,10 +1,11 @@
 //! What a picture looks like, in a few numbers: by them weights that were learned from one scene are kept from another.
 //!
-//! Shares of the low luma by lightness, in 16 steps, and of differences of neighbours in a row by magnitude, in 8: of nothing,
+//! Shares of the low luma by lightness, in 16 steps, and of differences of neighbours in a row by magnitude, in 8: of
+//! nothing,
 //! 1 to 2, 3 to 6 and so on. Both stay nearly the same while a person moves or text scrolls, and change where another picture
-//! comes, at once or little by little. Of seven clips the shares of lightness moved by at most 8 % within five seconds of
-//! one scene; between people they differed by 15 % or more, and between people and screens by 70 %. A page that another
-//! one replaced differed by 11 to 19 %.
+//! comes, at once or little by little. Of seven clips the shares of lightness moved by at most 8 % within five seconds
+//! of one scene; between people they differed by 15 % or more, and between people and screens by 70 %. A page that
+//! another one replaced differed by 11 to 19 %.
 
 use windlass_vp9::Samples;
 

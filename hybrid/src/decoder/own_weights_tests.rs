@@ -4,8 +4,8 @@ use proptest::prelude::*;
 use windlass_network::difference::write;
 use windlass_network::{LastLayer, Network, Scene};
 use windlass_types::message::{AnchorHeader, HTJ2K};
-use windlass_types::{AnchorSource, Size};
 use windlass_types::weights::{OWN, OwnWeights, SCALE, WeightsMessage};
+use windlass_types::{AnchorSource, Size};
 use windlass_vp9::Samples;
 
 use super::tests::{REALTIME, at, frames};

@@ -127,10 +127,26 @@ mod tests {
         demand.add(Layer::Q, 2);
         let demands = || BTreeMap::from([(id, demand)]);
         let (config, mut outputs) = (SfuConfig::default(), VecDeque::new());
-        enhancement.update_taps(now, &config, demands(), &BTreeSet::new(), &mut tracks, &peers, &mut outputs);
+        enhancement.update_taps(
+            now,
+            &config,
+            demands(),
+            &BTreeSet::new(),
+            &mut tracks,
+            &peers,
+            &mut outputs,
+        );
         assert_eq!(tracks.get(id).and_then(Track::tapped), Some(Layer::Q));
         assert!(outputs.is_empty() && enhancement.set_available(false));
-        enhancement.update_taps(now, &config, demands(), &BTreeSet::new(), &mut tracks, &peers, &mut outputs);
+        enhancement.update_taps(
+            now,
+            &config,
+            demands(),
+            &BTreeSet::new(),
+            &mut tracks,
+            &peers,
+            &mut outputs,
+        );
         assert_eq!(tracks.get(id).and_then(Track::tapped), None);
         assert!(matches!(outputs.pop_front(), Some(Output::Tap(TapInput::Stop { .. }))));
         assert!(outputs.is_empty());

@@ -47,7 +47,8 @@ impl Lessons {
         max_frame_bytes: usize,
     ) -> bool {
         let large = LOW.enlarged(weights::SCALE).filter(|_| wanted);
-        let large = large.filter(|&large| [LOW, large].iter().all(|&l| layers.rate(l, now).is_some()));
+        let large =
+            large.filter(|&large| [LOW, large].iter().all(|&l| layers.rate(l, now).is_some()));
         let on = self.taps.is_some();
         match large {
             None => self.taps = None,
@@ -135,11 +136,13 @@ impl Slot {
     /// Whether the subscriber is taught. `tapped`: the layer whose anchors are made; `anchors`: the client can receive
     /// them.
     pub(super) fn is_taught(&self, now: Instant, tapped: Option<Layer>, anchors: bool) -> bool {
-        let plain = self.effective_rung(tapped, anchors).is_some_and(|(_, rung)| rung == Rung::plain(LOW));
+        let plain =
+            self.effective_rung(tapped, anchors).is_some_and(|(_, rung)| rung == Rung::plain(LOW));
         let (_, low) = self.video.epoch();
-        let scale = self.view.zip(low).and_then(|(view, low)| view::rebuilt_scale(view::tile_size(Some(view)), low));
-        plain
-            && scale == Some(weights::SCALE)
-            && self.network.proved(now) == FrameNetwork::Xs
+        let scale = self
+            .view
+            .zip(low)
+            .and_then(|(view, low)| view::rebuilt_scale(view::tile_size(Some(view)), low));
+        plain && scale == Some(weights::SCALE) && self.network.proved(now) == FrameNetwork::Xs
     }
 }

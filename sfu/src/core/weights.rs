@@ -1,8 +1,8 @@
 //! Own weights of streams for their viewers' frame networks: the newest of each track, and the data channel by which a
 //! subscriber receives them.
 //!
-//! Nothing waits in a queue. Each slot notes which weights it was sent. At each allocation newer ones are sent, if there
-//! is room beneath video and anchors. So those who come late receive the newest alone.
+//! Nothing waits in a queue. Each slot notes which weights it was sent. At each allocation newer ones are sent, if
+//! there is room beneath video and anchors. So those who come late receive the newest alone.
 
 use std::time::{Duration, Instant};
 

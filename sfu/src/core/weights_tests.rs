@@ -86,7 +86,8 @@ fn both_layers_go_to_the_enhancer_for_viewers_without_anchors_who_run_the_networ
         assert!(layer.windows(2).all(|pair| pair[0].number + 1 == pair[1].number));
     }
     let lows: Vec<_> = frames.iter().filter(|f| !f.large).filter_map(|f| f.low_timestamp).collect();
-    let pairs = frames.iter().filter(|f| f.large && f.low_timestamp.is_some_and(|at| lows.contains(&at)));
+    let pairs =
+        frames.iter().filter(|f| f.large && f.low_timestamp.is_some_and(|at| lows.contains(&at)));
     assert!(pairs.count() > 15, "the layers are of the same moments");
     assert_eq!(world.core.stats().taps, 0, "no anchors are made");
 }

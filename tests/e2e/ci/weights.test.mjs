@@ -1,4 +1,5 @@
-// Weights of a publisher's own: the server learns them from two layers, and a viewer of the small one without anchors uses them.
+// Weights of a publisher's own: the server learns them from two layers, and a viewer of the small one without anchors
+// uses them.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { publish, remote, showLarge, sleep, subscribe, until } from "../support/call.mjs";
@@ -54,7 +55,8 @@ describe("weights of a publisher's own", { timeout: 600_000 }, () => {
 
   async function learning() {
     const all = await server.metrics();
-    return Object.fromEntries(Object.entries(all).filter(([name]) => /lesson|own_weights|sfu_weights|teaching/.test(name)));
+    const of = /lesson|own_weights|sfu_weights|teaching/;
+    return Object.fromEntries(Object.entries(all).filter(([name]) => of.test(name)));
   }
 
   /** By frame number, the quality of the pictures that a viewer sees while `runs` holds; at least so many of them. */

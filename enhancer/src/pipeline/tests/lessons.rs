@@ -121,7 +121,9 @@ impl Call {
     /// The first update.
     fn learn(&mut self) -> OwnWeights {
         for _ in 0..9 {
-            if let Some(EnhancerOutput::Weights(Weights { own: Some(own), .. })) = self.second().pop() {
+            if let Some(EnhancerOutput::Weights(Weights { own: Some(own), .. })) =
+                self.second().pop()
+            {
                 return own;
             }
         }
@@ -150,7 +152,10 @@ fn a_missing_or_broken_frame_waits_for_key_frames_that_are_asked_for() {
     assert!(call.second().is_empty());
     call.number += 1;
     let asked = call.second();
-    assert!(matches!(asked[..], [EnhancerOutput::NeedLessonKeyFrames { stream: STREAM }]), "{asked:?}");
+    assert!(
+        matches!(asked[..], [EnhancerOutput::NeedLessonKeyFrames { stream: STREAM }]),
+        "{asked:?}"
+    );
     assert!(call.second().is_empty(), "asked a moment ago");
     let decoded = call.teacher.stats.counters.snapshot().lesson_frames;
     assert_eq!(decoded, 2, "nothing is decoded before a key frame");
