@@ -18,14 +18,12 @@ use std::io::Read;
 use std::time::{Duration, Instant};
 
 use windlass_enhancer::own_weights::{Lesson, OwnWeightsTrainer, Verdict};
-use windlass_hybrid::anchor::prior::Prior;
-use windlass_hybrid::cells::Cells;
-use windlass_hybrid::resample::{Scratch, box_down, lanczos, to_plane};
-use windlass_hybrid::{Detail, HybridConfig, HybridDecoder};
+use windlass_hybrid::resample::box_down;
+use windlass_hybrid::{HybridConfig, HybridDecoder, enlarge};
 use windlass_network::{Runner, Tier};
 use windlass_types::weights::{OWN, SCALE, WeightsMessage};
 use windlass_vp9::simd::Isa;
-use windlass_vp9::{Decoder, Picture, Plane};
+use windlass_vp9::{Decoder, FrameBuffer, Picture, Plane, Samples};
 use windlass_vpx::{Encoder, EncoderConfig};
 
 type Failure = Box<dyn Error>;
@@ -90,7 +88,6 @@ impl Settings {
 struct Server {
     trainer: OwnWeightsTrainer,
     runner: Runner,
-    prior: Prior,
     time: Duration,
     lessons: u32,
 }
@@ -101,21 +98,17 @@ impl Server {
         Ok(Self {
             trainer: OwnWeightsTrainer::new(network.ok_or("no network has this scale")?.clone()),
             runner: Runner::new(Isa::detect()),
-            prior: Prior::new(Isa::detect(), BY),
             time: Duration::ZERO,
             lessons: 0,
         })
     }
 
     /// The message that comes of a lesson, if one does.
-    fn lesson(&mut self, now: Instant, low: &Plane, wanted: &Plane) -> Option<Vec<u8>> {
+    fn lesson(&mut self, now: Instant, low: &FrameBuffer, wanted: &Plane) -> Option<Vec<u8>> {
         let begun = Instant::now();
-        let mut rebuilt = Detail::zero(BY * low.width(), BY * low.height());
-        let (rows, scratch) = (0..low.height(), &mut Scratch::default());
-        lanczos(Isa::detect(), low.into(), BY, rows, rebuilt.samples_mut(), scratch);
-        self.prior.put_back(low.into(), &mut rebuilt, Cells::All);
-        let rebuilt = to_plane(&rebuilt);
-        let lesson = Lesson { low: low.into(), rebuilt: (&rebuilt).into(), wanted: wanted.into() };
+        let [rebuilt, _, _] = enlarge(low, BY);
+        let low = Samples::from(&low.planes()[0]);
+        let lesson = Lesson { low, rebuilt: (&rebuilt).into(), wanted: wanted.into() };
         let verdict = self.trainer.lesson(now, &mut self.runner, lesson);
         self.time += begun.elapsed();
         self.lessons += 1;
@@ -206,8 +199,8 @@ fn main() -> Result<(), Failure> {
         let whole = frames.last().ok_or("a frame shows nothing")?.picture.to_picture().y;
         if n % settings.lessons == 0 {
             let now = start + Duration::from_secs_f64(n as f64 / settings.fps);
-            let low = viewers[0].lr().ok_or("no frame")?.to_picture().y;
-            if let Some(message) = server.lesson(now, &low, &whole) {
+            let low = viewers[0].lr().ok_or("no frame")?;
+            if let Some(message) = server.lesson(now, low, &whole) {
                 (sent, bytes_sent) = (sent + 1, bytes_sent + message.len());
                 println!("frame {n}: an update of {} bytes", message.len());
                 messages.push((n + settings.late, message));

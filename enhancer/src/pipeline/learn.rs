@@ -336,7 +336,7 @@ fn place<'a>(
 }
 
 /// Luma that subscribers see of a low picture if the stream has had no anchors.
-pub(super) fn without_anchors(low: Samples<'_>, scale: usize, prior: &mut Prior) -> Plane {
+fn without_anchors(low: Samples<'_>, scale: usize, prior: &mut Prior) -> Plane {
     let mut seen = Detail::zero(scale * low.width, scale * low.height);
     let rows = 0..low.height;
     lanczos(Isa::detect(), low, scale, rows, seen.samples_mut(), &mut Scratch::default());

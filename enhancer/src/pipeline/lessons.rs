@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
-use windlass_hybrid::anchor::prior::Prior;
+use windlass_hybrid::enlarge;
 use windlass_network::{Runner, Tier};
 use windlass_types::weights::{OWN, OwnWeights, SCALE};
 use windlass_types::{EnhancerOutput, LessonFrame, StreamId, Weights};
@@ -24,7 +24,7 @@ use windlass_vp9::{FrameBuffer, Samples, SizeLimit};
 
 use super::clock::Clock;
 use super::decode::{DecodeFn, DecoderFactory};
-use super::learn::{cpu_time, without_anchors};
+use super::learn::cpu_time;
 use crate::learn::TimeBudget;
 use crate::learn::own_weights::{Lesson, OwnWeightsTrainer, Verdict};
 use crate::stats::{Stats, count};
@@ -90,23 +90,10 @@ struct Publisher {
 /// The state of the thread.
 struct State {
     publishers: Vec<Publisher>,
-    tools: Tools,
+    runner: Runner,
     budget: TimeBudget,
     /// Until when nothing is decoded, as the share of a core was used up.
     rests_until: Option<Instant>,
-}
-
-/// The tools that all streams share.
-struct Tools {
-    runner: Runner,
-    prior: Prior,
-}
-
-impl Tools {
-    fn new() -> Self {
-        let isa = Isa::detect();
-        Self { runner: Runner::new(isa), prior: Prior::new(isa, BY) }
-    }
 }
 
 impl Teacher {
@@ -125,7 +112,7 @@ impl Teacher {
     fn begin(&self) -> State {
         State {
             publishers: Vec::new(),
-            tools: Tools::new(),
+            runner: Runner::new(Isa::detect()),
             budget: TimeBudget::new(SHARE, SPAN, self.clock.now()),
             rests_until: None,
         }
@@ -146,7 +133,7 @@ impl Teacher {
         if !self.enabled.load(Ordering::Relaxed) {
             return dropped();
         }
-        let State { publishers, tools, budget, rests_until } = state;
+        let State { publishers, runner, budget, rests_until } = state;
         let Some(publisher) = self.publisher(publishers, frame.stream, now) else {
             return dropped();
         };
@@ -156,11 +143,11 @@ impl Teacher {
             return dropped();
         }
         let before = cpu_time();
-        let step = AssertUnwindSafe(|| self.step(publisher, tools, now, frame));
+        let step = AssertUnwindSafe(|| self.step(publisher, runner, now, frame));
         if catch_unwind(step).is_err() {
             count(&self.stats.counters.panics);
             publishers.retain(|publisher| publisher.stream != frame.stream);
-            *tools = Tools::new();
+            *runner = Runner::new(Isa::detect());
             self.send(frame.stream, None);
         }
         let took = cpu_time().saturating_sub(before);
@@ -207,7 +194,7 @@ impl Teacher {
     fn step(
         &self,
         publisher: &mut Publisher,
-        tools: &mut Tools,
+        runner: &mut Runner,
         now: Instant,
         frame: &LessonFrame,
     ) {
@@ -237,13 +224,13 @@ impl Teacher {
             return;
         }
         publisher.taught = Some(now);
-        self.lesson(publisher, tools, now, &low, &large);
+        self.lesson(publisher, runner, now, &low, &large);
     }
 
     fn lesson(
         &self,
         publisher: &mut Publisher,
-        tools: &mut Tools,
+        runner: &mut Runner,
         now: Instant,
         low: &FrameBuffer,
         large: &FrameBuffer,
@@ -256,12 +243,12 @@ impl Teacher {
             let Some(trainer) = trainer() else { return };
             (publisher.trainer, publisher.size) = (trainer, size);
         }
+        let [rebuilt, _, _] = enlarge(low, BY);
         let low = Samples::from(&low.planes()[0]);
-        let rebuilt = without_anchors(low, BY, &mut tools.prior);
         let wanted = Samples::from(&large.planes()[0]);
         let lesson = Lesson { low, rebuilt: (&rebuilt).into(), wanted };
         count(&self.stats.counters.own_lessons);
-        match publisher.trainer.lesson(now, &mut tools.runner, lesson) {
+        match publisher.trainer.lesson(now, runner, lesson) {
             Verdict::Same => {}
             Verdict::Send(own) => self.send(publisher.stream, Some(own)),
             Verdict::TakeBack => self.send(publisher.stream, None),

@@ -11,7 +11,6 @@ use super::forward::Forwarding;
 use super::regions::Refused;
 use super::rewriter::Source;
 use super::slot::Slot;
-use super::tap::Tap;
 use super::{Core, Output};
 use crate::api::{
     Decay, ParticipantId, ReportError, SfuEvent, TakenReport, TrackId, TrackReport, UplinkReport,
