@@ -7,7 +7,7 @@ use bytes::Bytes;
 use thiserror::Error;
 use windlass_types::weights::{MAX_DIFFERENCE, NetworkId, OwnWeights};
 use windlass_types::{
-    Anchor, AnchorPolicy, AnchorSource, Bitrate, CapturedFrame, Decay, EnhancerOutput,
+    Anchor, AnchorPolicy, AnchorSource, Bitrate, CapturedFrame, DecayReport, EnhancerOutput,
     EnhancerRequest, Epoch, Layer, LessonFrame, Owner, PublisherKnobs, PublisherUplink, Refusal,
     Size, StageTimes, StreamId, TapFrame, TapInput, UplinkReport, Weights,
 };
@@ -92,7 +92,7 @@ pub fn request_to_worker(request: &EnhancerRequest, now: Instant) -> proto::ToWo
                 fps: report.fps,
             })
         }
-        EnhancerRequest::Decay { viewer, decay: Decay { per_frame, frames } } => {
+        EnhancerRequest::Decay { viewer, decay: DecayReport { per_frame, frames } } => {
             Request::Decay(proto::Decay { by_frame: *per_frame, frames: *frames, viewer: *viewer })
         }
         EnhancerRequest::Given(anchor) => Request::Given(proto::Given {
@@ -185,7 +185,7 @@ fn request(
         }),
         Request::Decay(decay) => EnhancerRequest::Decay {
             viewer: decay.viewer,
-            decay: Decay {
+            decay: DecayReport {
                 per_frame: rate(decay.by_frame, "by_frame")?,
                 frames: rate(decay.frames, "frames")?,
             },
@@ -325,8 +325,8 @@ fn anchor_message(anchor: &Anchor) -> proto::Anchor {
         source: source_name(anchor.source).to_owned(),
         codec: anchor.codec.into(),
         tiled: anchor.tiled,
-        width: anchor.width.into(),
-        height: anchor.height.into(),
+        width: anchor.size.width.into(),
+        height: anchor.size.height.into(),
         beyond_prior: anchor.beyond_prior,
         payload: anchor.payload.clone(),
         stages_us: [decode, schedule, infer, encode].map(micros).to_vec(),
@@ -348,8 +348,7 @@ fn anchor_of(
         source: source(&anchor.source)?,
         codec: narrow(anchor.codec, "codec")?,
         tiled: anchor.tiled,
-        width: narrow(anchor.width, "width")?,
-        height: narrow(anchor.height, "height")?,
+        size: size(anchor.width, anchor.height)?,
         beyond_prior: anchor.beyond_prior,
         times: StageTimes {
             decode: stage(0),
@@ -416,7 +415,11 @@ pub fn narrow<A, B: TryFrom<A>>(value: A, name: &'static str) -> Result<B, WireE
 }
 
 /// A picture's size, if codecs and messages can have it.
-fn size(width: u32, height: u32) -> Result<Size, WireError> {
+///
+/// # Errors
+///
+/// A side is too long.
+pub fn size(width: u32, height: u32) -> Result<Size, WireError> {
     Ok(Size::new(narrow(width, "width")?, narrow(height, "height")?))
 }
 
@@ -445,8 +448,7 @@ mod tests {
             source: AnchorSource::Captured,
             codec: 2,
             tiled: true,
-            width: 640,
-            height: 360,
+            size: Size::new(640, 360),
             beyond_prior: true,
             payload: Bytes::from_static(b"detail"),
             times: StageTimes { decode: ms(1), schedule: ms(2), infer: ms(3), encode: ms(4) },
@@ -466,7 +468,10 @@ mod tests {
             EnhancerRequest::Given(anchor(now)),
             EnhancerRequest::Regions(true),
             EnhancerRequest::Uplink(uplink),
-            EnhancerRequest::Decay { viewer: 6, decay: Decay { per_frame: 0.25, frames: 9.0 } },
+            EnhancerRequest::Decay {
+                viewer: 6,
+                decay: DecayReport { per_frame: 0.25, frames: 9.0 },
+            },
             EnhancerRequest::KeyAnchor,
         ]
     }

@@ -23,7 +23,7 @@ use windlass_sr::NetworkChoice;
 use windlass_types::AnchorSource;
 use windlass_types::message::{AnchorHeader, ReassembledAnchor};
 use windlass_types::{
-    Anchor, AnchorPolicy, EnhancerOutput, Epoch, Owner, StreamId, TapFrame, TapInput,
+    Anchor, AnchorPolicy, EnhancerOutput, Epoch, Owner, Size, StreamId, TapFrame, TapInput,
 };
 
 const FRAME: Duration = Duration::from_nanos(33_333_333);
@@ -157,7 +157,7 @@ fn a_call_gets_anchors_in_time_with_the_timestamps_of_their_frames() {
     let sent: Vec<u32> = (0..frames.len()).map(timestamp).collect();
     for anchor in &anchors {
         assert!(sent.contains(&anchor.rtp_timestamp));
-        assert_eq!((anchor.stream, anchor.width, anchor.height), (StreamId(5), 640, 360));
+        assert_eq!((anchor.stream, anchor.size), (StreamId(5), Size::new(640, 360)));
         assert!(within(&config, anchor), "{:?}", anchor.times);
         let (detail, tiles) =
             payload::decode(&received(anchor), 2).expect("the browser can decode it");
@@ -172,19 +172,11 @@ fn a_call_gets_anchors_in_time_with_the_timestamps_of_their_frames() {
 /// An anchor as a browser has it.
 fn received(anchor: &Anchor) -> ReassembledAnchor {
     let header = AnchorHeader {
-        codec: anchor.codec,
-        source: AnchorSource::Enhanced,
         tiled: anchor.tiled,
         beyond_prior: true,
-        part: 0,
         stream: anchor.stream.0,
         epoch: anchor.epoch.0,
-        chunk_index: 0,
-        chunk_count: 1,
-        age_ms: 0,
-        rtp_timestamp: anchor.rtp_timestamp,
-        width: anchor.width,
-        height: anchor.height,
+        ..AnchorHeader::new(anchor.codec, AnchorSource::Enhanced, anchor.rtp_timestamp, anchor.size)
     };
     ReassembledAnchor { header, payload: anchor.payload.to_vec() }
 }

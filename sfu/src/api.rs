@@ -11,7 +11,7 @@ use windlass_types::{
 
 pub use crate::delivery::Delivery;
 pub use windlass_types::{
-    DataContent, DataMessage, Decay, Kind, ParseIdError, ParticipantId, TrackId, UplinkReport,
+    DataContent, DataMessage, DecayReport, Kind, ParseIdError, ParticipantId, TrackId, UplinkReport,
 };
 
 /// Options of a participant.
@@ -434,7 +434,7 @@ pub struct TrackReport {
     /// Report on the subscription's anchors.
     pub anchors: AnchorReport,
     /// The loss of quality with the frames since an anchor, if it was measured.
-    pub decay: Option<Decay>,
+    pub decay: Option<DecayReport>,
     /// Report on the subscriber's network.
     pub network: NetworkReport,
 }

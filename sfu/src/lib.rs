@@ -18,11 +18,11 @@ mod stats;
 mod way_counts;
 
 pub use api::{
-    AnchorReport, Answer, DataContent, DataError, DataMessage, Decay, Delivery, DisconnectReason,
-    EnhancerSinks, JoinError, JoinOptions, Joined, Kind, NetworkReport, Offer, OfferError,
-    ParseIdError, ParticipantId, Permissions, Publish, RecordSink, RegionRequest, ReportError,
-    RequestSink, SfuClosed, SfuEvent, StartError, Subscribe, TakenReport, TapSink, TrackId,
-    TrackInfo, TrackReport, TrackStats, UplinkReport,
+    AnchorReport, Answer, DataContent, DataError, DataMessage, DecayReport, Delivery,
+    DisconnectReason, EnhancerSinks, JoinError, JoinOptions, Joined, Kind, NetworkReport, Offer,
+    OfferError, ParseIdError, ParticipantId, Permissions, Publish, RecordSink, RegionRequest,
+    ReportError, RequestSink, SfuClosed, SfuEvent, StartError, Subscribe, TakenReport, TapSink,
+    TrackId, TrackInfo, TrackReport, TrackStats, UplinkReport,
 };
 pub use config::{Limits, RECEIVE_BUFFER, SfuConfig, TcpConfig, Tuning, share_of_one};
 pub use core::{MediaLine, Recorded, View, log_panics, media_lines, rate_limit_address};

@@ -6,17 +6,17 @@ use windlass_sfu::ParticipantId;
 
 use crate::session::action::ParticipantInfo;
 
-/// Where a room is.
+/// Which server has a room.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Placement {
+pub enum RoomServer {
     /// The room is on this server.
     Local,
     /// The room is on the server with this signalling address (`wss://…/ws`).
     Redirect(String),
 }
 
-/// The placement of a room. The future may take a while, but never longer than a client waits.
-pub type Placed<'a> = Pin<Box<dyn Future<Output = Placement> + Send + 'a>>;
+/// The server of a room. The future may take a while, but never longer than a client waits.
+pub type Placed<'a> = Pin<Box<dyn Future<Output = RoomServer> + Send + 'a>>;
 
 /// Answers of other servers to an order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

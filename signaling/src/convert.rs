@@ -9,8 +9,9 @@ use windlass_protocol::{
     TrackKind, TrackStats,
 };
 use windlass_sfu::{
-    AnchorReport, DataContent, DataError, DataMessage, Decay, Delivery, DisconnectReason, Kind,
-    NetworkReport, ParticipantId, Publish, SfuEvent, Subscribe, TrackId, TrackInfo, TrackReport,
+    AnchorReport, DataContent, DataError, DataMessage, DecayReport, Delivery, DisconnectReason,
+    Kind, NetworkReport, ParticipantId, Publish, SfuEvent, Subscribe, TrackId, TrackInfo,
+    TrackReport,
 };
 use windlass_types::Layer;
 
@@ -120,7 +121,7 @@ pub(crate) fn report(report: &Report) -> TrackReport {
         former_epoch: report.anchors_former_epoch,
     };
     let decay = report.decay.zip(report.decay_frames);
-    let decay = decay.map(|(per_frame, frames)| Decay { per_frame, frames });
+    let decay = decay.map(|(per_frame, frames)| DecayReport { per_frame, frames });
     let network = NetworkReport { network: report.network, absence: report.no_network };
     TrackReport { anchors, decay, network }
 }

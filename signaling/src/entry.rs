@@ -12,7 +12,7 @@ use windlass_sfu::{JoinOptions, Joined, ParticipantId};
 use crate::access::Admission;
 use crate::admission::{Permit, Refused, Resource, Slot};
 use crate::clock::unix_now;
-use crate::cluster::{Mover, Placement};
+use crate::cluster::{Mover, RoomServer};
 use crate::directory::{Registered, Slots};
 use crate::redact::pseudonym;
 use crate::rights::{self, Denied, EntryMode, Member};
@@ -121,12 +121,12 @@ pub(crate) fn admit(
 }
 
 /// Where a room is.
-pub(crate) async fn place(shared: &Shared, room: &str, options: &JoinOptions) -> Placement {
+pub(crate) async fn place(shared: &Shared, room: &str, options: &JoinOptions) -> RoomServer {
     match &shared.services.cluster {
         Some(cluster) if !options.loopback => {
             cluster.place(room, shared.directory.count(room)).await
         }
-        _ => Placement::Local,
+        _ => RoomServer::Local,
     }
 }
 

@@ -208,6 +208,11 @@ impl Signaling {
         record::ended(&self.shared, room, recording).await;
     }
 
+    /// Tells webhooks that a store has a recording, which has ended before.
+    pub fn recording_stored(&self, room: &str, recording: EventRecording) {
+        record::stored(&self.shared, room, recording);
+    }
+
     /// Replaces the keys of access tokens. Participants stay.
     pub fn set_access(&self, access: &Access) {
         self.shared.config.access.replace(access);

@@ -126,6 +126,11 @@ pub(crate) async fn ended(shared: &Arc<Shared>, room: &str, recording: EventReco
     told(shared, What::RecordingEnded, room, recording);
 }
 
+/// Tells webhooks of a recording that the store has.
+pub(crate) fn stored(shared: &Shared, room: &str, recording: EventRecording) {
+    told(shared, What::RecordingStored, room, recording);
+}
+
 fn told(shared: &Shared, what: What, room: &str, recording: EventRecording) {
     let recording = Some(recording);
     shared.webhooks.push(&Event { recording, ..Event::now(what, room) });

@@ -26,7 +26,7 @@ use crate::access::Admission;
 use crate::admission::{Permit, Refused};
 use crate::client::ClientAddr;
 use crate::clock::unix_now;
-use crate::cluster::{Mover, Placement};
+use crate::cluster::{Mover, RoomServer};
 use crate::convert;
 use crate::entry::{self, Entry, Inside};
 use crate::intake::Intake;
@@ -369,7 +369,7 @@ impl Socket {
         if let Err(denied @ (Denied::Banned | Denied::Revoked)) = mode(&self.shared) {
             return self.session.joined(Err(denied.into()));
         }
-        if let Placement::Redirect(url) = entry::place(&self.shared, room, options).await {
+        if let RoomServer::Redirect(url) = entry::place(&self.shared, room, options).await {
             return self.session.redirect(url);
         }
         if mode(&self.shared) == Ok(EntryMode::Lobby) {
@@ -397,7 +397,7 @@ impl Socket {
         }
         // The room may have moved meanwhile.
         let JoinRequest { room, options, .. } = &join.request;
-        if let Placement::Redirect(url) = entry::place(&self.shared, room, options).await {
+        if let RoomServer::Redirect(url) = entry::place(&self.shared, room, options).await {
             return self.session.redirect(url);
         }
         let result = self.join(&join, true).await;

@@ -11,7 +11,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use windlass_protocol::Grant;
 use windlass_sfu::ParticipantId;
-use windlass_signaling::cluster::{Answers, Cluster, Mover, Ordered, Placed, Placement};
+use windlass_signaling::cluster::{Answers, Cluster, Mover, Ordered, Placed, RoomServer};
 use windlass_signaling::{
     AdmissionLimits, SignalingConfig, TrustedProxies, TurnAccess, TurnConfig,
 };
@@ -66,8 +66,8 @@ struct Other;
 
 impl Cluster for Other {
     fn place<'a>(&'a self, room: &'a str, _local: usize) -> Placed<'a> {
-        let elsewhere = Placement::Redirect("wss://b.example:8443/ws".to_owned());
-        let place = if room == "afar" { elsewhere } else { Placement::Local };
+        let elsewhere = RoomServer::Redirect("wss://b.example:8443/ws".to_owned());
+        let place = if room == "afar" { elsewhere } else { RoomServer::Local };
         Box::pin(async { place })
     }
 

@@ -286,7 +286,7 @@ pub enum EnhancerRequest {
         /// The viewer, as an opaque number that stays the same.
         viewer: u64,
         /// The decay that the viewer measured.
-        decay: Decay,
+        decay: DecayReport,
     },
     /// Subscribers were given this still by the publisher, at the low frame's RTP timestamp (the publisher's timeline).
     Given(Anchor),
@@ -295,7 +295,7 @@ pub enum EnhancerRequest {
 /// How a viewer's rebuilt picture gets worse from frame to frame after an anchor, as the viewer measures it (ARISE
 /// §4.3).
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Decay {
+pub struct DecayReport {
     /// Loss with each frame (`d ÷ L`), in squared grey levels of luma: the mean over the picture's samples.
     pub per_frame: f64,
     /// Number of frames after an anchor in which the loss was seen (`L`): the mean over the anchors.
@@ -365,10 +365,8 @@ pub struct Anchor {
     pub codec: u8,
     /// Whether the payload begins with a map of the tiles that the anchor gives.
     pub tiled: bool,
-    /// Width of the HR picture in pixels.
-    pub width: u16,
-    /// Height of the HR picture in pixels.
-    pub height: u16,
+    /// Size of the HR picture.
+    pub size: Size,
     /// Whether the payload holds only the detail that the hybrid decoder's built-in filters do not predict.
     pub beyond_prior: bool,
     /// The encoded detail, behind the map of tiles if there is one.

@@ -7,8 +7,10 @@ use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, bounded, select};
 use windlass_enhancer::Enhancer;
-use windlass_sfu::{EnhancerSinks, SfuHandle};
+use windlass_sfu::EnhancerSinks;
 use windlass_types::{EnhancerRequest, StreamId, TapInput};
+
+use crate::deliver::Deliver;
 
 /// Maximum tapped frames that wait for the enhancer. Beyond it, the SFU drops and counts them, and each of their
 /// streams needs a key frame. It is half a second of 250 streams. A busy CPU may keep the bridge from running for as
@@ -79,7 +81,7 @@ impl Bridge {
     pub(crate) fn start(
         intake: Intake,
         enhancer: &Enhancer,
-        sfu: SfuHandle,
+        to_sfu: Deliver,
     ) -> std::io::Result<Bridge> {
         let mut bridge = Bridge { stop: Arc::default(), threads: Vec::new() };
         let (input, output) = (enhancer.input(), enhancer.output());
@@ -99,8 +101,7 @@ impl Bridge {
         })?;
         bridge.carry("anchor-bridge", move || {
             match output.recv_timeout(PATIENCE) {
-                // What the SFU's queue does not take is dropped and counted there.
-                Ok(output) => _ = sfu.push(output),
+                Ok(output) => to_sfu(output),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return false,
             }

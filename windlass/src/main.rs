@@ -13,6 +13,7 @@ mod cluster;
 #[path = "no_cluster.rs"]
 mod cluster;
 mod config;
+mod deliver;
 mod devices;
 mod doctor;
 mod health;
@@ -27,6 +28,7 @@ mod shutdown;
 mod supervise;
 mod time;
 mod tls;
+mod traces;
 mod watch;
 
 use std::process::ExitCode;

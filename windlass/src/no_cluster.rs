@@ -19,6 +19,7 @@ use windlass_signaling::rights::SeatKey;
 use windlass_signaling::{Metric, Signaling};
 
 use crate::config::Config;
+use crate::deliver::Deliver;
 
 pub(crate) mod enhance {
     //! Replaces `windlass enhance`, which this build refuses.
@@ -107,7 +108,7 @@ impl Connections {
         None
     }
 
-    pub(crate) fn start_workers(&self, _: &Config, _: SfuHandle) -> Result<()> {
+    pub(crate) fn start_workers(&self, _: &Config, _: Deliver) -> Result<()> {
         Ok(())
     }
 

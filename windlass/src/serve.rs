@@ -10,7 +10,7 @@ use anyhow::{Context, Error, Result, anyhow};
 use tokio::net::TcpListener;
 use windlass_doctor::RIGHTS;
 use windlass_enhancer::{Enhancer, StartError as EnhancerError};
-use windlass_record::ServerRecorder;
+use windlass_record::{RecordTo, ServerRecorder};
 use windlass_sfu::{Sfu, StartError};
 use windlass_signaling::{MetricSource, Services, Signaling};
 
@@ -18,6 +18,7 @@ use crate::bridge::{self, Bridge};
 use crate::cli::ServeArgs;
 use crate::cluster::{Connections, has_workers};
 use crate::config::Config;
+use crate::deliver::deliver;
 use crate::devices;
 use crate::logging::{self, Log};
 use crate::page;
@@ -26,6 +27,7 @@ use crate::reload::{Parts, Reloader, Reloads};
 use crate::shutdown::{self, Signals};
 use crate::supervise;
 use crate::tls;
+use crate::traces::Traces;
 
 /// Time that clients have to leave when the server stops.
 const GRACE: Duration = Duration::from_secs(3);
@@ -83,15 +85,16 @@ async fn serve(args: &ServeArgs, config: &Config, by: Option<&str>, log: Log) ->
     }
     signaling.session.lr_pixels = sfu.tap_pixels;
     signaling.session.max_sections = u32::try_from(sfu.limits.media_sections).unwrap_or(u32::MAX);
-    let recorder = config.record_to.as_deref().map(ServerRecorder::open).transpose();
-    let recorder = recorder.context("--record-to: recordings cannot be stored; make the folder writable for the server's user, or name another")?;
+    let recorder = config.record_to.as_ref().map(open_recorder).transpose()?;
     let recorded = recorder.as_ref().map(ServerRecorder::sink);
     let started = Sfu::start_shared(&sfu, &sinks, relay.as_ref(), recorded.as_ref());
     let sfu = started.map_err(start_error)?;
-    cluster.start_workers(config, sfu.handle())?;
+    let traces = Traces::from_environment()?;
+    let to_sfu = deliver(sfu.handle(), traces.clone());
+    cluster.start_workers(config, to_sfu.clone())?;
     sfu.handle().set_enhancement(enhancer.is_some() || cluster.has_workers());
     let bridge = match &enhancer {
-        Some(enhancer) => Some(Bridge::start(intake, enhancer, sfu.handle())?),
+        Some(enhancer) => Some(Bridge::start(intake, enhancer, to_sfu)?),
         None => None,
     };
 
@@ -140,6 +143,7 @@ async fn serve(args: &ServeArgs, config: &Config, by: Option<&str>, log: Log) ->
     let _ = reloader.await;
     drop(bridge);
     drop(sfu);
+    traces.stop();
     Ok(())
 }
 
@@ -209,6 +213,12 @@ fn services(
         recorder: None,
         cluster: placement,
     }
+}
+
+/// A recorder of recordings that go there. Those for a store wait in the server's folder.
+fn open_recorder(to: &RecordTo) -> Result<ServerRecorder> {
+    let spool = windlass_public::folder().map(|folder| folder.join("recordings"));
+    ServerRecorder::open(to, spool.as_deref()).with_context(|| format!("--record-to {to}"))
 }
 
 /// Connects the recorder with signalling's orders and with the metrics.

@@ -13,9 +13,9 @@ use crate::source::{code, files};
 
 /// The project's crates, and those of its crates that each may depend on. Dependencies of tests alone are not
 /// checked.
-const ARROWS: [(&str, &[&str]); 28] = [
+const ARROWS: [(&str, &[&str]); 29] = [
     ("types", &[]),
-    ("netem", &[]),
+    ("netem", &["types"]),
     ("htj2k", &[]),
     ("vp9", &[]),
     ("network", &["vp9"]),
@@ -30,9 +30,10 @@ const ARROWS: [(&str, &[&str]); 28] = [
     ("cluster", &["types"]),
     ("admin", &["protocol", "signaling", "types"]),
     ("doctor", &["sr"]),
-    ("plan", &[]),
+    ("plan", &["types"]),
     ("public", &["doctor"]),
     ("record", &["signaling", "types"]),
+    ("traces", &["types"]),
     ("metrics", &["enhancer", "signaling", "sr"]),
     (
         "windlass",
@@ -49,6 +50,7 @@ const ARROWS: [(&str, &[&str]); 28] = [
             "sfu",
             "signaling",
             "sr",
+            "traces",
             "types",
         ],
     ),

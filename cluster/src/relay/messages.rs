@@ -17,7 +17,7 @@ use windlass_types::{
 
 use crate::proto::relay::message::What;
 use crate::proto::relay::{self as proto, Message};
-use crate::wire::{WireError, layer, micros, narrow, refusal, source, source_name};
+use crate::wire::{WireError, layer, micros, narrow, refusal, size, source, source_name};
 
 /// Largest extended sequence number that is read. Those of a real stream begin with 16 bits.
 const MAX_SEQ: u64 = 1 << 48;
@@ -277,8 +277,8 @@ fn anchor_message(relayed: &RelayedAnchor, now: Instant) -> proto::Anchor {
         source: source_name(anchor.source).to_owned(),
         codec: anchor.codec.into(),
         tiled: anchor.tiled,
-        width: anchor.width.into(),
-        height: anchor.height.into(),
+        width: anchor.size.width.into(),
+        height: anchor.size.height.into(),
         beyond_prior: anchor.beyond_prior,
         payload: anchor.payload.clone(),
     }
@@ -299,8 +299,7 @@ fn anchor_of(message: proto::Anchor, now: Instant) -> Result<RelayedAnchor, Wire
             source: source(&message.source)?,
             codec: narrow(message.codec, "codec")?,
             tiled: message.tiled,
-            width: narrow(message.width, "width")?,
-            height: narrow(message.height, "height")?,
+            size: size(message.width, message.height)?,
             beyond_prior: message.beyond_prior,
             payload: message.payload,
             times: StageTimes::default(),

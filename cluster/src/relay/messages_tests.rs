@@ -1,6 +1,6 @@
 use proptest::prelude::*;
 use prost::Message as _;
-use windlass_types::AnchorSource;
+use windlass_types::{AnchorSource, Size};
 
 use super::*;
 
@@ -48,8 +48,7 @@ fn all(now: Instant) -> Vec<Relayed> {
         source: AnchorSource::Captured,
         codec: 2,
         tiled: true,
-        width: 1_280,
-        height: 720,
+        size: Size::new(1_280, 720),
         beyond_prior: true,
         payload: vec![9; 50].into(),
         times: StageTimes::default(),

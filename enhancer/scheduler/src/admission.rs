@@ -67,10 +67,10 @@ const UNKNOWN: u64 = memory::of(windlass_types::MAX_LR_PIXELS as u64, 0);
 pub struct Work {
     /// Frames of the low layer decoded.
     pub frames: u64,
-    /// Slot time that the low frames took, in seconds.
-    pub seconds: f64,
-    /// Slot time of the stream's pictures at HR size, in seconds.
-    pub more: f64,
+    /// Slot time that the low frames took.
+    pub low: Duration,
+    /// Slot time of the stream's pictures at HR size.
+    pub high: Duration,
     /// Bytes of memory that the stream takes, by the sizes of its pictures; 0 before the first picture.
     pub memory: u64,
 }
@@ -279,13 +279,13 @@ impl Admission {
         now.saturating_sub(self.looked) >= EVERY
     }
 
-    /// Checks the work of each stream's decoders since the last check, and the slot time of other work in seconds.
-    /// Appends streams that are refused from now on to `gone`.
+    /// Checks the work of each stream's decoders since the last check, and the slot time of other work. Appends
+    /// streams that are refused from now on to `gone`.
     pub fn look(
         &mut self,
         now: Duration,
         mut work: impl FnMut(StreamId) -> Work,
-        others: f64,
+        others: Duration,
         gone: &mut Vec<StreamId>,
     ) {
         let elapsed = now.saturating_sub(self.looked).as_secs_f64();
@@ -293,18 +293,18 @@ impl Admission {
         if elapsed <= 0.0 {
             return;
         }
-        self.others = blend(self.others, sane(others) / elapsed);
+        self.others = blend(self.others, seconds(others) / elapsed);
         for (&id, stream) in &mut self.streams {
-            let Work { frames, seconds, more, memory } = work(id);
+            let Work { frames, low, high, memory } = work(id);
             let rate = f64::from(std::mem::take(&mut stream.came)) / elapsed;
             // Less is known of a stream that came after the last check.
             stream.rate = Some(blend(stream.rate.unwrap_or(FIRST_RATE), rate));
-            stream.more = blend(stream.more, sane(more) / elapsed);
+            stream.more = blend(stream.more, seconds(high) / elapsed);
             if memory > 0 {
                 stream.memory = memory;
             }
             if frames > 0 {
-                let cost = sane(seconds) / frames as f64;
+                let cost = seconds(low) / frames as f64;
                 stream.cost = Some(blend(stream.cost.unwrap_or(cost), cost));
             }
         }
@@ -508,9 +508,9 @@ fn blend(known: f64, seen: f64) -> f64 {
     known + if seen < known { WEIGHT_OF_LESS } else { WEIGHT } * (seen - known)
 }
 
-/// Replaces a slot time that is not a number, or below zero, by zero.
-fn sane(seconds: f64) -> f64 {
-    if seconds.is_finite() { seconds.clamp(0.0, 3_600.0) } else { 0.0 }
+/// A slot time in seconds, of at most an hour.
+fn seconds(time: Duration) -> f64 {
+    time.as_secs_f64().min(3_600.0)
 }
 
 #[cfg(test)]

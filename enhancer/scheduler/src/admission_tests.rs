@@ -62,13 +62,14 @@ impl Machine {
                 }
             }
             self.now += EVERY;
-            let (cost, others, of) = (self.cost, self.others * EVERY.as_secs_f64(), self.of);
+            let (cost, others, of) = (self.cost, EVERY.mul_f64(self.others), self.of);
             let mut gone = Vec::new();
             let work = |StreamId(id)| {
                 let frames = decoded[id as usize];
                 let (_, times, memory) = of(id);
                 let memory = if frames > 0 { memory } else { 0 };
-                Work { frames, seconds: cost * times * frames as f64, more: 0.0, memory }
+                let low = Duration::from_secs_f64(cost * times * frames as f64);
+                Work { frames, low, high: Duration::ZERO, memory }
             };
             self.admission.look(self.now, work, others, &mut gone);
             self.changes.1 += gone.len();
@@ -158,8 +159,9 @@ fn a_stream_that_ends_makes_room_for_the_oldest_that_waits() {
     };
     for _ in 0..200 {
         machine.now += EVERY;
-        let work = |_| Work { frames: 15, seconds: 15.0 * COST, ..Work::default() };
-        machine.admission.look(machine.now, work, 0.0, &mut Vec::new());
+        let low = Duration::from_secs_f64(15.0 * COST);
+        let work = |_| Work { frames: 15, low, ..Work::default() };
+        machine.admission.look(machine.now, work, Duration::ZERO, &mut Vec::new());
         (1..40).for_each(|id| _ = (0..15).filter(|_| frames(&mut machine, id)).count());
     }
     assert!(frames(&mut machine, admitted), "{admitted}");
@@ -263,12 +265,12 @@ fn as_many_are_enhanced_as_may_be_and_rooms_share_the_places() {
 proptest! {
     #[test]
     fn whatever_is_measured_somebody_is_decoded_and_bounds_hold(
-        looks in prop::collection::vec((0u64..3_000, prop::sample::select(vec![0.0, 1e-4, 0.1, 1e300, f64::NAN, f64::INFINITY, -1.0]), 0u64..40, 0u64..400), 1..60),
+        looks in prop::collection::vec((0u64..3_000, prop::sample::select(vec![Duration::ZERO, MS / 10, 100 * MS, Duration::MAX]), 0u64..40, 0u64..400), 1..60),
         count in 0usize..4, ends in prop::option::of(0u32..12),
     ) {
         let mut admission = Admission::new(Bounds { slots: count, memory: 1_000, streams: 8 });
         let mut now = Duration::ZERO;
-        for (n, (ms, seconds, frames, memory)) in looks.into_iter().enumerate() {
+        for (n, (ms, took, frames, memory)) in looks.into_iter().enumerate() {
             let mut decoding = Vec::new();
             for id in 0..12 {
                 let (id, owner) = (StreamId(id), owner((id % 5).into(), (id % 3).into()));
@@ -281,7 +283,7 @@ proptest! {
             prop_assert_eq!(decoding.len() + admission.refused(), 12);
             now += Duration::from_millis(ms);
             let mut gone = Vec::new();
-            admission.look(now, |_| Work { frames, seconds, more: seconds, memory }, seconds, &mut gone);
+            admission.look(now, |_| Work { frames, low: took, high: took, memory }, took, &mut gone);
             prop_assert!(admission.load().is_finite());
             // Only those go that were decoded.
             prop_assert!(gone.iter().all(|id| decoding.contains(id)));
@@ -320,9 +322,10 @@ proptest! {
                 let times = came.iter().find(|one| one.0 == id).map_or(0.0, |&(.., times)| times);
                 let frames = if decoding.get(&id) == Some(&true) { 15 } else { 0 };
                 let memory = if frames > 0 { (1e3 * times) as u64 } else { 0 };
-                Work { frames, seconds: frames as f64 * COST * times, memory, ..Work::default() }
+                let low = Duration::from_secs_f64(frames as f64 * COST * times);
+                Work { frames, low, memory, ..Work::default() }
             };
-            admission.look(now, work, 0.0, &mut Vec::new());
+            admission.look(now, work, Duration::ZERO, &mut Vec::new());
         }
         prop_assert_eq!(admission.frame(now, honest, its_owner, Some(0)), None);
     }

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use windlass_types::{Decay, Refusal, Size, StreamId};
+use windlass_types::{DecayReport, Refusal, Size, StreamId};
 
 use crate::policy::Selection;
-use crate::promise::{Accelerators, ClientStream, PromisedStreams};
+use crate::promise::{Accelerators, ClientStream, PromisedStreams, time_of};
 use crate::scheduler::Scheduler;
 
 /// A stream without frames for this time is not planned for.
@@ -14,9 +14,15 @@ const SILENT: Duration = Duration::from_secs(1);
 impl Scheduler {
     /// Takes a viewer's report of how its picture gets worse with each frame after an anchor. Ignores numbers that make
     /// no sense, and a viewer that reported within the last second.
-    pub fn report_decay(&mut self, stream: StreamId, viewer: u64, now: Duration, decay: Decay) {
+    pub fn report_decay(
+        &mut self,
+        stream: StreamId,
+        viewer: u64,
+        now: Duration,
+        decay: DecayReport,
+    ) {
         if let Some(stream) = self.streams.get_mut(stream) {
-            stream.promised.report(viewer, now.as_secs_f64(), decay);
+            stream.promised.report(viewer, now, decay);
         }
     }
 
@@ -32,15 +38,14 @@ impl Scheduler {
 
     /// Makes another plan where it is time.
     pub(crate) fn plan(&mut self, now: Duration) {
-        let seconds = now.as_secs_f64();
-        if !self.promises.is_due(seconds) {
+        if !self.promises.is_due(now) {
             return;
         }
         let (config, networks) = (&self.config, &self.networks);
         let cap = config.capacity_s(Duration::from_secs(1)) / f64::from(config.devices.max(1));
         let accelerators = Accelerators {
             count: if cap > 0.0 { config.devices as usize } else { 0 },
-            busy_s: self.compute.backlog_s(config.devices),
+            busy: time_of(self.compute.backlog_s(config.devices)),
             cap,
         };
         let streams = self.streams.iter_mut().filter_map(|(id, stream)| {
@@ -52,13 +57,8 @@ impl Scheduler {
             }
             let cost = networks.costs().get(stream.network.index())?.predict(stream.size);
             let fraction = stream.quota.fraction();
-            Some(ClientStream {
-                id,
-                cost_s: cost.as_secs_f64(),
-                fraction,
-                known: &mut stream.promised,
-            })
+            Some(ClientStream { id, cost, fraction, known: &mut stream.promised })
         });
-        self.promises.plan(seconds, config.terms, accelerators, streams);
+        self.promises.plan(now, config.terms, accelerators, streams);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use windlass_types::{AnchorPolicy, Decay, Refusal, Size, StreamId};
+use windlass_types::{AnchorPolicy, DecayReport, Refusal, Size, StreamId};
 
 use super::tests::config;
 use super::*;
@@ -42,7 +42,12 @@ fn play(
                     max_scale: 2,
                 });
             }
-            s.report_decay(StreamId(stream), 0, start, Decay { per_frame: decay, frames: 1.0 });
+            s.report_decay(
+                StreamId(stream),
+                0,
+                start,
+                DecayReport { per_frame: decay, frames: 1.0 },
+            );
         }
         let mut out = Vec::new();
         s.tick(start + interval, &mut out);

@@ -216,9 +216,9 @@ impl Scheduler {
         self.plan(now);
         self.streams.update_shares(self.compute.since_last_tick(now));
         self.rank(now);
-        let costliest = self.ranked.iter().map(|ranked| ranked.cost.as_secs_f64());
-        let costliest_s = costliest.fold(self.promises.costliest_s(), f64::max);
-        self.compute.earn(now, &self.config, self.cadence.shortest(), costliest_s);
+        let costliest = self.ranked.iter().map(|ranked| ranked.cost);
+        let costliest = costliest.fold(self.promises.costliest(), Duration::max).as_secs_f64();
+        self.compute.earn(now, &self.config, self.cadence.shortest(), costliest);
         self.select(now, out);
         self.assign_networks(now);
         self.close(now);
@@ -248,7 +248,7 @@ impl Scheduler {
     fn rank(&mut self, now: Duration) {
         self.ranked.clear();
         let config = &self.config;
-        let until = now.saturating_add(config.interval).as_secs_f64();
+        let until = now.saturating_add(config.interval);
         let spent_s = self.streams.spent_s();
         let (gains, networks) = (&mut self.gains, &self.networks);
         let mut ranking = Ranking { now, config, gains, networks, spent_s };
@@ -309,11 +309,11 @@ impl Scheduler {
     }
 }
 
-/// Number of accelerators that do `demand_s` seconds of inference in each second, if each may work for a share
-/// `compute_cap` of its time: NeuroScaler §5.2.
-pub fn devices_for(demand_s: f64, compute_cap: f64) -> u32 {
+/// Number of accelerators for a load of `demand`, in accelerators that work without a pause, if each may work for a
+/// share `compute_cap` of its time: NeuroScaler §5.2.
+pub fn devices_for(demand: f64, compute_cap: f64) -> u32 {
     let capped = compute_cap.is_finite() && compute_cap > 0.0;
     let cap = if capped { compute_cap.min(1.0) } else { 1.0 };
     // A hair less than whole is whole.
-    (demand_s / cap - 1e-9).ceil().clamp(0.0, f64::from(u32::MAX)) as u32
+    (demand / cap - 1e-9).ceil().clamp(0.0, f64::from(u32::MAX)) as u32
 }

@@ -6,6 +6,7 @@ use windlass_types::Refusal;
 
 use crate::candidate::{Candidate, Captured, Chosen};
 use crate::policy;
+use crate::promise::time_of;
 use crate::rank::Ranked;
 use crate::scheduler::Scheduler;
 
@@ -146,8 +147,8 @@ impl Scheduler {
         stream.frames.mark_chosen(frame.id);
         if ranked.planned {
             stream.quota.earn_planned();
-            let ready = now.as_secs_f64() + self.compute.backlog_s(self.config.devices);
-            stream.promised.chosen(frame.arrival, ready);
+            let backlog = time_of(self.compute.backlog_s(self.config.devices));
+            stream.promised.chosen(frame.arrival, now.saturating_add(backlog));
         }
         if probe {
             stream.worth.probes(now);

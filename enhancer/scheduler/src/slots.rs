@@ -74,8 +74,8 @@ impl Default for SlotConfig {
 pub struct Task {
     /// Time by which the task should be done.
     pub deadline: Duration,
-    /// Expected run time in seconds. A value that is not a valid time counts as zero.
-    pub expected_s: f64,
+    /// Expected run time.
+    pub expected: Duration,
     /// Whether other tasks depend on it, so that it is never refused.
     pub must_run: bool,
     /// Order of tasks that are otherwise alike: the smaller key goes first.
@@ -83,11 +83,9 @@ pub struct Task {
 }
 
 impl Task {
-    fn expected(&self) -> Duration {
-        if self.expected_s.is_nan() || self.expected_s <= 0.0 {
-            return Duration::ZERO;
-        }
-        Duration::try_from_secs_f64(self.expected_s).map_or(MAX_EXPECTED, |e| e.min(MAX_EXPECTED))
+    /// Expected run time, of at most [`MAX_EXPECTED`].
+    fn takes(&self) -> Duration {
+        self.expected.min(MAX_EXPECTED)
     }
 }
 
@@ -207,16 +205,16 @@ impl<T> SlotQueue<T> {
         if self.config.order == TaskOrder::Fifo || self.rank(first, now).class != Class::InTime {
             return None;
         }
-        let takes = first.task.expected();
+        let takes = first.task.takes();
         let to_spare = first.task.deadline.saturating_sub(now).saturating_sub(takes);
         if to_spare < EASE.max(takes * 3) {
             return None;
         }
         let some = self.waiting.iter().enumerate();
         let short = some.filter(|(_, w)| {
-            w.task.expected() <= takes / 2 && self.rank(w, now).class == Class::InTime
+            w.task.takes() <= takes / 2 && self.rank(w, now).class == Class::InTime
         });
-        short.min_by_key(|(_, w)| (w.task.expected(), self.rank(w, now))).map(|(at, _)| at)
+        short.min_by_key(|(_, w)| (w.task.takes(), self.rank(w, now))).map(|(at, _)| at)
     }
 
     /// Removes lost causes from the queue and appends them to `lost`.
@@ -239,12 +237,12 @@ impl<T> SlotQueue<T> {
     /// The last moment to begin a task, if there is one: after it, it is a lost cause.
     pub fn begin_by(&self, task: &Task) -> Option<Duration> {
         let until = task.deadline.saturating_add(self.config.lost_cause_threshold);
-        (self.config.order == TaskOrder::Edf).then(|| until.saturating_sub(task.expected()))
+        (self.config.order == TaskOrder::Edf).then(|| until.saturating_sub(task.takes()))
     }
 
     fn lost(&self, now: Duration, task: &Task) -> bool {
         let until = task.deadline.saturating_add(self.config.lost_cause_threshold);
-        self.config.order == TaskOrder::Edf && now.saturating_add(task.expected()) > until
+        self.config.order == TaskOrder::Edf && now.saturating_add(task.takes()) > until
     }
 
     /// Rank of a waiting task at `now`. The smallest goes first.

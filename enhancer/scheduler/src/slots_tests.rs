@@ -25,8 +25,7 @@ impl<T> SlotQueue<T> {
 
 /// A task that may be refused, with its deadline and what it takes in milliseconds.
 fn task(key: u64, deadline: u32, expected: u32) -> Task {
-    let expected_s = f64::from(expected) / 1e3;
-    Task { deadline: deadline * MS, expected_s, must_run: false, key }
+    Task { deadline: deadline * MS, expected: expected * MS, must_run: false, key }
 }
 
 fn must(key: u64, deadline: u32, expected: u32) -> Task {
@@ -115,19 +114,12 @@ fn one_that_must_run_has_its_turn_after_its_patience() {
 }
 
 #[test]
-fn costs_that_are_no_times_are_contained() {
+fn the_least_and_the_longest_time_are_contained() {
     let runs = Offer::Runs { late: false };
-    for (expected_s, offer) in [
-        (f64::NAN, runs),
-        (-1.0, runs),
-        (f64::NEG_INFINITY, runs),
-        (0.0, runs),
-        (f64::INFINITY, Offer::Lost),
-        (f64::MAX, Offer::Lost),
-    ] {
+    for (expected, offer) in [(Duration::ZERO, runs), (Duration::MAX, Offer::Lost)] {
         let mut queue = SlotQueue::<u64>::new(config(1, TaskOrder::Edf));
-        let odd = Task { expected_s, ..task(1, 100, 0) };
-        assert_eq!(queue.offer(MS, &odd), offer, "{expected_s}");
+        let odd = Task { expected, ..task(1, 100, 0) };
+        assert_eq!(queue.offer(MS, &odd), offer, "{expected:?}");
         let endless = Task { deadline: Duration::MAX, ..odd };
         assert_eq!(SlotQueue::<u64>::new(config(1, TaskOrder::Edf)).offer(MS, &endless), runs);
     }
@@ -139,15 +131,14 @@ prop_compose! {
     fn any_task()(
         key in 0..1_000u64,
         deadline in 0..400u32,
-        expected_s in prop_oneof![
-            8 => 0.0..0.05f64,
-            1 => Just(f64::NAN),
-            1 => Just(f64::INFINITY),
-            1 => Just(-1.0),
+        expected in prop_oneof![
+            8 => (0..50_000u64).prop_map(Duration::from_micros),
+            1 => Just(Duration::MAX),
+            1 => Just(Duration::ZERO),
         ],
         must_run: bool,
     ) -> Task {
-        Task { deadline: deadline * MS, expected_s, must_run, key }
+        Task { deadline: deadline * MS, expected, must_run, key }
     }
 }
 
@@ -233,13 +224,13 @@ proptest! {
             let (_, task) = waiting.swap_remove(place);
             prop_assert!(!late || task.must_run);
             let waiting: Vec<Task> = waiting.iter().map(|(_, task)| *task).collect();
-            let in_time = |t: &&Task| now * MS + t.expected() <= t.deadline;
+            let in_time = |t: &&Task| now * MS + t.takes() <= t.deadline;
             for other in waiting.iter().filter(in_time) {
                 let nearer = !late && other.deadline < task.deadline;
-                let spare = other.deadline.saturating_sub(now * MS).saturating_sub(other.expected());
+                let spare = other.deadline.saturating_sub(now * MS).saturating_sub(other.takes());
                 // A few of its own times, and the short one is far shorter: a slot given away costs it no deadline.
-                let with_ease = spare >= 20 * MS && spare >= other.expected() * 3
-                    && task.expected() <= other.expected();
+                let with_ease = spare >= 20 * MS && spare >= other.takes() * 3
+                    && task.takes() <= other.takes();
                 let as_near = |t: &&Task| t.deadline <= other.deadline;
                 // Of those alike any may be the first.
                 let nearest = waiting.iter().filter(in_time).filter(as_near).count() == 1;
@@ -309,11 +300,15 @@ proptest! {
 fn a_short_task_goes_first_while_the_nearest_deadline_has_time_to_spare() {
     let mut queue = SlotQueue::new(SlotConfig { cap: 1, ..SlotConfig::default() });
     let ms = Duration::from_millis;
-    let task =
-        |deadline, expected_s| Task { deadline: ms(deadline), expected_s, must_run: false, key: 0 };
+    let task = |deadline, takes| Task {
+        deadline: ms(deadline),
+        expected: ms(takes),
+        must_run: false,
+        key: 0,
+    };
     for (now, first) in [(0, 'b'), (65, 'a')] {
-        assert_eq!(queue.push(ms(now), task(100, 0.009), 'a'), None);
-        assert_eq!(queue.push(ms(now), task(140, 0.001), 'b'), None);
+        assert_eq!(queue.push(ms(now), task(100, 9), 'a'), None);
+        assert_eq!(queue.push(ms(now), task(140, 1), 'b'), None);
         let mut lost = Vec::new();
         assert_eq!(queue.pop(ms(now), &mut lost), Some((first, false)), "at {now} ms");
         queue.done();

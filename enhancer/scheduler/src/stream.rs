@@ -83,9 +83,9 @@ impl Stream {
         }
     }
 
-    /// Number of frames that the plan passes over: all but the newest ones whose batches begin before `until`, in
-    /// seconds. Without a plan, none.
-    pub(crate) fn take_unplanned(&mut self, until: f64) -> usize {
+    /// Number of frames that the plan passes over: all but the newest ones whose batches begin before `until`.
+    /// Without a plan, none.
+    pub(crate) fn take_unplanned(&mut self, until: Duration) -> usize {
         if self.policy.selection() != Selection::ByPlan {
             return 0;
         }

@@ -11,9 +11,9 @@ use windlass_hybrid::Detail;
 use windlass_hybrid::anchor::codec::Htj2k;
 use windlass_hybrid::anchor::payload;
 use windlass_sr::cuda::coder::Encoding;
+use windlass_types::Anchor;
 use windlass_types::message::{AnchorHeader, ReassembledAnchor};
 use windlass_types::tiles::TileMap;
-use windlass_types::{Anchor, Size};
 
 use super::key_anchor_throttle::KeyAnchorThrottle;
 use crate::tiles::{
@@ -298,12 +298,11 @@ pub(super) fn encode(
 
 /// The anchor as subscribers have it after its arrival, except for their own timeline and epoch.
 pub(super) fn arrived(anchor: &Anchor) -> ReassembledAnchor {
-    let size = Size::new(anchor.width, anchor.height);
     let header = AnchorHeader {
         tiled: anchor.tiled,
         beyond_prior: anchor.beyond_prior,
         stream: anchor.stream.0,
-        ..AnchorHeader::new(anchor.codec, anchor.source, anchor.rtp_timestamp, size)
+        ..AnchorHeader::new(anchor.codec, anchor.source, anchor.rtp_timestamp, anchor.size)
     };
     ReassembledAnchor { header, payload: anchor.payload.to_vec() }
 }

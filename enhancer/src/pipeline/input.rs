@@ -13,8 +13,8 @@ use crossbeam_channel::{Sender, TrySendError, bounded};
 use parking_lot::Mutex;
 use windlass_types::key_frame::key_frame_size;
 use windlass_types::{
-    CapturedFrame, Decay, EnhancerOutput, EnhancerRequest, LessonFrame, Owner, Refusal, StreamId,
-    TapFrame, TapInput,
+    CapturedFrame, DecayReport, EnhancerOutput, EnhancerRequest, LessonFrame, Owner, Refusal,
+    StreamId, TapFrame, TapInput,
 };
 
 use super::adapt::Operator;
@@ -74,7 +74,7 @@ struct Registry {
 }
 
 /// Reports of picture decay on their way to the scheduler: the last one of each viewer of a stream.
-pub(super) type Decays = Mutex<HashMap<(StreamId, u64), Decay>>;
+pub(super) type Decays = Mutex<HashMap<(StreamId, u64), DecayReport>>;
 
 /// Maximum number of waiting reports. They wait for at most one interval.
 const MAX_DECAYS: usize = 4096;
@@ -407,7 +407,7 @@ impl Intake {
         let Registry { admission, streams, .. } = registry;
         let work = |id| streams.get(&id).map_or_else(Default::default, |s| s.slot_time.take());
         let mut gone = Vec::new();
-        admission.look(now, work, coding.as_secs_f64(), &mut gone);
+        admission.look(now, work, coding, &mut gone);
         for id in gone {
             count(&self.stats.counters.given_up);
             registry.retire(id);

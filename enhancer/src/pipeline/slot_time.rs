@@ -2,7 +2,7 @@
 //! reads.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use windlass_scheduler::{admission, memory};
 
@@ -57,12 +57,12 @@ impl SlotTime {
     /// Takes what was used since the last call.
     pub(super) fn take(&self) -> admission::Work {
         let take = |counter: &AtomicU64| counter.swap(0, Ordering::Relaxed);
-        let seconds = |counter: &AtomicU64| take(counter) as f64 / 1e9;
-        let (seconds, more) = (seconds(&self.low_nanos), seconds(&self.high_nanos));
         let [low, high] =
             [&self.low_pixels, &self.high_pixels].map(|size| size.load(Ordering::Relaxed));
         let memory = if low > 0 { memory::of(low, high) } else { 0 };
-        admission::Work { frames: take(&self.low_frames), seconds, more, memory }
+        let [low, high] =
+            [&self.low_nanos, &self.high_nanos].map(|nanos| Duration::from_nanos(take(nanos)));
+        admission::Work { frames: take(&self.low_frames), low, high, memory }
     }
 }
 

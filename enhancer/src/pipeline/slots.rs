@@ -164,7 +164,7 @@ impl Slots {
         let mut inner = self.inner.lock();
         let task = Task {
             deadline: self.clock.span_to(deadline),
-            expected_s: expected.as_secs_f64(),
+            expected,
             must_run: stage.must_run(),
             key,
         };

@@ -8,7 +8,9 @@ use bytes::Bytes;
 use crossbeam_channel::RecvTimeoutError;
 use windlass_hybrid::anchor::codec;
 use windlass_sr::{Architecture, InferError, Input, Model, SwapError};
-use windlass_types::{Anchor, AnchorSource, EnhancerRequest, Epoch, StreamId, TapFrame, TapInput};
+use windlass_types::{
+    Anchor, AnchorSource, EnhancerRequest, Epoch, Size, StreamId, TapFrame, TapInput,
+};
 
 use super::*;
 use parts::{
@@ -23,7 +25,7 @@ fn a_key_frame_comes_out_as_an_anchor_with_its_own_names() {
     enhancer.input().push(frame(7, 90_000, KEY));
     let anchor = anchor(&enhancer);
     assert_eq!((anchor.stream, anchor.rtp_timestamp), (StreamId(7), 90_000));
-    assert_eq!((anchor.width, anchor.height, anchor.codec), (320, 180, 2));
+    assert_eq!((anchor.size, anchor.codec), (Size::new(320, 180), 2));
     assert!(!anchor.payload.is_empty());
     eventually("its latency recorded", || enhancer.stats().latency.total.count() == 1);
     let stats = enhancer.stats();
@@ -48,7 +50,7 @@ fn anchors_are_coded_at_the_size_of_the_enlarged_picture() {
     let enhancer = start(config());
     enhancer.input().push(frame(1, 0, KEY));
     let anchor = anchor(&enhancer);
-    let (width, height) = (anchor.width, anchor.height);
+    let Size { width, height } = anchor.size;
     let detail = codec::decode(anchor.codec, &anchor.payload, width, height);
     assert_eq!(detail.map(|d| (d.width(), d.height())), Ok((320, 180)));
 }
@@ -305,7 +307,7 @@ fn a_frame_whose_picture_is_here_becomes_a_captured_anchor() {
     decoded(&enhancer, 3, 1);
     let next = hand.anchor(&enhancer);
     assert_eq!((next.source, next.rtp_timestamp), (AnchorSource::Captured, 2));
-    assert_eq!((next.width, next.height), (320, 180));
+    assert_eq!(next.size, Size::new(320, 180));
     eventually("it was counted", || enhancer.stats().counters.captured_anchors == 1);
 }
 
@@ -613,9 +615,9 @@ fn a_stream_is_enlarged_by_more_where_it_may_and_the_sfu_is_told() {
                 EnhancerOutput::Anchor(anchor) => {
                     let (scale, widths) = told.get_mut(&anchor.stream.0).expect("told before");
                     // One may have been under way at the change.
-                    let fits = anchor.width == *scale * 160;
-                    assert!(fits || widths.is_empty(), "{} after {scale}", anchor.width);
-                    widths.extend(fits.then_some(anchor.width));
+                    let fits = anchor.size.width == *scale * 160;
+                    assert!(fits || widths.is_empty(), "{} after {scale}", anchor.size);
+                    widths.extend(fits.then_some(anchor.size.width));
                 }
                 _ => {}
             }

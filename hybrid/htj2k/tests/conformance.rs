@@ -6,7 +6,7 @@ mod peers;
 
 use common::picture;
 use formats::formats;
-use peers::openjph::Way;
+use peers::openjph::Parameters;
 use peers::{openjpeg, openjph};
 use proptest::prelude::*;
 use windlass_htj2k::{Encoder, Format, Limits, Picture, decode, encode_lossless};
@@ -85,16 +85,16 @@ fn others_decode_our_streams_of_flat_pictures() {
 
 #[test]
 fn we_decode_openjphs_streams() {
-    const USUAL: Way = Way::USUAL;
+    const USUAL: Parameters = Parameters::USUAL;
     let ways = [
         USUAL,
-        Way { levels: 0, block: (32, 32), ..USUAL },
-        Way { levels: 3, block: (4, 1024), progression: "LRCP", ..USUAL },
-        Way { step: Some(0.001), ..USUAL },
-        Way { step: Some(0.02), levels: 2, block: (1024, 4), ..USUAL },
-        Way { step: Some(0.1), progression: "CPRL", ..USUAL },
-        Way { step: Some(0.005), progression: "RLCP", ..USUAL },
-        Way { step: Some(0.01), levels: 7, block: (8, 8), progression: "PCRL" },
+        Parameters { levels: 0, block: (32, 32), ..USUAL },
+        Parameters { levels: 3, block: (4, 1024), progression: "LRCP", ..USUAL },
+        Parameters { step: Some(0.001), ..USUAL },
+        Parameters { step: Some(0.02), levels: 2, block: (1024, 4), ..USUAL },
+        Parameters { step: Some(0.1), progression: "CPRL", ..USUAL },
+        Parameters { step: Some(0.005), progression: "RLCP", ..USUAL },
+        Parameters { step: Some(0.01), levels: 7, block: (8, 8), progression: "PCRL" },
     ];
     for (width, height) in SIZES {
         for bits in [8, 12] {
@@ -143,12 +143,12 @@ fn we_decode_openjphs_streams_of_several_precincts() {
 }
 
 /// Ways in which OpenJPH's port writes streams.
-fn ways() -> impl Strategy<Value = Way> {
+fn ways() -> impl Strategy<Value = Parameters> {
     let step = proptest::option::of(0.0005f32..0.2);
     let block = (2u32..=10).prop_flat_map(|log| (Just(log), 2..=10.min(12 - log)));
     let progression = prop::sample::select(vec!["LRCP", "RLCP", "RPCL", "PCRL", "CPRL"]);
     (step, 0u32..9, block, progression).prop_map(|(step, levels, (width, height), progression)| {
-        Way { step, levels, block: (1 << width, 1 << height), progression }
+        Parameters { step, levels, block: (1 << width, 1 << height), progression }
     })
 }
 

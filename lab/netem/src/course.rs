@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
+use windlass_types::Bitrate;
+
 /// The conditions of one direction of a path.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Conditions {
-    /// What the bottleneck transmits, headers included, in bits per second; 0: nothing for now.
-    pub rate_bps: u64,
+    /// What the bottleneck transmits, headers included; zero: nothing for now.
+    pub rate: Bitrate,
     /// Length of the queue before the bottleneck, in time at the bottleneck's rate. Datagrams that find it full are
     /// lost.
     pub queue: Duration,
@@ -24,7 +26,7 @@ impl Default for Conditions {
     /// A path that nobody notices: 1 Gbit/s, 1 ms.
     fn default() -> Conditions {
         Conditions {
-            rate_bps: 1_000_000_000,
+            rate: Bitrate::bps(1_000_000_000),
             queue: Duration::from_millis(100),
             delay: Duration::from_millis(1),
             jitter: Duration::ZERO,
@@ -37,7 +39,7 @@ impl Default for Conditions {
 impl Conditions {
     /// Number of bytes that the queue holds: at least a few full datagrams, as interfaces have.
     pub fn queue_bytes(&self) -> u64 {
-        let bytes = self.rate_bps as f64 / 8.0 * self.queue.as_secs_f64();
+        let bytes = self.rate.as_bps() as f64 / 8.0 * self.queue.as_secs_f64();
         (bytes as u64).max(6000)
     }
 }
@@ -107,12 +109,12 @@ impl Course {
     }
 
     /// The times within `length` at which the rate changes by more than a tenth, with the rate from then on.
-    pub fn rate_steps(&self, length: Duration) -> Vec<(Duration, u64)> {
+    pub fn rate_steps(&self, length: Duration) -> Vec<(Duration, Bitrate)> {
         let (mut found, mut at) = (Vec::new(), Duration::ZERO);
-        let mut rate = self.at(at).rate_bps;
+        let mut rate = self.at(at).rate;
         while let Some(next) = self.next_change(at).filter(|next| *next < length) {
-            let now = self.at(next).rate_bps;
-            if now.abs_diff(rate) * 10 > rate {
+            let now = self.at(next).rate;
+            if now.as_bps().abs_diff(rate.as_bps()) * 10 > rate.as_bps() {
                 found.push((next, now));
             }
             (at, rate) = (next, now);
@@ -125,7 +127,7 @@ impl Course {
         let (mut bytes, mut at) = (0.0, from);
         while at < to {
             let next = self.next_change(at).map_or(to, |next| next.min(to));
-            bytes += self.at(at).rate_bps as f64 / 8.0 * next.saturating_sub(at).as_secs_f64();
+            bytes += self.at(at).rate.as_bps() as f64 / 8.0 * next.saturating_sub(at).as_secs_f64();
             at = next;
         }
         bytes
@@ -145,33 +147,36 @@ mod tests {
 
     const S: fn(u64) -> Duration = Duration::from_secs;
 
-    fn rate(rate_bps: u64) -> Conditions {
-        Conditions { rate_bps, ..Conditions::default() }
+    fn rate(bps: u64) -> Conditions {
+        Conditions { rate: Bitrate::bps(bps), ..Conditions::default() }
     }
 
     #[test]
     fn conditions_hold_until_the_next_ones() {
         let course = Course::changing(rate(1000), [(S(10), rate(500)), (S(20), rate(2000))]);
-        assert_eq!(course.at(S(9)).rate_bps, 1000);
-        assert_eq!(course.at(S(10)).rate_bps, 500);
-        assert_eq!(course.at(S(99)).rate_bps, 2000);
+        assert_eq!(course.at(S(9)).rate, Bitrate::bps(1000));
+        assert_eq!(course.at(S(10)).rate, Bitrate::bps(500));
+        assert_eq!(course.at(S(99)).rate, Bitrate::bps(2000));
         assert_eq!(course.next_change(S(10)), Some(S(20)));
         assert_eq!(course.next_change(S(20)), None);
-        assert_eq!(course.rate_steps(S(60)), [(S(10), 500), (S(20), 2000)]);
+        assert_eq!(
+            course.rate_steps(S(60)),
+            [(S(10), Bitrate::bps(500)), (S(20), Bitrate::bps(2000))]
+        );
     }
 
     #[test]
     fn a_course_can_begin_later() {
         let course = Course::changing(rate(1000), [(S(10), rate(500))]).delayed(S(5));
-        assert_eq!(course.at(S(14)).rate_bps, 1000);
-        assert_eq!(course.at(S(15)).rate_bps, 500);
+        assert_eq!(course.at(S(14)).rate, Bitrate::bps(1000));
+        assert_eq!(course.at(S(15)).rate, Bitrate::bps(500));
     }
 
     #[test]
     fn a_period_begins_anew() {
         let course = Course::changing(rate(8000), [(S(3), rate(4000))]).repeated(S(5));
-        assert_eq!(course.at(S(7)).rate_bps, 8000);
-        assert_eq!(course.at(S(8)).rate_bps, 4000);
+        assert_eq!(course.at(S(7)).rate, Bitrate::bps(8000));
+        assert_eq!(course.at(S(8)).rate, Bitrate::bps(4000));
         assert_eq!(course.next_change(S(8)), Some(S(10)));
         assert!((course.capacity_bytes(S(0), S(10)) - 8000.0).abs() < 1e-6);
         assert!((course.capacity_bytes(S(2), S(6)) - 1000.0 - 1000.0 - 1000.0).abs() < 1e-6);

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
+use windlass_types::Bitrate;
 
 use crate::course::{Conditions, Course};
 
@@ -46,10 +47,11 @@ struct Waiting<T> {
 /// ```
 /// use std::time::{Duration, Instant};
 /// use windlass_netem::{Conditions, Course, Link};
+/// use windlass_types::Bitrate;
 ///
 /// // 1 Mbit/s and 20 ms: 1,222 bytes and 28 of headers take 10 ms to send, and arrive 20 ms later.
-/// let (rate_bps, delay) = (1_000_000, Duration::from_millis(20));
-/// let course = Course::steady(Conditions { rate_bps, delay, ..Conditions::default() });
+/// let (rate, delay) = (Bitrate::bps(1_000_000), Duration::from_millis(20));
+/// let course = Course::steady(Conditions { rate, delay, ..Conditions::default() });
 /// let began = Instant::now();
 /// let mut link = Link::new(course, 1, began);
 /// link.push(began, 1222, "datagram");
@@ -127,7 +129,7 @@ impl<T> Link<T> {
         let arrival = self.flying.front().map(|f| f.0);
         let transmission = self.waiting.front().map(|_| {
             let since = self.free.saturating_duration_since(self.began);
-            if self.course.at(since).rate_bps > 0 {
+            if self.course.at(since).rate > Bitrate::ZERO {
                 return self.free;
             }
             let change = self.course.next_change(since);
@@ -167,7 +169,7 @@ impl<T> Link<T> {
             // A datagram goes out at the rates of the spans that it falls into.
             loop {
                 let since = at.saturating_duration_since(self.began);
-                let rate = self.course.at(since).rate_bps as f64;
+                let rate = self.course.at(since).rate.as_bps() as f64;
                 let change = self.course.next_change(since).map(|change| self.began + change);
                 let done = (rate > 0.0).then(|| at + Duration::from_secs_f64(bits / rate));
                 match (done, change) {
@@ -223,7 +225,12 @@ mod tests {
     const MS: fn(u64) -> Duration = Duration::from_millis;
 
     fn conditions() -> Conditions {
-        Conditions { rate_bps: 1_000_000, queue: MS(200), delay: MS(20), ..Conditions::default() }
+        Conditions {
+            rate: Bitrate::bps(1_000_000),
+            queue: MS(200),
+            delay: MS(20),
+            ..Conditions::default()
+        }
     }
 
     /// Sends a datagram of 972 bytes (1000 with headers, 8 ms at 1 Mbit/s) each `every`, and says when each arrived.
@@ -263,7 +270,7 @@ mod tests {
 
     #[test]
     fn a_link_that_stands_still_goes_on_where_it_was() {
-        let still = Conditions { rate_bps: 0, ..conditions() };
+        let still = Conditions { rate: Bitrate::ZERO, ..conditions() };
         let course = Course::changing(still, [(MS(500), conditions())]);
         let (arrived, _) = run(course, 3, MS(1));
         assert_eq!(arrived, [(0, MS(528)), (1, MS(536)), (2, MS(544))]);
@@ -271,7 +278,7 @@ mod tests {
 
     #[test]
     fn a_change_of_rate_counts_from_its_moment() {
-        let slow = Conditions { rate_bps: 100_000, ..conditions() };
+        let slow = Conditions { rate: Bitrate::bps(100_000), ..conditions() };
         let course = Course::changing(slow, [(MS(40), conditions())]);
         // Half of it at 100 kbit/s, half at 1 Mbit/s.
         assert_eq!(run(course, 1, MS(1)).0, [(0, MS(40 + 4 + 20))]);
@@ -280,7 +287,8 @@ mod tests {
     #[test]
     fn losses_have_their_share_and_come_in_bursts() {
         for burst in [1.0, 4.0] {
-            let lossy = Conditions { rate_bps: 1_000_000_000, loss: 0.05, burst, ..conditions() };
+            let lossy =
+                Conditions { rate: Bitrate::bps(1_000_000_000), loss: 0.05, burst, ..conditions() };
             let (arrived, stats) = run(Course::steady(lossy), 20_000, MS(1));
             assert!((700..1300).contains(&stats.lost), "{stats:?}");
             let gaps: Vec<_> =
@@ -297,7 +305,7 @@ mod tests {
             burst in 1.0..10.0f64, sizes in prop::collection::vec((0usize..1500, 0u64..20), 1..300),
         ) {
             let start = Instant::now();
-            let all = Conditions { rate_bps: rate, jitter: MS(jitter), loss, burst, ..conditions() };
+            let all = Conditions { rate: Bitrate::bps(rate), jitter: MS(jitter), loss, burst, ..conditions() };
             let mut link = Link::new(Course::steady(all), seed, start);
             let (mut now, mut last) = (start, None);
             for (n, (bytes, after)) in sizes.iter().enumerate() {

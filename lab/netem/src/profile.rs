@@ -12,6 +12,7 @@ use std::time::Duration;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use thiserror::Error;
+use windlass_types::Bitrate;
 
 use crate::course::{Conditions, Course};
 
@@ -37,8 +38,8 @@ pub enum Profile {
     StepUp,
     /// 2.5 Mbit/s, of which another takes 60 % for 3 of each 10 seconds.
     Bursty,
-    /// A steady rate in kbit/s, 30 ms, and a queue of 400 ms; the name is the rate: `300k`.
-    Steady(u32),
+    /// A steady rate, 30 ms, and a queue of 400 ms; the name is the rate in kbit/s: `300k`.
+    Steady(Bitrate),
 }
 
 /// The error that no link has that name.
@@ -61,7 +62,7 @@ impl Profile {
     /// The course towards the participant. Where the rate walks, `seed` decides how.
     pub fn down(self, seed: u64) -> Course {
         let base = self.base();
-        let rate = |rate_bps| Conditions { rate_bps, ..base };
+        let rate = |bps| Conditions { rate: Bitrate::bps(bps), ..base };
         match self {
             Profile::ThreeG | Profile::WifiLossy | Profile::Dsl | Profile::Steady(_) => {
                 Course::steady(base)
@@ -81,12 +82,13 @@ impl Profile {
     /// least 300 kbit/s.
     pub fn up(self) -> Course {
         let base = self.base();
-        Course::steady(Conditions { rate_bps: (base.rate_bps / 4).max(300_000), ..base })
+        let rate = Bitrate::bps(base.rate.as_bps() / 4).max(Bitrate::bps(300_000));
+        Course::steady(Conditions { rate, ..base })
     }
 
     fn base(self) -> Conditions {
-        let path = |rate_bps, delay, jitter, queue| Conditions {
-            rate_bps,
+        let path = |bps, delay, jitter, queue| Conditions {
+            rate: Bitrate::bps(bps),
             queue: MS(queue),
             delay: MS(delay),
             jitter: MS(jitter),
@@ -101,7 +103,7 @@ impl Profile {
             Profile::Dsl => path(3_000_000, 18, 1, 300),
             Profile::StepDown | Profile::Bursty => path(2_500_000, 20, 2, 300),
             Profile::StepUp => path(600_000, 20, 2, 300),
-            Profile::Steady(kbps) => path(u64::from(kbps) * 1000, 30, 0, 400),
+            Profile::Steady(rate) => path(rate.as_bps(), 30, 0, 400),
         }
     }
 }
@@ -109,11 +111,11 @@ impl Profile {
 /// A course with another rate each second: up to a quarter more or less than the last, within bounds.
 fn walk(base: Conditions, least: u64, most: u64, seed: u64) -> Course {
     let mut dice = StdRng::seed_from_u64(seed);
-    let mut rate = base.rate_bps;
+    let mut rate = base.rate.as_bps();
     let later = (1..WALK_S).map(|second| {
         let factor = dice.random_range(0.75..1.3333);
         rate = ((rate as f64 * factor) as u64).clamp(least, most);
-        (Duration::from_secs(second), Conditions { rate_bps: rate, ..base })
+        (Duration::from_secs(second), Conditions { rate: Bitrate::bps(rate), ..base })
     });
     Course::changing(base, later.collect::<Vec<_>>()).repeated(Duration::from_secs(WALK_S))
 }
@@ -128,7 +130,7 @@ impl fmt::Display for Profile {
             Profile::StepDown => "step-down",
             Profile::StepUp => "step-up",
             Profile::Bursty => "bursty",
-            Profile::Steady(kbps) => return write!(f, "{kbps}k"),
+            Profile::Steady(rate) => return write!(f, "{}k", rate.as_kbps()),
         })
     }
 }
@@ -138,7 +140,8 @@ impl FromStr for Profile {
 
     fn from_str(name: &str) -> Result<Profile, UnknownProfile> {
         let named = Profile::ALL.into_iter().find(|profile| profile.to_string() == name);
-        let rate = || name.strip_suffix('k')?.parse().ok().filter(|kbps| *kbps > 0);
+        let kbps = || name.strip_suffix('k')?.parse::<u32>().ok().filter(|kbps| *kbps > 0);
+        let rate = || kbps().map(|kbps| Bitrate::kbps(kbps.into()));
         let found = named.or_else(|| rate().map(Profile::Steady));
         found.ok_or_else(|| UnknownProfile(name.to_owned()))
     }
@@ -150,10 +153,12 @@ mod tests {
 
     #[test]
     fn each_has_a_name_that_leads_back_to_it() {
-        for profile in Profile::ALL.into_iter().chain([Profile::Steady(300)]) {
+        for profile in Profile::ALL.into_iter().chain([Profile::Steady(Bitrate::kbps(300.0))]) {
             assert_eq!(profile.to_string().parse(), Ok(profile));
         }
-        assert_eq!(Profile::Steady(300).down(1).at(MS(9)).rate_bps, 300_000);
+        assert_eq!("300k".parse(), Ok(Profile::Steady(Bitrate::bps(300_000))));
+        let rate = Profile::Steady(Bitrate::bps(300_000)).down(1).at(MS(9)).rate;
+        assert_eq!(rate, Bitrate::bps(300_000));
         for none in ["0k", "k", "-3k", "300", "5000000000k"] {
             assert!(none.parse::<Profile>().is_err(), "{none}");
         }
@@ -167,7 +172,7 @@ mod tests {
         assert_eq!(course, Profile::Lte.down(5));
         assert_ne!(course, Profile::Lte.down(6));
         for second in 0..300 {
-            let rate = course.at(Duration::from_secs(second)).rate_bps;
+            let rate = course.at(Duration::from_secs(second)).rate.as_bps();
             assert!((1_500_000..=8_000_000).contains(&rate));
         }
     }
@@ -175,8 +180,11 @@ mod tests {
     #[test]
     fn steps_are_where_they_are_said_to_be() {
         let steps = |p: Profile| p.down(1).rate_steps(Duration::from_secs(60));
-        assert_eq!(steps(Profile::StepUp), [(MS(20_000), 2_500_000)]);
-        assert_eq!(steps(Profile::StepDown), [(MS(20_000), 800_000), (MS(40_000), 2_500_000)]);
+        assert_eq!(steps(Profile::StepUp), [(MS(20_000), Bitrate::bps(2_500_000))]);
+        assert_eq!(
+            steps(Profile::StepDown),
+            [(MS(20_000), Bitrate::bps(800_000)), (MS(40_000), Bitrate::bps(2_500_000))]
+        );
         assert_eq!(steps(Profile::Bursty).len(), 11);
     }
 }

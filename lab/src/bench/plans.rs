@@ -5,6 +5,7 @@
 //! fit. Every plan is carried out as it says, and what decays changes, so that some are refused and others come back.
 
 use std::num::NonZeroU32;
+use std::time::Duration;
 
 use serde::Serialize;
 use windlass_scheduler::promise::admission::{Admission, EVERY};
@@ -13,6 +14,8 @@ use windlass_types::StreamId;
 
 use crate::eval::cpu_clock::thread_time;
 use crate::eval::stats::percentile;
+
+const MS: Duration = Duration::from_millis(1);
 
 /// The time of a plan for a number of clients.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -34,7 +37,7 @@ pub(super) fn measure(count: NonZeroU32, plans: u32) -> PlanRow {
     let mut admission = Admission::default();
     let (mut times, mut served) = (Vec::new(), 0);
     for plan in 0..plans + 25 {
-        let now = 100.0 + EVERY * f64::from(plan);
+        let now = Duration::from_secs(100) + EVERY * plan;
         for (n, client) in (0u32..).zip(&mut clients) {
             // Decay goes slowly up and down, for each client at a time of its own.
             let turn = f64::from(plan) / 40.0 + f64::from(n);
@@ -64,14 +67,14 @@ fn client(id: u32) -> Client {
         id: StreamId(id),
         decay: Decay::line(0.006),
         promise: 0.04,
-        frame: 1.0 / 60.0,
-        cost: BatchCost { fixed: 0.010, each: 0.004, max: 8 },
+        frame: Duration::from_secs(1) / 60,
+        cost: BatchCost { fixed: 10 * MS, each: 4 * MS, max: 8 },
         shape: 0,
-        up_delay: 0.008,
-        down_delay: 0.008,
+        up_delay: 8 * MS,
+        down_delay: 8 * MS,
         fraction: 1.0,
         last: None,
-        phase: 0.000_37 * f64::from(id),
+        phase: Duration::from_micros(370) * id,
     }
 }
 

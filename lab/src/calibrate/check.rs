@@ -1,10 +1,11 @@
 //! Holds what constants predict against load tests that none was fitted to.
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use anyhow::Result;
 use serde::Serialize;
-use windlass_plan::{Answer, Constants, Demand, HEADER_BYTES, PictureSize};
+use windlass_plan::{Answer, Constants, Demand, HEADER_BYTES};
 
 use super::runs::{CHECKED, Run, Taken};
 use crate::interrupt;
@@ -54,12 +55,11 @@ pub(super) fn run(constants: &Constants, seconds: u32, json: bool) -> Result<()>
 }
 
 fn of_run(constants: &Constants, run: Run, taken: &Taken) -> Vec<Row> {
-    let (width, height) = run.size();
     let demand = Demand {
         publishers: run.publishers,
         viewers: run.viewers,
-        layer: PictureSize { width, height },
-        budget_ms: f64::from(run.budget_ms.unwrap_or(200)),
+        layer: run.size(),
+        budget: Duration::from_millis(run.budget_ms.unwrap_or(200).into()),
     };
     let answer = Answer::new(constants, &demand);
     let headers = |packets: f64| packets * HEADER_BYTES * 8.0 / 1e3;

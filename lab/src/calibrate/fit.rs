@@ -63,9 +63,9 @@ pub(super) fn fit(
 /// The cost of a layer: what remains of an enhanced run without forwarding, decoding and anchors.
 fn layer(known: &Constants, cost: &FrameCost, run: &Run, t: &Taken) -> Result<LayerCost> {
     let publishers = f64::from(run.publishers);
-    let (width, height) = run.size();
+    let size = run.size();
     let network = known.networks.first().context("there is no network")?;
-    let pixels = f64::from(width) * f64::from(height);
+    let pixels = f64::from(size.pixels());
     let anchors = publishers * t.anchors_per_s * pixels * network.ns_by_sample / 1e9;
     let forwarding = known.resting.cores
         + 1e-6 * (t.packets_in * known.forwarding.us_in + t.packets_out * known.forwarding.us_out);
@@ -74,8 +74,8 @@ fn layer(known: &Constants, cost: &FrameCost, run: &Run, t: &Taken) -> Result<La
     let clients = publishers
         * (known.memory.publisher_mib + f64::from(run.viewers) * known.memory.viewer_mib);
     Ok(LayerCost {
-        width,
-        height,
+        width: size.width.into(),
+        height: size.height.into(),
         kbps: t.sent_kbps / publishers,
         packets: t.packets_in / publishers,
         decode_ms: cost.decode_ms,
@@ -113,7 +113,10 @@ fn least_squares<const N: usize>(equations: &[([f64; N], f64)]) -> [f64; N] {
 
 #[cfg(test)]
 mod tests {
-    use windlass_plan::{Answer, Demand, PictureSize};
+    use std::time::Duration;
+
+    use windlass_plan::{Answer, Demand};
+    use windlass_types::Size;
 
     use super::*;
     use crate::calibrate::runs::FITTED;
@@ -187,8 +190,8 @@ mod tests {
     fn a_run_of_another_size_is_predicted_from_them() {
         let run = Run { layer: "q", publishers: 40, viewers: 3, budget_ms: Some(200) };
         let taken = exact(run);
-        let layer = PictureSize { width: 320, height: 180 };
-        let demand = Demand { publishers: 40, viewers: 3, layer, budget_ms: 200.0 };
+        let (layer, budget) = (Size::new(320, 180), Duration::from_millis(200));
+        let demand = Demand { publishers: 40, viewers: 3, layer, budget };
         let answer = Answer::new(&fitted(), &demand);
         // Anchors' packets are counted in the prediction alone.
         assert!((answer.cores.least() / taken.cores - 1.0).abs() < 0.02, "{answer:?} {taken:?}");

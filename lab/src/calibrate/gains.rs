@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use windlass_plan::{Content, Gain, Gains, Spread, Way};
+use windlass_plan::{Content, DetailSource, Gain, Gains, Spread};
 
 /// The command that made the figures.
 const COMMAND: &str = "windlass-lab eval d13@crop=720:405:0:300 s18 soft-d13 soft-s18 notebook@screen terminal@screen \
@@ -15,8 +15,11 @@ const BUDGETS_MS: [u32; 3] = [100, 200, 500];
 /// The method that every way is compared with.
 const REFERENCE: &str = "lanczos@0.3";
 /// The ways to make a picture, with the methods of `eval` that measure them.
-const WAYS: [(Way, &str); 3] =
-    [(Way::Filters, "no-anchors"), (Way::Anchors, "hybrid"), (Way::Stills, "captured@regions")];
+const WAYS: [(DetailSource, &str); 3] = [
+    (DetailSource::Filters, "no-anchors"),
+    (DetailSource::Anchors, "hybrid"),
+    (DetailSource::Stills, "captured@regions"),
+];
 
 fn clips(content: Content) -> [&'static str; 2] {
     match content {
@@ -49,7 +52,13 @@ fn spread(values: impl Iterator<Item = Option<f64>>) -> Option<Spread> {
     })
 }
 
-fn gain(report: &Value, budget_ms: u32, content: Content, way: Way, method: &str) -> Option<Gain> {
+fn gain(
+    report: &Value,
+    budget_ms: u32,
+    content: Content,
+    way: DetailSource,
+    method: &str,
+) -> Option<Gain> {
     let clips = clips(content);
     let over = |key: &'static str| {
         spread(clips.iter().map(|clip| {

@@ -4,6 +4,7 @@ use std::fmt;
 
 use anyhow::{Result, bail};
 use clap::Parser;
+use windlass_types::Size;
 
 pub(super) use crate::loadtest::Taken;
 use crate::loadtest::{self, LoadtestArgs};
@@ -59,9 +60,9 @@ struct Words {
 }
 
 impl Run {
-    /// Width and height of the layer that is sent.
-    pub(super) fn size(self) -> (u32, u32) {
-        if self.layer == "q" { (320, 180) } else { (640, 360) }
+    /// Size of the layer that is sent.
+    pub(super) fn size(self) -> Size {
+        if self.layer == "q" { Size::new(320, 180) } else { Size::new(640, 360) }
     }
 
     /// Runs the load test on a server of our own.

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::simulator::streams::clients::{self, ClientsReport, ClientsScenario, Way};
+use crate::simulator::streams::clients::{self, ClientsReport, ClientsScenario, ServingPolicy};
 use anyhow::Result;
 
 /// Plays a scenario, and prints a table, or one JSON object a line.
@@ -23,12 +23,12 @@ pub(super) fn play(scenario: &ClientsScenario, seed: Option<u64>, json: bool) ->
     )?;
     for report in &reports {
         let same = |other: &&ClientsReport| {
-            other.promise == report.promise && other.way == Way::QualitySla
+            other.promise == report.promise && other.way == ServingPolicy::QualitySla
         };
         let ours = reports.iter().find(same).map_or(0.0, |ours| ours.clients);
         let promise: Vec<String> = report.promise.iter().map(f64::to_string).collect();
         let fixed = report.fixed.map_or_else(String::new, |(interval, batch)| match report.way {
-            Way::Static => format!(" (every {interval} frames, batches of {batch})"),
+            ServingPolicy::Static => format!(" (every {interval} frames, batches of {batch})"),
             _ => format!(" (every {interval} frames)"),
         });
         writeln!(
@@ -50,13 +50,13 @@ pub(super) fn play(scenario: &ClientsScenario, seed: Option<u64>, json: bool) ->
     Ok(text)
 }
 
-fn name(way: Way) -> &'static str {
+fn name(way: ServingPolicy) -> &'static str {
     match way {
-        Way::Static => "static",
-        Way::Clipper => "clipper",
-        Way::Chameleon => "chameleon",
-        Way::Reactive => "reactive (ARISE-α)",
-        Way::QualitySla => "quality-sla",
+        ServingPolicy::Static => "static",
+        ServingPolicy::Clipper => "clipper",
+        ServingPolicy::Chameleon => "chameleon",
+        ServingPolicy::Reactive => "reactive (ARISE-α)",
+        ServingPolicy::QualitySla => "quality-sla",
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use crate::simulator::servers::day::{DayReport, DayScenario, Kind, Way, play as play_day};
+use crate::simulator::servers::day::{DayReport, DayScenario, Kind, WorkerCount, play as play_day};
 use crate::simulator::streams::{self, PlayedPolicy, Scenario, Traces};
 use anyhow::{Result, ensure};
 use serde::Serialize;
@@ -94,10 +94,10 @@ streams: [{{ name: one, count: {count}, width: {width}, height: {height}, fps: {
 
 fn rows(scenario: &DayScenario, anchors: &[f64], frames: &[f64]) -> Vec<Row> {
     let play = |demands: &[f64], way| play_day(scenario, demands, &devices_for, way);
-    let scaled = play(anchors, Way::Scaled);
+    let scaled = play(anchors, WorkerCount::Scaled);
     let mean = (scaled.machine_hours / 24.0).round() as u32;
-    let peak = play(anchors, Way::Fixed(scaled.max_wanted));
-    let per_frame = play(frames, Way::Counted);
+    let peak = play(anchors, WorkerCount::Fixed(scaled.max_wanted));
+    let per_frame = play(frames, WorkerCount::Counted);
     let per_frame_peak = f64::from(per_frame.max_wanted) * 24.0;
     let anchors_peak = peak.machine_hours;
     let price = scenario.worker.price;
@@ -116,7 +116,7 @@ fn rows(scenario: &DayScenario, anchors: &[f64], frames: &[f64]) -> Vec<Row> {
     vec![
         placed("anchors, scaled", scaled),
         placed("anchors, peak", peak),
-        placed("anchors, mean", play(anchors, Way::Fixed(mean))),
+        placed("anchors, mean", play(anchors, WorkerCount::Fixed(mean))),
         counted("per-frame, at once", per_frame.wanted_hours),
         counted("per-frame, peak", per_frame_peak),
     ]
@@ -193,8 +193,8 @@ mod tests {
             let demand = |kind| demand(kind, PlayedPolicy::default()).expect("it can be played");
             let demands: Vec<f64> = small.streams.iter().map(demand).collect();
             let play = |way| play_day(&small, &demands, &devices_for, way);
-            let scaled = play(Way::Scaled);
-            let peak = play(Way::Fixed(scaled.max_wanted));
+            let scaled = play(WorkerCount::Scaled);
+            let peak = play(WorkerCount::Fixed(scaled.max_wanted));
             let told = format!("{path:?}: {scaled:?}, with its peak's {peak:?}");
             assert!(scaled.streams > 0 && scaled.max_streams as u64 <= scaled.streams, "{told}");
             assert_eq!(scaled.streams, peak.streams, "{told}");

@@ -17,7 +17,7 @@ mod streams;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use crate::simulator::streams::{OrderName, Placement, PlayedPolicy};
+use crate::simulator::streams::{OrderName, PlacementUnit, PlayedPolicy};
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 
@@ -79,11 +79,11 @@ pub(crate) enum PlacementArg {
     Stream,
 }
 
-impl From<PlacementArg> for Placement {
-    fn from(placement: PlacementArg) -> Placement {
+impl From<PlacementArg> for PlacementUnit {
+    fn from(placement: PlacementArg) -> PlacementUnit {
         match placement {
-            PlacementArg::Anchor => Placement::Anchor,
-            PlacementArg::Stream => Placement::Stream,
+            PlacementArg::Anchor => PlacementUnit::Anchor,
+            PlacementArg::Stream => PlacementUnit::Stream,
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::simulator::streams::{
-    OrderName, Report, RequestReport, RequestRow, Second, StageReport, StageRow, Way,
+    OrderName, Report, RequestReport, RequestRow, Second, StageReport, StageRow, TaskScheduling,
 };
 use anyhow::{Context, Result};
 
@@ -75,18 +75,17 @@ impl Plots<'_> {
     /// Draws a scenario of stages: what is missed, by slots.
     pub(super) fn stages(self, report: &StageReport) -> Result<()> {
         let most = report.rows.iter().filter_map(|row| row.cap).max().unwrap_or(1) as f64;
-        let curves = [("threads", Way::Threads), ("fifo", Way::Fifo), ("edf", Way::Edf)];
-        let curves = curves.map(|(name, way)| {
+        let curves = TaskScheduling::ALL.map(|way| {
             let share = |row: &StageRow| 100.0 * row.missed / f64::from(report.requests.max(1));
             let rows = report.rows.iter().filter(|row| row.way == way);
             let mut points: Vec<(f64, f64)> =
                 rows.map(|row| (row.cap.map_or(1.0, |cap| cap as f64), share(row))).collect();
-            if way == Way::Threads {
+            if way == TaskScheduling::Threads {
                 points.extend(
                     points.first().map(|first| (most, first.1)).into_iter().collect::<Vec<_>>(),
                 );
             }
-            dotted(name, points)
+            dotted(way.name(), points)
         });
         self.write("missed", "slots", "missed (% of requests)", curves.into())
     }

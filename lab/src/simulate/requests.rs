@@ -37,7 +37,7 @@ pub(super) fn play(
 fn placements(
     scenario: &RequestScenario,
     args: &SimulateArgs,
-) -> Vec<crate::simulator::streams::Placement> {
+) -> Vec<crate::simulator::streams::PlacementUnit> {
     match &args.placement[..] {
         [] => vec![scenario.placement],
         some => some.iter().map(|&placement| placement.into()).collect(),

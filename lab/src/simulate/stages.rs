@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::simulator::streams::{StageReport, StageScenario, Way, run_stages};
+use crate::simulator::streams::{StageReport, StageScenario, run_stages};
 use anyhow::{Context, Result};
 
 use super::SimulateArgs;
@@ -44,11 +44,7 @@ fn table(report: &StageReport) -> String {
         "waited ms"
     );
     for row in &report.rows {
-        let way = match row.way {
-            Way::Threads => "threads",
-            Way::Fifo => "fifo",
-            Way::Edf => "edf",
-        };
+        let way = row.way.name();
         let cap = row.cap.map_or("–".to_owned(), |cap| cap.to_string());
         let _ = writeln!(
             out,

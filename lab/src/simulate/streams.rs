@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::simulator::streams::{self, GroupReport, Placement, Report, Scenario, Traces};
+use crate::simulator::streams::{self, GroupReport, PlacementUnit, Report, Scenario, Traces};
 use anyhow::{Context, Result};
 
 use super::SimulateArgs;
@@ -64,10 +64,10 @@ fn label(scenario: &Scenario, args: &SimulateArgs) -> String {
     if compared.is_empty() { "all streams".to_owned() } else { compared.join(", ") }
 }
 
-fn placement(placement: Placement) -> &'static str {
+fn placement(placement: PlacementUnit) -> &'static str {
     match placement {
-        Placement::Anchor => "anchor",
-        Placement::Stream => "stream",
+        PlacementUnit::Anchor => "anchor",
+        PlacementUnit::Stream => "stream",
     }
 }
 

@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use windlass_netem::Course;
+use windlass_types::Bitrate;
 
 /// The unit in which traffic is counted: a tenth of a second.
 pub(crate) const TENTH: Duration = Duration::from_millis(100);
@@ -53,7 +54,7 @@ struct Step {
 #[derive(Debug)]
 pub(crate) struct Following {
     course: Course,
-    rate_bps: u64,
+    rate: Bitrate,
     /// Number of tenths so far.
     tenths: u64,
     last: VecDeque<Tenth>,
@@ -65,11 +66,11 @@ pub(crate) struct Following {
 impl Following {
     /// A measurement of a link that begins now.
     pub(crate) fn new(course: Course) -> Following {
-        let rate_bps = course.at(Duration::ZERO).rate_bps;
-        let first = Step { at: 0, wanted: Some(wanted(rate_bps)), first: true };
+        let rate = course.at(Duration::ZERO).rate;
+        let first = Step { at: 0, wanted: Some(wanted(rate)), first: true };
         Following {
             course,
-            rate_bps,
+            rate,
             tenths: 0,
             last: VecDeque::with_capacity(SPAN),
             steps: VecDeque::from([first]),
@@ -116,11 +117,12 @@ impl Following {
     fn step(&mut self) {
         let end = TENTH * u32::try_from(self.tenths + 1).unwrap_or(u32::MAX);
         let since = end.saturating_sub(Duration::from_nanos(1));
-        let (before, now) = (self.rate_bps, self.course.at(since).rate_bps);
-        self.rate_bps = now;
+        let (before, now) = (self.rate, self.course.at(since).rate);
+        self.rate = now;
         let lasts =
             self.course.next_change(since).is_none_or(|next| next.saturating_sub(since) >= LASTING);
-        if now.abs_diff(before) * 10 <= before || !lasts {
+        let change = now.as_bps().abs_diff(before.as_bps());
+        if change * 10 <= before.as_bps() || !lasts {
             return;
         }
         if self.steps.len() == STEPS_MAX
@@ -139,8 +141,8 @@ impl Following {
     }
 }
 
-fn wanted(rate_bps: u64) -> f64 {
-    rate_bps as f64 / 8.0 * USED
+fn wanted(rate: Bitrate) -> f64 {
+    rate.as_bps() as f64 / 8.0 * USED
 }
 
 #[cfg(test)]
@@ -185,7 +187,7 @@ mod tests {
         for course in [Profile::Lte.down(3), Profile::Dsl.down(1)] {
             assert_eq!(followed(course, |_| of(0, 20)).longest_s(), None);
         }
-        let rate = |rate_bps| Conditions { rate_bps, ..Conditions::default() };
+        let rate = |bps| Conditions { rate: Bitrate::bps(bps), ..Conditions::default() };
         let course = Course::changing(rate(1000), [(Duration::from_secs(9), rate(1090))]);
         assert_eq!(followed(course, |_| of(0, 20)).longest_s(), None);
     }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use str0m::media::Mid;
 use windlass_types::message::{self, AnchorHeader};
-use windlass_types::{Anchor, Bitrate, Size};
+use windlass_types::{Anchor, Bitrate};
 
 use super::gcra::Gcra;
 
@@ -256,17 +256,16 @@ pub(super) fn messages(
     age: Duration,
     max_message: usize,
 ) -> Option<Vec<Vec<u8>>> {
-    if anchor.payload.is_empty() || anchor.width == 0 || anchor.height == 0 {
+    if anchor.payload.is_empty() || anchor.size.width == 0 || anchor.size.height == 0 {
         return None;
     }
-    let size = Size::new(anchor.width, anchor.height);
     let header = AnchorHeader {
         tiled: anchor.tiled,
         beyond_prior: anchor.beyond_prior,
         stream: anchor.stream.0,
         epoch,
         age_ms: u16::try_from(age.as_millis()).unwrap_or(u16::MAX),
-        ..AnchorHeader::new(anchor.codec, anchor.source, rtp_timestamp, size)
+        ..AnchorHeader::new(anchor.codec, anchor.source, rtp_timestamp, anchor.size)
     };
     message::encode_chunks(&header, &anchor.payload, max_message).ok()
 }

@@ -5,7 +5,7 @@ use str0m::media::Mid;
 use str0m::media::{Direction, MediaKind, Pt};
 use str0m::rtp::{ExtensionValues, RtpWrite};
 
-use super::world::{PUBLISHER, World, config};
+use super::harness::{Harness, PUBLISHER, config};
 use super::*;
 use crate::api::{Offer, Publish, Subscribe};
 
@@ -16,7 +16,7 @@ const TICKS: u32 = 960;
 
 /// A publisher of audio and subscribers who take redundancy, or do not.
 struct Talk {
-    world: World,
+    harness: Harness,
     mid: Mid,
     opus: Pt,
     red: Option<Pt>,
@@ -26,49 +26,49 @@ struct Talk {
 
 impl Talk {
     fn new(publisher: bool, subscribers: &[bool]) -> Talk {
-        let mut world = World::new(config());
-        let now = world.now;
-        world.core.join(now, "room", PUBLISHER, JoinOptions::default()).expect("joined");
-        let at = world.client_of(PUBLISHER, publisher);
-        let mut api = world.clients[at].rtc.sdp_api();
+        let mut harness = Harness::new(config());
+        let now = harness.now;
+        harness.core.join(now, "room", PUBLISHER, JoinOptions::default()).expect("joined");
+        let at = harness.client_of(PUBLISHER, publisher);
+        let mut api = harness.clients[at].rtc.sdp_api();
         let mid = api.add_media(MediaKind::Audio, Direction::SendOnly, None, None, None);
         let (sdp, pending) = api.apply().expect("offer");
         let (kind, name) = (Kind::Audio, "microphone".into());
         let publish = vec![Publish { mid: mid.to_string(), kind, name, max: None }];
         let offer = Offer { sdp: sdp.to_sdp_string(), publish, subscribe: Vec::new() };
-        let answer = world.core.offer(now, PUBLISHER, &offer).expect("answer");
-        world.accept(at, pending, &answer);
+        let answer = harness.core.offer(now, PUBLISHER, &offer).expect("answer");
+        harness.accept(at, pending, &answer);
         for (n, &red) in subscribers.iter().enumerate() {
             let id = ParticipantId(10 + n as u64);
-            world.core.join(now, "room", id, JoinOptions::default()).expect("joined");
-            let at = world.client_of(id, red);
-            let mut api = world.clients[at].rtc.sdp_api();
+            harness.core.join(now, "room", id, JoinOptions::default()).expect("joined");
+            let at = harness.client_of(id, red);
+            let mut api = harness.clients[at].rtc.sdp_api();
             let mid = api.add_media(MediaKind::Audio, Direction::RecvOnly, None, None, None);
             let (sdp, pending) = api.apply().expect("offer");
             let (mid, track) = (mid.to_string(), answer.tracks[0].1);
             let subscribe = vec![Subscribe { mid, track, max: None }];
             let offer = Offer { sdp: sdp.to_sdp_string(), publish: Vec::new(), subscribe };
-            let answer = world.core.offer(now, id, &offer).expect("answer");
-            world.accept(at, pending, &answer);
+            let answer = harness.core.offer(now, id, &offer).expect("answer");
+            harness.accept(at, pending, &answer);
         }
-        world.run(Duration::from_secs(5));
-        let params = world.clients[0].rtc.codec_config().params();
+        harness.run(Duration::from_secs(5));
+        let params = harness.clients[0].rtc.codec_config().params();
         let opus = params.iter().find(|p| p.spec().codec == str0m::format::Codec::Opus);
         let (opus, red) = opus.map(|p| (p.pt(), p.red())).expect("Opus");
-        Talk { world, mid, opus, red, sent: 0, timestamp: 0 }
+        Talk { harness, mid, opus, red, sent: 0, timestamp: 0 }
     }
 
     /// One packet, after a time.
     fn say(&mut self, after: Duration, pt: Pt, payload: Vec<u8>) {
-        self.world.run(after);
+        self.harness.run(after);
         self.timestamp = self.timestamp.wrapping_add(after.as_millis() as u32 * 48);
         let seq = 40_000 + self.sent;
         self.sent += 1;
-        let now = self.world.now;
-        let mut api = self.world.clients[0].rtc.direct_api();
+        let now = self.harness.now;
+        let mut api = self.harness.clients[0].rtc.direct_api();
         let stream = api.stream_tx_by_mid(self.mid, None).expect("a stream");
         stream.write_rtp(RtpWrite::new(pt, seq.into(), self.timestamp, now, payload));
-        self.world.clients[0].due = now;
+        self.harness.clients[0].due = now;
     }
 
     /// A block, and the one before it.
@@ -80,7 +80,7 @@ impl Talk {
     }
 
     fn heard(&mut self, subscriber: usize) -> Vec<(u8, Vec<u8>)> {
-        let packets = &self.world.clients[1 + subscriber].received;
+        let packets = &self.harness.clients[1 + subscriber].received;
         packets.iter().map(|p| (*p.header.payload_type, p.payload.to_vec())).collect()
     }
 }
@@ -92,7 +92,7 @@ fn redundancy_goes_to_those_who_take_it_and_others_get_the_newest_block() {
     for n in 1..=50 {
         talk.say_twice(n);
     }
-    talk.world.run(PACKET);
+    talk.harness.run(PACKET);
     let opus = *talk.opus;
     let heard = talk.heard(0);
     assert_eq!(heard.len(), 50);
@@ -105,11 +105,11 @@ fn redundancy_goes_to_those_who_take_it_and_others_get_the_newest_block() {
 #[test]
 fn what_is_lost_on_the_way_is_in_the_next_packet() {
     let mut talk = Talk::new(true, &[true]);
-    talk.world.clients[1].loss = 3;
+    talk.harness.clients[1].loss = 3;
     for n in 1..=90 {
         talk.say_twice(n);
     }
-    talk.world.run(PACKET);
+    talk.harness.run(PACKET);
     let heard = talk.heard(0);
     assert!((55..=65).contains(&heard.len()), "{}", heard.len());
     let mut known: Vec<u8> = heard.iter().flat_map(|(_, p)| [p[6], p[8]]).collect();
@@ -123,24 +123,24 @@ fn whoever_comes_later_is_told_who_speaks() {
     let mut talk = Talk::new(false, &[false]);
     let opus = talk.opus;
     for n in 0..100 {
-        talk.world.run(PACKET);
+        talk.harness.run(PACKET);
         talk.timestamp += TICKS;
         let level = ExtensionValues {
             audio_level: Some(-20),
             voice_activity: Some(true),
             ..ExtensionValues::default()
         };
-        let now = talk.world.now;
-        let mut api = talk.world.clients[0].rtc.direct_api();
+        let now = talk.harness.now;
+        let mut api = talk.harness.clients[0].rtc.direct_api();
         let stream = api.stream_tx_by_mid(talk.mid, None).expect("a stream");
         let packet = RtpWrite::new(opus, (7 + n).into(), talk.timestamp, now, vec![0xfc]);
         stream.write_rtp(packet.ext_vals(level));
-        talk.world.clients[0].due = now;
+        talk.harness.clients[0].due = now;
     }
     let late = ParticipantId(99);
-    talk.world.core.join(talk.world.now, "room", late, JoinOptions::default()).expect("joined");
-    talk.world.run(PACKET);
-    let told = talk.world.events.get(&late);
+    talk.harness.core.join(talk.harness.now, "room", late, JoinOptions::default()).expect("joined");
+    talk.harness.run(PACKET);
+    let told = talk.harness.events.get(&late);
     let speaks = SfuEvent::Speaker { participant: PUBLISHER };
     assert!(told.is_some_and(|events| events.contains(&speaks)), "{told:?}");
 }
@@ -151,8 +151,8 @@ fn malformed_redundancy_is_counted_and_goes_to_nobody() {
     let red = talk.red.expect("redundancy");
     talk.say(PACKET, red, vec![0x80 | *talk.opus, 0, 3, 255, *talk.opus, 1]);
     talk.say(PACKET, red, vec![0x85, 0, 0, 1, 5, 1, 2]);
-    talk.world.run(PACKET);
-    assert_eq!(talk.world.core.counters.red_malformed, 2);
+    talk.harness.run(PACKET);
+    assert_eq!(talk.harness.core.counters.red_malformed, 2);
     assert!(talk.heard(0).is_empty() && talk.heard(1).is_empty());
 }
 
@@ -166,9 +166,9 @@ fn silence_that_is_told_rarely_keeps_its_times_and_numbers() {
         let after = if (10..20).contains(&n) { 20 * PACKET } else { PACKET };
         talk.say(after, opus, vec![0xfc, n]);
     }
-    talk.world.run(PACKET);
+    talk.harness.run(PACKET);
     for subscriber in 0..2 {
-        let packets = &talk.world.clients[1 + subscriber].received;
+        let packets = &talk.harness.clients[1 + subscriber].received;
         assert_eq!(packets.len(), 30);
         for (n, pair) in packets.windows(2).enumerate() {
             assert_eq!(*pair[1].seq_no, *pair[0].seq_no + 1);

@@ -13,13 +13,13 @@ use windlass_types::{
 };
 
 use super::anchor_costs::AnchorLimits;
-use super::world::*;
+use super::harness::*;
 use super::*;
 use crate::api::{TrackId, UplinkReport};
 
 /// The pictures at HR size that were handed on: their low timestamps.
-fn captured(world: &World) -> Vec<Option<u32>> {
-    let captured = world.taps.iter().filter_map(|t| match t {
+fn captured(harness: &Harness) -> Vec<Option<u32>> {
+    let captured = harness.taps.iter().filter_map(|t| match t {
         TapInput::Captured(frame) => Some(frame.low_timestamp),
         _ => None,
     });
@@ -28,65 +28,65 @@ fn captured(world: &World) -> Vec<Option<u32>> {
 
 #[test]
 fn the_layer_above_a_tapped_one_is_copied_and_meets_it_to_the_tick() {
-    let (mut world, track, _) = call();
-    assert_eq!(captured(&world), []);
-    world.core.set_max_rung(world.now, SUBSCRIBER, track, Rung::HPlus);
-    world.run(Duration::from_secs(4));
-    let low: Vec<u32> = world
+    let (mut harness, track, _) = call();
+    assert_eq!(captured(&harness), []);
+    harness.core.set_max_rung(harness.now, SUBSCRIBER, track, Rung::HPlus);
+    harness.run(Duration::from_secs(4));
+    let low: Vec<u32> = harness
         .taps
         .iter()
         .filter_map(|t| if let TapInput::Frame(f) = t { Some(f.rtp_timestamp) } else { None })
         .collect();
-    let met = captured(&world);
+    let met = captured(&harness);
     assert!(met.len() > 80 && met[..8].iter().any(Option::is_some), "{met:?}");
     let known: Vec<u32> = met.into_iter().skip(8).map(|at| at.expect("aligned")).collect();
     assert!(known.iter().all(|at| low.contains(at)), "{known:?}");
     assert!(known.windows(2).all(|w| w[1] == w[0].wrapping_add(3150)), "each frame its own");
     // Whoever can carry the layer itself has no use for it.
-    world.taps.clear();
-    world.core.set_max_rung(world.now, SUBSCRIBER, track, Rung::F);
-    world.run(Duration::from_secs(1));
-    assert!(matches!(world.taps.last(), Some(TapInput::Stop { .. })));
+    harness.taps.clear();
+    harness.core.set_max_rung(harness.now, SUBSCRIBER, track, Rung::F);
+    harness.run(Duration::from_secs(1));
+    assert!(matches!(harness.taps.last(), Some(TapInput::Stop { .. })));
 }
 
 #[test]
 fn a_layer_above_that_is_no_longer_sent_ends_its_copy_alone() {
-    let (mut world, track, _) = call();
-    world.core.set_max_rung(world.now, SUBSCRIBER, track, Rung::HPlus);
-    world.run(Duration::from_secs(2));
-    world.camera.layers = vec![Layer::Q, Layer::H];
-    world.run(Duration::from_secs(2));
-    let stops = world.taps.iter().filter(|t| matches!(t, TapInput::CaptureStop { .. })).count();
-    assert_eq!((stops, world.core.stats().taps), (1, 1));
-    assert!(matches!(world.taps.last(), Some(TapInput::Frame(_))));
+    let (mut harness, track, _) = call();
+    harness.core.set_max_rung(harness.now, SUBSCRIBER, track, Rung::HPlus);
+    harness.run(Duration::from_secs(2));
+    harness.camera.layers = vec![Layer::Q, Layer::H];
+    harness.run(Duration::from_secs(2));
+    let stops = harness.taps.iter().filter(|t| matches!(t, TapInput::CaptureStop { .. })).count();
+    assert_eq!((stops, harness.core.stats().taps), (1, 1));
+    assert!(matches!(harness.taps.last(), Some(TapInput::Frame(_))));
 }
 
 /// A call whose publisher sends `q` and `h` and can be asked for stills; the subscriber can decode them.
-fn call_with_stills() -> (World, TrackId, usize) {
-    let mut world = World::new(config());
-    world.core.join(world.now, "room", PUBLISHER, JoinOptions::default()).expect("joined");
-    let track = world.publish();
-    world.camera.layers = vec![Layer::Q, Layer::H];
-    world.offer_stills();
-    world.run(Duration::from_secs(2));
-    world.core.join(world.now, "room", SUBSCRIBER, JoinOptions::default()).expect("joined");
-    let at = world.subscribe(SUBSCRIBER, track);
-    (world, track, at)
+fn call_with_stills() -> (Harness, TrackId, usize) {
+    let mut harness = Harness::new(config());
+    harness.core.join(harness.now, "room", PUBLISHER, JoinOptions::default()).expect("joined");
+    let track = harness.publish();
+    harness.camera.layers = vec![Layer::Q, Layer::H];
+    harness.offer_stills();
+    harness.run(Duration::from_secs(2));
+    harness.core.join(harness.now, "room", SUBSCRIBER, JoinOptions::default()).expect("joined");
+    let at = harness.subscribe(SUBSCRIBER, track);
+    (harness, track, at)
 }
 
 #[test]
 fn regions_are_asked_of_the_publisher_and_its_answers_reach_subscribers_at_their_frame() {
-    let (mut world, track, at) = call_with_stills();
-    world.run(Duration::from_secs(3));
-    let possible = |world: &World| {
-        let said = world.requests.iter().filter_map(|request| match request {
+    let (mut harness, track, at) = call_with_stills();
+    harness.run(Duration::from_secs(3));
+    let possible = |harness: &Harness| {
+        let said = harness.requests.iter().filter_map(|request| match request {
             EnhancerRequest::Regions(possible) => Some(*possible),
             _ => None,
         });
         said.collect::<Vec<_>>()
     };
-    assert_eq!(possible(&world), [true]);
-    let tapped = world.last_tapped();
+    assert_eq!(possible(&harness), [true]);
+    let tapped = harness.last_tapped();
     let tiles = Bytes::from(vec![0x0f; TileMap::wire_bytes(640, 360)]);
     let want = EnhancerOutput::WantRegions {
         stream: tapped.stream,
@@ -94,10 +94,10 @@ fn regions_are_asked_of_the_publisher_and_its_answers_reach_subscribers_at_their
         tiles: tiles.clone(),
         bytes: 3000,
     };
-    world.core.on_enhancer_output(world.now, want.clone());
-    world.core.on_enhancer_output(world.now, want);
-    world.run(Duration::from_millis(10));
-    let asked: Vec<_> = world.events[&PUBLISHER]
+    harness.core.on_enhancer_output(harness.now, want.clone());
+    harness.core.on_enhancer_output(harness.now, want);
+    harness.run(Duration::from_millis(10));
+    let asked: Vec<_> = harness.events[&PUBLISHER]
         .iter()
         .filter_map(|e| match e {
             SfuEvent::Regions { track: of, request } if *of == track => Some(request.clone()),
@@ -116,65 +116,65 @@ fn regions_are_asked_of_the_publisher_and_its_answers_reach_subscribers_at_their
         chunk_index: 0,
         chunk_count: 1,
         age_ms: 5,
-        rtp_timestamp: world.last_tapped().rtp_timestamp,
+        rtp_timestamp: harness.last_tapped().rtp_timestamp,
         width: 1280,
         height: 720,
     };
     let payload = [&tiles[..], &[7; 2000]].concat();
-    let stills = |world: &World| {
-        let all = world.clients[at].messages.iter();
+    let stills = |harness: &Harness| {
+        let all = harness.clients[at].messages.iter();
         let all = all.map(|m| AnchorHeader::parse(m).expect("anchor").0);
         all.filter(|h| h.tiled && h.beyond_prior).collect::<Vec<_>>()
     };
-    assert_eq!(stills(&world), []);
-    let channel = world.clients[0].channel.expect("open");
+    assert_eq!(stills(&harness), []);
+    let channel = harness.clients[0].channel.expect("open");
     for message in windlass_types::message::encode_chunks(&header, &payload, 1000).expect("fits") {
-        let rtc = &mut world.clients[0].rtc;
+        let rtc = &mut harness.clients[0].rtc;
         assert!(rtc.channel(channel).expect("channel").write(true, &message).expect("written"));
     }
-    world.clients[0].due = world.now;
-    world.run(Duration::from_millis(200));
-    let got = stills(&world);
-    assert!(!got.is_empty(), "{:?}", world.core.stats().counters);
+    harness.clients[0].due = harness.now;
+    harness.run(Duration::from_millis(200));
+    let got = stills(&harness);
+    assert!(!got.is_empty(), "{:?}", harness.core.stats().counters);
     let shown = |h: &AnchorHeader| {
-        world.clients[at].received.iter().any(|p| p.header.timestamp == h.rtp_timestamp)
+        harness.clients[at].received.iter().any(|p| p.header.timestamp == h.rtp_timestamp)
     };
     assert!(got.iter().all(shown), "their frame is the subscriber's");
-    let given = world
+    let given = harness
         .requests
         .iter()
         .any(|request| matches!(request, EnhancerRequest::Given(anchor) if anchor.tiled && anchor.payload.starts_with(&tiles)));
     assert!(given, "the enhancer hears of it");
     // What nobody asked for goes nowhere.
-    world.core.on_region_message(world.now, PUBLISHER, &[1; 40]);
-    let counters = world.core.stats().counters;
+    harness.core.on_region_message(harness.now, PUBLISHER, &[1; 40]);
+    let counters = harness.core.stats().counters;
     assert_eq!((counters.regions_in, counters.regions_malformed), (1, 1));
     // The layer itself, which this subscriber may not have, is better than any still.
-    world.core.set_max_rung(world.now, SUBSCRIBER, track, Rung::HPlus);
-    world.camera.layers = Layer::ALL.into();
-    world.run(Duration::from_secs(3));
-    assert_eq!(possible(&world), [true, false]);
+    harness.core.set_max_rung(harness.now, SUBSCRIBER, track, Rung::HPlus);
+    harness.camera.layers = Layer::ALL.into();
+    harness.run(Duration::from_secs(3));
+    assert_eq!(possible(&harness), [true, false]);
 }
 
 #[test]
 fn stills_are_counted_on_before_anything_is_tapped() {
     let captured = |stills: bool| {
-        let mut world = World::new(config());
-        world.core.join(world.now, "room", PUBLISHER, JoinOptions::default()).expect("joined");
-        let track = world.publish();
-        world.camera.layers = vec![Layer::Q, Layer::H];
+        let mut harness = Harness::new(config());
+        harness.core.join(harness.now, "room", PUBLISHER, JoinOptions::default()).expect("joined");
+        let track = harness.publish();
+        harness.camera.layers = vec![Layer::Q, Layer::H];
         if stills {
-            world.offer_stills();
+            harness.offer_stills();
         }
-        world.run(Duration::from_secs(3));
+        harness.run(Duration::from_secs(3));
         let limits =
             AnchorLimits { available: true, max_pixels: u32::MAX, captured: false, max_octaves: 2 };
-        let costs = world
+        let costs = harness
             .core
             .tracks
             .get(track)
             .expect("it is there")
-            .expected_anchor_costs(world.now, limits);
+            .expected_anchor_costs(harness.now, limits);
         costs[Layer::H as usize].expect("anchors are made of it").captured
     };
     assert!(captured(false) == Bitrate::ZERO && captured(true) > Bitrate::ZERO);
@@ -182,37 +182,37 @@ fn stills_are_counted_on_before_anything_is_tapped() {
 
 #[test]
 fn what_a_publisher_can_send_reaches_the_enhancer_and_what_it_shall_send_the_publisher() {
-    let (mut world, track, _) = call_with_stills();
-    world.core.config.adapt = true;
-    world.run(Duration::from_secs(3));
+    let (mut harness, track, _) = call_with_stills();
+    harness.core.config.adapt = true;
+    harness.run(Duration::from_secs(3));
     let report =
         UplinkReport { bitrate: Bitrate::kbps(400.0), size: Size::new(1280, 720), fps: 30.0 };
-    let uplinks = |world: &World| {
-        let said = world.requests.iter().filter_map(|request| match request {
+    let uplinks = |harness: &Harness| {
+        let said = harness.requests.iter().filter_map(|request| match request {
             EnhancerRequest::Uplink(uplink) => Some((uplink.layer, uplink.report.bitrate)),
             _ => None,
         });
         said.collect::<Vec<_>>()
     };
-    world.core.uplink(world.now, SUBSCRIBER, track, report);
+    harness.core.uplink(harness.now, SUBSCRIBER, track, report);
     let bitrate = Bitrate::kbps(f64::NAN);
-    world.core.uplink(world.now, PUBLISHER, track, UplinkReport { bitrate, ..report });
-    world.core.uplink(world.now, PUBLISHER, track, UplinkReport { fps: f64::NAN, ..report });
-    world.run(Duration::from_millis(10));
-    assert_eq!(uplinks(&world), [], "another's track, and nonsense");
-    world.core.uplink(world.now, PUBLISHER, track, report);
-    world.run(Duration::from_millis(10));
-    let told = uplinks(&world);
+    harness.core.uplink(harness.now, PUBLISHER, track, UplinkReport { bitrate, ..report });
+    harness.core.uplink(harness.now, PUBLISHER, track, UplinkReport { fps: f64::NAN, ..report });
+    harness.run(Duration::from_millis(10));
+    assert_eq!(uplinks(&harness), [], "another's track, and nonsense");
+    harness.core.uplink(harness.now, PUBLISHER, track, report);
+    harness.run(Duration::from_millis(10));
+    let told = uplinks(&harness);
     assert_eq!(told.len(), 1);
     assert!(
         told[0].0 == Layer::H && told[0].1 < report.bitrate,
         "what the other layer takes is left out: {told:?}"
     );
     let knobs = PublisherKnobs { layer: Layer::H, bitrate: Bitrate::kbps(300.0), fps: 15.0 };
-    let stream = world.last_tapped().stream;
-    world.core.on_enhancer_output(world.now, EnhancerOutput::Knobs { stream, knobs });
-    world.run(Duration::from_millis(500));
-    let layers = world.events[&PUBLISHER].iter().filter_map(|e| match e {
+    let stream = harness.last_tapped().stream;
+    harness.core.on_enhancer_output(harness.now, EnhancerOutput::Knobs { stream, knobs });
+    harness.run(Duration::from_millis(500));
+    let layers = harness.events[&PUBLISHER].iter().filter_map(|e| match e {
         SfuEvent::Knobs { layers, .. } if !layers.is_empty() => Some(layers.clone()),
         _ => None,
     });
@@ -222,33 +222,33 @@ fn what_a_publisher_can_send_reaches_the_enhancer_and_what_it_shall_send_the_pub
 
 #[test]
 fn a_smaller_layer_turns_the_larger_one_off_and_all_is_undone_when_nobody_watches() {
-    let (mut world, track, _) = call_with_stills();
-    world.core.set_max_rung(world.now, SUBSCRIBER, track, Rung::HPlus);
-    world.core.config.adapt = true;
-    world.run(Duration::from_secs(2));
-    let stream = world.last_tapped().stream;
+    let (mut harness, track, _) = call_with_stills();
+    harness.core.set_max_rung(harness.now, SUBSCRIBER, track, Rung::HPlus);
+    harness.core.config.adapt = true;
+    harness.run(Duration::from_secs(2));
+    let stream = harness.last_tapped().stream;
     let knobs = PublisherKnobs { layer: Layer::Q, bitrate: Bitrate::kbps(90.0), fps: 30.0 };
-    world.core.on_enhancer_output(world.now, EnhancerOutput::Knobs { stream, knobs });
-    world.run(Duration::from_millis(100));
-    assert_eq!(world.layers_told(), [[(Layer::Q, true), (Layer::H, false)]]);
+    harness.core.on_enhancer_output(harness.now, EnhancerOutput::Knobs { stream, knobs });
+    harness.run(Duration::from_millis(100));
+    assert_eq!(harness.layers_told(), [[(Layer::Q, true), (Layer::H, false)]]);
     let knobs = PublisherKnobs { layer: Layer::H, bitrate: Bitrate::kbps(200.0), ..knobs };
-    world.core.on_enhancer_output(world.now, EnhancerOutput::Knobs { stream, knobs });
-    world.run(Duration::from_millis(100));
-    assert_eq!(world.layers_told()[1], [(Layer::H, true), (Layer::Q, true)]);
-    world.core.set_max_rung(world.now, SUBSCRIBER, track, Rung::Q);
-    world.run(Duration::from_secs(5));
-    let last = world.layers_told().pop();
+    harness.core.on_enhancer_output(harness.now, EnhancerOutput::Knobs { stream, knobs });
+    harness.run(Duration::from_millis(100));
+    assert_eq!(harness.layers_told()[1], [(Layer::H, true), (Layer::Q, true)]);
+    harness.core.set_max_rung(harness.now, SUBSCRIBER, track, Rung::Q);
+    harness.run(Duration::from_secs(5));
+    let last = harness.layers_told().pop();
     assert_eq!(last, Some(vec![(Layer::Q, true), (Layer::H, true)]));
 }
 
 #[test]
 fn the_quarter_layer_stands_by_while_all_hold_the_half_layer() {
-    let (mut world, track, _) = call_with_stills();
-    world.core.set_max_rung(world.now, SUBSCRIBER, track, Rung::HPlus);
-    world.core.config.adapt = true;
-    world.run(Duration::from_secs(2));
-    let quarter = |world: &World| {
-        let told = world.events[&PUBLISHER].iter().filter_map(|e| match e {
+    let (mut harness, track, _) = call_with_stills();
+    harness.core.set_max_rung(harness.now, SUBSCRIBER, track, Rung::HPlus);
+    harness.core.config.adapt = true;
+    harness.run(Duration::from_secs(2));
+    let quarter = |harness: &Harness| {
+        let told = harness.events[&PUBLISHER].iter().filter_map(|e| match e {
             SfuEvent::Knobs { layers, .. } => layers
                 .iter()
                 .find(|(layer, _)| *layer == Layer::Q)
@@ -257,18 +257,18 @@ fn the_quarter_layer_stands_by_while_all_hold_the_half_layer() {
         });
         told.collect::<Vec<_>>()
     };
-    let stream = world.last_tapped().stream;
+    let stream = harness.last_tapped().stream;
     let knobs = PublisherKnobs { layer: Layer::H, bitrate: Bitrate::kbps(200.0), fps: 30.0 };
-    world.core.on_enhancer_output(world.now, EnhancerOutput::Knobs { stream, knobs });
-    world.run(Duration::from_secs(1));
-    assert_eq!(quarter(&world), [30.0]);
+    harness.core.on_enhancer_output(harness.now, EnhancerOutput::Knobs { stream, knobs });
+    harness.run(Duration::from_secs(1));
+    assert_eq!(quarter(&harness), [30.0]);
     let third = ParticipantId(3);
-    world.core.join(world.now, "room", third, JoinOptions::default()).expect("joined");
-    world.subscribe_at_most(third, track, Some(Rung::Q));
-    world.run(Duration::from_secs(1));
-    assert_eq!(quarter(&world), [30.0, 150.0], "somebody needs it");
+    harness.core.join(harness.now, "room", third, JoinOptions::default()).expect("joined");
+    harness.subscribe_at_most(third, track, Some(Rung::Q));
+    harness.run(Duration::from_secs(1));
+    assert_eq!(quarter(&harness), [30.0, 150.0], "somebody needs it");
     let knobs = PublisherKnobs { layer: Layer::Q, bitrate: Bitrate::kbps(90.0), ..knobs };
-    world.core.on_enhancer_output(world.now, EnhancerOutput::Knobs { stream, knobs });
-    world.run(Duration::from_secs(1));
-    assert_eq!(quarter(&world), [30.0, 150.0, 90.0], "and keeps what it is adapted to");
+    harness.core.on_enhancer_output(harness.now, EnhancerOutput::Knobs { stream, knobs });
+    harness.run(Duration::from_secs(1));
+    assert_eq!(quarter(&harness), [30.0, 150.0, 90.0], "and keeps what it is adapted to");
 }

@@ -131,7 +131,7 @@ mod tests {
     use super::*;
     use crate::api::JoinOptions;
     use crate::config::SfuConfig;
-    use crate::core::world::*;
+    use crate::core::harness::*;
 
     const ANA: ParticipantId = ParticipantId(1);
     const BO: ParticipantId = ParticipantId(2);
@@ -142,19 +142,19 @@ mod tests {
         DataMessage { topic: "chat".to_owned(), content, reliable: true, number: None }
     }
 
-    fn room(ids: &[ParticipantId]) -> World {
+    fn room(ids: &[ParticipantId]) -> Harness {
         let limits = crate::Limits { participants_per_room: 200, ..config().limits };
-        let mut world = World::new(SfuConfig { limits, ..config() });
+        let mut harness = Harness::new(SfuConfig { limits, ..config() });
         for &id in ids {
-            world.core.join(world.now, "room", id, JoinOptions::default()).expect("joined");
+            harness.core.join(harness.now, "room", id, JoinOptions::default()).expect("joined");
         }
-        world.deliver();
-        world
+        harness.deliver();
+        harness
     }
 
-    fn heard(world: &mut World, id: ParticipantId) -> Vec<(ParticipantId, u32, String)> {
-        world.deliver();
-        let events = world.events.remove(&id).unwrap_or_default().into_iter();
+    fn heard(harness: &mut Harness, id: ParticipantId) -> Vec<(ParticipantId, u32, String)> {
+        harness.deliver();
+        let events = harness.events.remove(&id).unwrap_or_default().into_iter();
         let of = |event| match event {
             SfuEvent::Data(Delivery { from, seq, message, .. }) => match &message.content {
                 DataContent::Text(text) => Some((from, seq, text.clone())),
@@ -167,112 +167,113 @@ mod tests {
 
     #[test]
     fn all_others_get_a_message_or_those_that_it_names() {
-        let mut world = room(&[ANA, BO, CY]);
-        let now = world.now;
-        world.core.send_data(now, ANA, None, message("all")).expect("sent");
+        let mut harness = room(&[ANA, BO, CY]);
+        let now = harness.now;
+        harness.core.send_data(now, ANA, None, message("all")).expect("sent");
         let named = [CY, ANA, ParticipantId(99), CY];
-        world.core.send_data(now, ANA, Some(&named), message("you")).expect("sent");
-        world.core.send_data(now, ANA, Some(&[]), message("nobody")).expect("sent");
+        harness.core.send_data(now, ANA, Some(&named), message("you")).expect("sent");
+        harness.core.send_data(now, ANA, Some(&[]), message("nobody")).expect("sent");
         let all = (ANA, 1, "all".to_owned());
-        assert_eq!(heard(&mut world, BO), std::slice::from_ref(&all));
-        assert_eq!(heard(&mut world, CY), [all, (ANA, 2, "you".to_owned())]);
-        assert_eq!(heard(&mut world, ANA), []);
-        let counters = world.core.counters;
+        assert_eq!(heard(&mut harness, BO), std::slice::from_ref(&all));
+        assert_eq!(heard(&mut harness, CY), [all, (ANA, 2, "you".to_owned())]);
+        assert_eq!(heard(&mut harness, ANA), []);
+        let counters = harness.core.counters;
         assert_eq!((counters.data_in, counters.data_out, counters.data_limited), (3, 3, 0));
-        let nobody = world.core.send_data(now, ParticipantId(99), None, message("x"));
+        let nobody = harness.core.send_data(now, ParticipantId(99), None, message("x"));
         assert_eq!(nobody, Err(DataError::NotJoined));
     }
 
     #[test]
     fn messages_stay_in_their_room_and_pass_over_those_who_take_none() {
-        let mut world = room(&[ANA]);
-        let now = world.now;
+        let mut harness = room(&[ANA]);
+        let now = harness.now;
         let player = JoinOptions { takes_data: false, ..JoinOptions::default() };
-        world.core.join(now, "room", BO, player).expect("joined");
-        world.core.join(now, "other", CY, JoinOptions::default()).expect("joined");
-        world.core.send_data(now, ANA, None, message("x")).expect("sent");
-        world.core.send_data(now, ANA, Some(&[BO, CY]), message("x")).expect("sent");
-        assert_eq!(heard(&mut world, BO), []);
-        assert_eq!(heard(&mut world, CY), []);
+        harness.core.join(now, "room", BO, player).expect("joined");
+        harness.core.join(now, "other", CY, JoinOptions::default()).expect("joined");
+        harness.core.send_data(now, ANA, None, message("x")).expect("sent");
+        harness.core.send_data(now, ANA, Some(&[BO, CY]), message("x")).expect("sent");
+        assert_eq!(heard(&mut harness, BO), []);
+        assert_eq!(heard(&mut harness, CY), []);
     }
 
     #[test]
     fn in_a_loopback_room_the_sender_gets_its_own() {
-        let mut world = World::new(config());
-        let now = world.now;
+        let mut harness = Harness::new(config());
+        let now = harness.now;
         let alone = JoinOptions { loopback: true, ..JoinOptions::default() };
-        world.core.join(now, "loopback/p1", ANA, alone).expect("joined");
-        world.core.send_data(now, ANA, None, message("x")).expect("sent");
-        assert_eq!(heard(&mut world, ANA), [(ANA, 1, "x".to_owned())]);
+        harness.core.join(now, "loopback/p1", ANA, alone).expect("joined");
+        harness.core.send_data(now, ANA, None, message("x")).expect("sent");
+        assert_eq!(heard(&mut harness, ANA), [(ANA, 1, "x".to_owned())]);
     }
 
     #[test]
     fn a_room_has_a_rate_and_each_participant_a_small_one_of_its_own() {
         let ids: Vec<_> = (1..=20).map(ParticipantId).collect();
-        let mut world = room(&ids);
+        let mut harness = room(&ids);
         let large = "x".repeat(16 * 1024);
         let mut taken = 0;
         // All but the last one send as much as they can.
         for &id in ids[..19].iter().cycle().take(19 * 40) {
-            taken += u64::from(world.core.send_data(world.now, id, None, message(&large)).is_ok());
+            taken +=
+                u64::from(harness.core.send_data(harness.now, id, None, message(&large)).is_ok());
         }
         // Of its own each has two messages of that size, and the room 14 and the one that exceeds it.
-        assert_eq!((taken, world.core.counters.data_limited), (19 * 2 + 15, 19 * 40 - taken));
+        assert_eq!((taken, harness.core.counters.data_limited), (19 * 2 + 15, 19 * 40 - taken));
         let last = ids[19];
-        assert_eq!(world.core.send_data(world.now, last, None, message("I am here")), Ok(()));
-        let limited = world.core.send_data(world.now, ids[0], None, message("x"));
+        assert_eq!(harness.core.send_data(harness.now, last, None, message("I am here")), Ok(()));
+        let limited = harness.core.send_data(harness.now, ids[0], None, message("x"));
         assert_eq!(limited, Err(DataError::Limited));
-        world.now += Duration::from_secs(1);
-        let later = world.core.send_data(world.now, ids[0], None, message("x"));
+        harness.now += Duration::from_secs(1);
+        let later = harness.core.send_data(harness.now, ids[0], None, message("x"));
         assert_eq!(later, Ok(()));
     }
 
     #[test]
     fn in_a_large_room_a_message_counts_as_often_as_it_is_received() {
         let ids: Vec<_> = (1..=101).map(ParticipantId).collect();
-        let mut world = room(&ids);
+        let mut harness = room(&ids);
         let large = "x".repeat(16 * 1024);
-        let sent = |world: &mut World, id, to: Option<&[ParticipantId]>, count: usize| {
-            let mut one = || world.core.send_data(world.now, id, to, message(&large)).is_ok();
+        let sent = |harness: &mut Harness, id, to: Option<&[ParticipantId]>, count: usize| {
+            let mut one = || harness.core.send_data(harness.now, id, to, message(&large)).is_ok();
             (0..count).filter(|_| one()).count()
         };
         // Each takes more than a fifth of what a sender has for its receivers in a second; the last one may exceed it.
-        assert_eq!(sent(&mut world, ANA, None, 40), 5);
-        assert_eq!(sent(&mut world, ANA, Some(&[BO]), 1), 0);
-        world.now += Duration::from_secs(1);
-        assert_eq!(sent(&mut world, ANA, None, 40), 5);
+        assert_eq!(sent(&mut harness, ANA, None, 40), 5);
+        assert_eq!(sent(&mut harness, ANA, Some(&[BO]), 1), 0);
+        harness.now += Duration::from_secs(1);
+        assert_eq!(sent(&mut harness, ANA, None, 40), 5);
         // Others are not held by that, up to what the core can take: 20 of them in a second. Then each has one of its
         // own, which costs it four.
-        let taken: usize = ids[1..].iter().map(|&id| sent(&mut world, id, None, 9)).sum();
+        let taken: usize = ids[1..].iter().map(|&id| sent(&mut harness, id, None, 9)).sum();
         assert!((100..120).contains(&taken), "{taken}");
-        assert_eq!(sent(&mut world, ids[50], Some(&[ANA]), 1), 0);
-        world.now += Duration::from_secs(20);
-        assert_eq!(sent(&mut world, BO, Some(&[ANA]), 1), 1);
+        assert_eq!(sent(&mut harness, ids[50], Some(&[ANA]), 1), 0);
+        harness.now += Duration::from_secs(20);
+        assert_eq!(sent(&mut harness, BO, Some(&[ANA]), 1), 1);
     }
 
     #[test]
     fn who_names_people_that_are_not_there_uses_up_nothing_of_others() {
-        let mut world = room(&[ANA, BO]);
+        let mut harness = room(&[ANA, BO]);
         let nobody: Vec<_> = (1000..1100).map(ParticipantId).collect();
         let large = "x".repeat(16 * 1024);
         let strangers: Vec<_> = (10..15).map(ParticipantId).collect();
         for &id in &strangers {
             let name = format!("alone{id}");
-            world.core.join(world.now, &name, id, JoinOptions::default()).expect("joined");
+            harness.core.join(harness.now, &name, id, JoinOptions::default()).expect("joined");
         }
         for _ in 0..2 {
             for &id in strangers.iter().cycle().take(20) {
-                let _ = world.core.send_data(world.now, id, Some(&nobody), message(&large));
+                let _ = harness.core.send_data(harness.now, id, Some(&nobody), message(&large));
             }
-            world.now += Duration::from_secs(1);
+            harness.now += Duration::from_secs(1);
         }
         for _ in 0..50 {
-            assert_eq!(world.core.send_data(world.now, ANA, None, message("x")), Ok(()));
+            assert_eq!(harness.core.send_data(harness.now, ANA, None, message("x")), Ok(()));
         }
         // Who is named many times counts once.
-        world.now += Duration::from_secs(10);
+        harness.now += Duration::from_secs(10);
         for _ in 0..10 {
-            let sent = world.core.send_data(world.now, ANA, Some(&[BO; 100]), message(&large));
+            let sent = harness.core.send_data(harness.now, ANA, Some(&[BO; 100]), message(&large));
             assert_eq!(sent, Ok(()));
         }
     }
@@ -280,51 +281,51 @@ mod tests {
     #[test]
     fn what_the_core_has_no_time_for_takes_nothing_from_each_ones_own_rate() {
         let many: Vec<_> = (100..250).map(ParticipantId).collect();
-        let mut world = room(&many);
+        let mut harness = room(&many);
         for id in [ANA, BO] {
-            world.core.join(world.now, "other", id, JoinOptions::default()).expect("joined");
+            harness.core.join(harness.now, "other", id, JoinOptions::default()).expect("joined");
         }
         let large = "x".repeat(16 * 1024);
         for &id in many.iter().cycle().take(600) {
-            let _ = world.core.send_data(world.now, id, None, message(&large));
+            let _ = harness.core.send_data(harness.now, id, None, message(&large));
         }
-        assert!(world.core.counters.data_limited > 0);
-        let sent =
-            (0..40).filter(|_| world.core.send_data(world.now, ANA, None, message("x")).is_ok());
+        assert!(harness.core.counters.data_limited > 0);
+        let sent = (0..40)
+            .filter(|_| harness.core.send_data(harness.now, ANA, None, message("x")).is_ok());
         assert_eq!(sent.count(), 10);
     }
 
     #[test]
     fn a_change_counts_as_a_message_of_its_size() {
         let ids: Vec<_> = (1..=20).map(ParticipantId).collect();
-        let mut world = room(&ids);
+        let mut harness = room(&ids);
         let mut taken = 0;
         for &id in ids.iter().cycle().take(20 * 40) {
-            taken += u64::from(world.core.admit_change(world.now, id, 4096).is_ok());
+            taken += u64::from(harness.core.admit_change(harness.now, id, 4096).is_ok());
         }
         // Of its own each has four of that size, and the room 48.
-        assert_eq!((taken, world.core.counters.data_limited), (20 * 4 + 48, 20 * 40 - taken));
-        let nobody = world.core.admit_change(world.now, ParticipantId(99), 1);
+        assert_eq!((taken, harness.core.counters.data_limited), (20 * 4 + 48, 20 * 40 - taken));
+        let nobody = harness.core.admit_change(harness.now, ParticipantId(99), 1);
         assert_eq!(nobody, Err(DataError::NotJoined));
     }
 
     #[test]
     fn escapes_count_as_they_are_sent() {
-        let mut world = room(&[ANA, BO]);
+        let mut harness = room(&[ANA, BO]);
         let escaped = "\0".repeat(16 * 1024);
-        let mut one = || world.core.send_data(world.now, ANA, None, message(&escaped)).is_ok();
+        let mut one = || harness.core.send_data(harness.now, ANA, None, message(&escaped)).is_ok();
         // Of 96 KiB each: one of its own, and three of the room's 256 KiB, the last of which may exceed it.
         assert_eq!((0..9).filter(|_| one()).count(), 4);
     }
 
     #[test]
     fn others_are_told_of_a_change() {
-        let mut world = room(&[ANA, BO]);
-        world.events.clear();
-        world.core.participant_changed(world.now, ANA);
-        world.deliver();
+        let mut harness = room(&[ANA, BO]);
+        harness.events.clear();
+        harness.core.participant_changed(harness.now, ANA);
+        harness.deliver();
         let told = SfuEvent::ParticipantChanged { participant: ANA };
-        assert_eq!(world.events.remove(&BO), Some(vec![told]));
-        assert_eq!(world.events.remove(&ANA), None);
+        assert_eq!(harness.events.remove(&BO), Some(vec![told]));
+        assert_eq!(harness.events.remove(&ANA), None);
     }
 }

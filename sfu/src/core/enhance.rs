@@ -13,7 +13,8 @@ use super::rewriter::Source;
 use super::slot::Slot;
 use super::{Core, Output};
 use crate::api::{
-    Decay, ParticipantId, ReportError, SfuEvent, TakenReport, TrackId, TrackReport, UplinkReport,
+    DecayReport, ParticipantId, ReportError, SfuEvent, TakenReport, TrackId, TrackReport,
+    UplinkReport,
 };
 
 impl Core {
@@ -129,7 +130,7 @@ impl Core {
     }
 
     /// Passes a subscriber's measured decay of a track to the enhancer.
-    pub fn decay(&mut self, id: ParticipantId, track: TrackId, decay: Decay) {
+    pub fn decay(&mut self, id: ParticipantId, track: TrackId, decay: DecayReport) {
         let Some(t) = self.tracks.get(track).filter(|t| t.subscribers.contains(&id)) else {
             return;
         };

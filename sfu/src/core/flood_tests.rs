@@ -8,8 +8,8 @@ use str0m::crypto::{
     SupportedAeadAes256Gcm, SupportedAes128CmSha1_80, from_feature_flags,
 };
 
+use super::harness::*;
 use super::rtcp::tests::congestion;
-use super::world::*;
 use super::*;
 use crate::api::JoinOptions;
 
@@ -98,76 +98,78 @@ fn slow_clock() -> Duration {
     CLOCK.get()
 }
 
-fn publisher_and_subscriber(crypto: Option<Arc<CryptoProvider>>) -> (World, usize) {
-    let mut world = World::new(SfuConfig::default());
-    world.crypto = crypto;
-    world.core.join(world.now, "room", PUBLISHER, JoinOptions::default()).expect("joined");
-    let track = world.publish();
-    world.crypto = None;
-    world.run(2 * SECOND);
-    world.core.join(world.now, "room", SUBSCRIBER, JoinOptions::default()).expect("joined");
-    let at = world.subscribe(SUBSCRIBER, track);
-    world.run(3 * SECOND);
-    (world, at)
+fn publisher_and_subscriber(crypto: Option<Arc<CryptoProvider>>) -> (Harness, usize) {
+    let mut harness = Harness::new(SfuConfig::default());
+    harness.crypto = crypto;
+    harness.core.join(harness.now, "room", PUBLISHER, JoinOptions::default()).expect("joined");
+    let track = harness.publish();
+    harness.crypto = None;
+    harness.run(2 * SECOND);
+    harness.core.join(harness.now, "room", SUBSCRIBER, JoinOptions::default()).expect("joined");
+    let at = harness.subscribe(SUBSCRIBER, track);
+    harness.run(3 * SECOND);
+    (harness, at)
 }
 
 #[test]
 fn nothing_that_honest_clients_report_is_refused() {
-    let (mut world, at) = publisher_and_subscriber(None);
-    world.clients[at].loss = 7;
-    world.run(20 * SECOND);
-    assert!(world.core.counters.keyframe_requests_in > 0 || world.clients[at].received.len() > 500);
-    assert_eq!(world.core.counters.rtcp_refused, 0);
+    let (mut harness, at) = publisher_and_subscriber(None);
+    harness.clients[at].loss = 7;
+    harness.run(20 * SECOND);
+    assert!(
+        harness.core.counters.keyframe_requests_in > 0 || harness.clients[at].received.len() > 500
+    );
+    assert_eq!(harness.core.counters.rtcp_refused, 0);
 }
 
 #[test]
 fn reports_on_packets_far_back_do_not_reach_the_stack_and_media_goes_on() {
-    let (mut world, at) = publisher_and_subscriber(Some(liar()));
+    let (mut harness, at) = publisher_and_subscriber(Some(liar()));
     LIES.set(true);
-    world.clients[at].received.clear();
-    world.run(10 * SECOND);
+    harness.clients[at].received.clear();
+    harness.run(10 * SECOND);
     LIES.set(false);
-    let refused = world.core.counters.rtcp_refused;
+    let refused = harness.core.counters.rtcp_refused;
     // The stack bears 20,000 packets a second, after those that may be told of at once.
     let borne = (65_536 + 10 * 20_000) / 32_764;
     assert!(TOLD.get() > 4 * borne, "{} reports", TOLD.get());
     assert!(refused > 0);
-    assert_eq!(world.core.stats().connected, 2);
-    assert!(world.clients[at].received.len() > 500, "{}", world.clients[at].received.len());
-    world.run(5 * SECOND);
-    assert_eq!(world.core.counters.rtcp_refused, refused, "what is honest again is taken");
+    assert_eq!(harness.core.stats().connected, 2);
+    assert!(harness.clients[at].received.len() > 500, "{}", harness.clients[at].received.len());
+    harness.run(5 * SECOND);
+    assert_eq!(harness.core.counters.rtcp_refused, refused, "what is honest again is taken");
 }
 
 #[test]
 fn who_takes_the_thread_is_held_up_and_removed_and_nobody_else_is() {
-    let (mut world, _) = publisher_and_subscriber(None);
-    world.core.limit_cpu_time(slow_clock);
+    let (mut harness, _) = publisher_and_subscriber(None);
+    harness.core.limit_cpu_time(slow_clock);
     // 170 packets a second.
-    world.run(8 * SECOND);
-    let told = world.events[&PUBLISHER].last();
+    harness.run(8 * SECOND);
+    let told = harness.events[&PUBLISHER].last();
     assert_eq!(told, Some(&SfuEvent::Disconnected(DisconnectReason::Flood)));
-    let counters = world.core.counters;
-    assert_eq!((counters.peers_costly, world.core.stats().participants), (1, 1));
+    let counters = harness.core.counters;
+    assert_eq!((counters.peers_costly, harness.core.stats().participants), (1, 1));
     assert!(counters.datagrams_costly > 300, "{}", counters.datagrams_costly);
 }
 
 #[test]
 fn nobody_pays_for_what_others_send_in_its_name() {
-    let (mut world, _) = publisher_and_subscriber(None);
-    world.camera.mid = None;
-    world.run(SECOND);
-    world.core.limit_cpu_time(slow_clock);
-    let address = world.clients[0].address;
+    let (mut harness, _) = publisher_and_subscriber(None);
+    harness.camera.mid = None;
+    harness.run(SECOND);
+    harness.core.limit_cpu_time(slow_clock);
+    let address = harness.clients[0].address;
     for _ in 0..100 {
         for kind in [96, 200] {
             let mut forged = [7; 100];
             [forged[0], forged[1]] = [0x80, kind];
             for _ in 0..10 {
-                world.core.datagram(world.now, address, &forged);
+                harness.core.datagram(harness.now, address, &forged);
             }
         }
-        world.run(SECOND / 10);
+        harness.run(SECOND / 10);
     }
-    assert_eq!(world.core.counters.datagrams_costly, 0);
-    assert_eq!(world.core.stats().connected, 2);
+    assert_eq!(harness.core.counters.datagrams_costly, 0);
+    assert_eq!(harness.core.stats().connected, 2);
 }

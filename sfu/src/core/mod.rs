@@ -581,6 +581,8 @@ mod flood_tests;
 #[cfg(test)]
 mod forward_tests;
 #[cfg(test)]
+mod harness;
+#[cfg(test)]
 mod mutator_tests;
 #[cfg(test)]
 mod offer_tests;
@@ -599,5 +601,3 @@ mod tests;
 mod way_tests;
 #[cfg(test)]
 mod weights_tests;
-#[cfg(test)]
-mod world;

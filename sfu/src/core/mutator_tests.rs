@@ -6,8 +6,8 @@
 
 use std::time::{Instant as Clock, SystemTime, UNIX_EPOCH};
 
+use super::harness::*;
 use super::offer_tests::{AUDIO, CHROMIUM, VIDEO, sdp, watcher};
-use super::world::*;
 use super::*;
 use crate::api::{Answer, Offer, OfferError, TrackId};
 
@@ -180,10 +180,10 @@ fn lines(sdp: &str) -> Vec<String> {
 }
 
 /// Comes in again, as a new client.
-fn again(world: &mut World, id: ParticipantId, track: TrackId) -> (Offer, Answer) {
-    world.core.leave(world.now, id);
-    world.clients.retain(|client| client.address.port() != 4000 + id.0 as u16);
-    let (_, offer, answer) = watcher(world, id, track);
+fn again(harness: &mut Harness, id: ParticipantId, track: TrackId) -> (Offer, Answer) {
+    harness.core.leave(harness.now, id);
+    harness.clients.retain(|client| client.address.port() != 4000 + id.0 as u16);
+    let (_, offer, answer) = watcher(harness, id, track);
     (offer, answer)
 }
 
@@ -195,23 +195,23 @@ fn no_offer_breaks_a_connection_or_holds_up_others() {
     let seed = setting("WINDLASS_MUTATOR_SEED").unwrap_or(clock) | 1;
     println!("WINDLASS_MUTATOR_SEED={seed}");
     let mut dice = Dice(seed);
-    let (mut world, track, honest) = call();
+    let (mut harness, track, honest) = call();
     let mallory: Vec<ParticipantId> = (3..6).map(ParticipantId).collect();
     let mut last: Vec<(Offer, Answer)> = Vec::new();
     for &id in &mallory {
-        let (_, offer, answer) = watcher(&mut world, id, track);
+        let (_, offer, answer) = watcher(&mut harness, id, track);
         last.push((offer, answer));
     }
-    world.run(Duration::from_secs(1));
+    harness.run(Duration::from_secs(1));
     let fresh = || [CHROMIUM.to_owned(), sdp(&[AUDIO, VIDEO]), sdp(&[VIDEO; 12])];
     let (begun, mut worst) = (Clock::now(), Duration::ZERO);
     let (mut offers, mut taken) = (0u64, 0u64);
     while begun.elapsed() < Duration::from_secs(seconds) {
         let who = dice.roll(mallory.len());
         let id = mallory[who];
-        if !world.core.peers.contains(id) {
+        if !harness.core.peers.contains(id) {
             // A restart of ICE that it knows nothing of has cut it off.
-            last[who] = again(&mut world, id, track);
+            last[who] = again(&mut harness, id, track);
         }
         let others: Vec<Vec<String>> = fresh()
             .iter()
@@ -229,7 +229,7 @@ fn no_offer_breaks_a_connection_or_holds_up_others() {
         let offer = Offer { sdp, publish: Vec::new(), subscribe };
         let read = ReadOffer::new(offer.clone(), config().limits.sdp_bytes);
         let since = Clock::now();
-        let result = world.core.answer(world.now, id, read).map(Answered::write);
+        let result = harness.core.answer(harness.now, id, read).map(Answered::write);
         worst = worst.max(since.elapsed());
         offers += 1;
         match result {
@@ -238,27 +238,27 @@ fn no_offer_breaks_a_connection_or_holds_up_others() {
                 last[who] = (offer.clone(), answer);
                 // Some begin anew, or all would become as large as may be.
                 if dice.roll(8) == 0 {
-                    last[who] = again(&mut world, id, track);
+                    last[who] = again(&mut harness, id, track);
                 }
             }
             Err(error) => {
                 assert_ne!(error, OfferError::NotJoined, "seed {seed}");
-                let again = world.core.offer(world.now, id, &last[who].0);
+                let again = harness.core.offer(harness.now, id, &last[who].0);
                 assert_eq!(again.as_ref(), Ok(&last[who].1), "seed {seed}: {error}: {}", offer.sdp);
             }
         }
-        world.deliver();
+        harness.deliver();
         if offers.is_multiple_of(50) {
-            world.run(Duration::from_millis(50));
+            harness.run(Duration::from_millis(50));
         }
-        let counters = world.core.counters;
+        let counters = harness.core.counters;
         assert_eq!(counters.faults, 0, "seed {seed}: something panicked at {}", offer.sdp);
         assert_eq!(counters.offers_failed, 0, "seed {seed}: the stack refused {}", offer.sdp);
         assert!(worst < MOST, "seed {seed}: {worst:?} for {}", offer.sdp);
     }
     println!("{offers} offers, {taken} taken, the slowest {worst:?}");
     assert!(taken > 10 && offers - taken > 10, "{taken} of {offers}");
-    let before = world.clients[honest].received.len();
-    world.run(Duration::from_secs(2));
-    assert!(world.clients[honest].received.len() > before + 80, "seed {seed}");
+    let before = harness.clients[honest].received.len();
+    harness.run(Duration::from_secs(2));
+    assert!(harness.clients[honest].received.len() > before + 80, "seed {seed}");
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::world::*;
+use super::harness::*;
 use super::*;
 use crate::api::{Answer, JoinOptions, Offer, OfferError, Subscribe, TrackId};
 use str0m::media::{Direction, MediaKind};
@@ -42,17 +42,17 @@ fn offer(sdp: impl Into<String>) -> Offer {
 }
 
 /// Somebody who has joined and nothing else.
-fn somebody() -> World {
-    let mut world = World::new(config());
-    world.core.join(world.now, "room", PUBLISHER, JoinOptions::default()).expect("joined");
-    world
+fn somebody() -> Harness {
+    let mut harness = Harness::new(config());
+    harness.core.join(harness.now, "room", PUBLISHER, JoinOptions::default()).expect("joined");
+    harness
 }
 
 /// What becomes of offers of one participant, one after the other.
 fn answers(offers: &[String]) -> Vec<Result<Answer, OfferError>> {
-    let mut world = somebody();
-    let now = world.now;
-    offers.iter().map(|sdp| world.core.offer(now, PUBLISHER, &offer(sdp.as_str()))).collect()
+    let mut harness = somebody();
+    let now = harness.now;
+    offers.iter().map(|sdp| harness.core.offer(now, PUBLISHER, &offer(sdp.as_str()))).collect()
 }
 
 fn answer(sdp: String) -> Result<Answer, OfferError> {
@@ -294,56 +294,57 @@ fn a_section_whose_codec_went_away_keeps_its_place() {
     let without =
         sdp(&[VIDEO, ("video 9 UDP/TLS/RTP/SAVPF 100", "recvonly|rtpmap:100 H264/90000")]);
     let another = both.replace("BUNDLE 0 1", "BUNDLE 0 7").replace("a=mid:1", "a=mid:7");
-    let mut world = somebody();
-    let mut answer = |sdp: &String| world.core.offer(world.now, PUBLISHER, &offer(sdp.as_str()));
+    let mut harness = somebody();
+    let mut answer =
+        |sdp: &String| harness.core.offer(harness.now, PUBLISHER, &offer(sdp.as_str()));
     answer(&both).expect("a first offer");
     answer(&without).expect("an offer with a codec that nobody forwards");
     // The stack remembers that the section had a codec, and takes no other in its place.
     answer(&another).expect_err("another section in its place");
     answer(&both).expect("the codec is back");
-    assert_eq!(world.core.counters.offers_failed, 0, "the stack has refused nothing");
+    assert_eq!(harness.core.counters.offers_failed, 0, "the stack has refused nothing");
     // Where there never was one, another may come.
     assert!(answers(&[without, another])[1].is_ok());
 }
 
 #[test]
 fn a_connection_names_so_many_streams_and_no_more() {
-    let mut world = somebody();
+    let mut harness = somebody();
     let offers = (0..300).map(|n| {
         let attributes = format!("sendonly|rtpmap:98 VP9/90000|ssrc:{} cname:x", 1000 + n);
         sdp(&[("video 9 UDP/TLS/RTP/SAVPF 98", &attributes)])
     });
-    let taken =
-        offers.filter(|sdp| world.core.offer(world.now, PUBLISHER, &offer(sdp.as_str())).is_ok());
+    let taken = offers
+        .filter(|sdp| harness.core.offer(harness.now, PUBLISHER, &offer(sdp.as_str())).is_ok());
     assert_eq!(taken.count(), 256);
 }
 
 /// Somebody who watches, with the last offer, and what it was answered.
 pub(super) fn watcher(
-    world: &mut World,
+    harness: &mut Harness,
     id: ParticipantId,
     track: TrackId,
 ) -> (usize, Offer, Answer) {
-    world.core.join(world.now, "room", id, JoinOptions::default()).expect("joined");
-    let at = world.client(id);
-    let mut api = world.clients[at].rtc.sdp_api();
+    harness.core.join(harness.now, "room", id, JoinOptions::default()).expect("joined");
+    let at = harness.client(id);
+    let mut api = harness.clients[at].rtc.sdp_api();
     let mid = api.add_media(MediaKind::Video, Direction::RecvOnly, None, None, None);
     api.add_media(MediaKind::Audio, Direction::RecvOnly, None, None, None);
     api.add_channel("control".into());
     let (sdp, pending) = api.apply().expect("offer");
     let subscribe = vec![Subscribe { mid: mid.to_string(), track, max: None }];
     let offer = Offer { sdp: sdp.to_sdp_string(), publish: Vec::new(), subscribe };
-    let answer = world.core.offer(world.now, id, &offer).expect("answer");
-    world.accept(at, pending, &answer);
+    let answer = harness.core.offer(harness.now, id, &offer).expect("answer");
+    harness.accept(at, pending, &answer);
     (at, offer, answer)
 }
 
 #[test]
 fn refused_offers_leave_a_connection_as_it_was() {
-    let (mut world, track, _) = call();
+    let (mut harness, track, _) = call();
     let id = ParticipantId(3);
-    let (at, good, answer) = watcher(&mut world, id, track);
-    world.run(Duration::from_secs(1));
+    let (at, good, answer) = watcher(&mut harness, id, track);
+    harness.run(Duration::from_secs(1));
     let with = |from: &str, to: &str| {
         assert!(good.sdp.contains(from), "{from} in {}", good.sdp);
         Offer { sdp: good.sdp.replacen(from, to, 1), ..good.clone() }
@@ -373,28 +374,28 @@ fn refused_offers_leave_a_connection_as_it_was() {
         listed(unknown),
     ];
     for offer in &refused {
-        let before = world.core.counters.offers_refused;
-        let error = world.core.offer(world.now, id, offer).expect_err(&offer.sdp);
-        assert_eq!(world.core.counters.offers_refused, before + 1, "{error}");
+        let before = harness.core.counters.offers_refused;
+        let error = harness.core.offer(harness.now, id, offer).expect_err(&offer.sdp);
+        assert_eq!(harness.core.counters.offers_refused, before + 1, "{error}");
         // The same credentials, sections, numbers and streams as ever.
-        assert_eq!(world.core.offer(world.now, id, &good).as_ref(), Ok(&answer), "{error}");
-        world.run(Duration::from_millis(100));
+        assert_eq!(harness.core.offer(harness.now, id, &good).as_ref(), Ok(&answer), "{error}");
+        harness.run(Duration::from_millis(100));
     }
-    let counters = world.core.counters;
+    let counters = harness.core.counters;
     assert_eq!((counters.offers_failed, counters.ice_restarts, counters.peers_failed), (0, 0, 0));
-    let before = world.clients[at].received.len();
-    world.run(Duration::from_secs(2));
-    assert!(world.clients[at].received.len() > before + 80);
+    let before = harness.clients[at].received.len();
+    harness.run(Duration::from_secs(2));
+    assert!(harness.clients[at].received.len() > before + 80);
     // And a sound offer still does what it says.
     let restart = with(ufrag, "a=ice-ufrag:another");
-    assert_ne!(world.core.offer(world.now, id, &restart).expect("answer"), answer);
-    assert_eq!(world.core.counters.ice_restarts, 1);
+    assert_ne!(harness.core.offer(harness.now, id, &restart).expect("answer"), answer);
+    assert_eq!(harness.core.counters.ice_restarts, 1);
 }
 
 #[test]
 fn a_track_is_subscribed_to_once_by_each() {
-    let (mut world, track, _) = call();
-    let mut api = world.clients[1].rtc.sdp_api();
+    let (mut harness, track, _) = call();
+    let mut api = harness.clients[1].rtc.sdp_api();
     let mids: Vec<_> = (0..2)
         .map(|_| api.add_media(MediaKind::Video, Direction::RecvOnly, None, None, None))
         .collect();
@@ -402,6 +403,6 @@ fn a_track_is_subscribed_to_once_by_each() {
     let subscribe = mids.iter().map(|mid| Subscribe { mid: mid.to_string(), track, max: None });
     let twice =
         Offer { sdp: sdp.to_sdp_string(), publish: Vec::new(), subscribe: subscribe.collect() };
-    let refused = world.core.offer(world.now, SUBSCRIBER, &twice);
+    let refused = harness.core.offer(harness.now, SUBSCRIBER, &twice);
     assert_eq!(refused, Err(OfferError::SubscribedTwice { track }));
 }

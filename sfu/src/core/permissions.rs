@@ -43,72 +43,72 @@ mod tests {
     use windlass_types::Rung;
 
     use crate::api::{JoinOptions, Offer, OfferError, Permissions, Publish, SfuEvent};
-    use crate::core::world::*;
+    use crate::core::harness::*;
     use crate::{Kind, ParticipantId};
 
     /// The latest frame that a client has something of: what was sent before may be sent again.
-    fn newest(world: &World, at: usize) -> Option<u32> {
-        world.clients[at].received.iter().map(|packet| packet.header.timestamp).max()
+    fn newest(harness: &Harness, at: usize) -> Option<u32> {
+        harness.clients[at].received.iter().map(|packet| packet.header.timestamp).max()
     }
 
     #[test]
     fn who_may_not_publish_any_more_loses_its_tracks_at_once_and_cannot_offer_others() {
-        let (mut world, track, at) = call();
-        world.core.set_permissions(
-            world.now,
+        let (mut harness, track, at) = call();
+        harness.core.set_permissions(
+            harness.now,
             PUBLISHER,
             Permissions { publish: false, ..Permissions::default() },
         );
-        world.run(Duration::from_millis(100));
+        harness.run(Duration::from_millis(100));
         let gone = SfuEvent::TrackRemoved { track };
-        assert!(world.events[&SUBSCRIBER].contains(&gone));
-        let before = newest(&world, at);
-        world.run(Duration::from_secs(1));
-        assert_eq!(newest(&world, at), before, "its packets go nowhere");
-        assert_eq!(world.core.stats().participants, 2, "it stays");
+        assert!(harness.events[&SUBSCRIBER].contains(&gone));
+        let before = newest(&harness, at);
+        harness.run(Duration::from_secs(1));
+        assert_eq!(newest(&harness, at), before, "its packets go nowhere");
+        assert_eq!(harness.core.stats().participants, 2, "it stays");
         let publish =
             vec![Publish { mid: "0".into(), kind: Kind::Video, name: "camera".into(), max: None }];
         let offer = Offer { sdp: "v=0\r\n".into(), publish, subscribe: Vec::new() };
-        let refused = world.core.offer(world.now, PUBLISHER, &offer);
+        let refused = harness.core.offer(harness.now, PUBLISHER, &offer);
         assert_eq!(refused, Err(OfferError::NotAllowed("publish")));
     }
 
     #[test]
     fn who_may_not_subscribe_any_more_gets_nothing_until_it_offers_with_the_right_again() {
-        let (mut world, track, at) = call();
-        world.core.set_permissions(
-            world.now,
+        let (mut harness, track, at) = call();
+        harness.core.set_permissions(
+            harness.now,
             SUBSCRIBER,
             Permissions { subscribe: false, ..Permissions::default() },
         );
-        world.run(Duration::from_millis(100));
-        let before = newest(&world, at);
-        world.run(Duration::from_secs(1));
-        assert_eq!(newest(&world, at), before);
-        assert_eq!(world.core.stats().subscriptions, 0);
-        world.core.set_permissions(world.now, SUBSCRIBER, Permissions::default());
+        harness.run(Duration::from_millis(100));
+        let before = newest(&harness, at);
+        harness.run(Duration::from_secs(1));
+        assert_eq!(newest(&harness, at), before);
+        assert_eq!(harness.core.stats().subscriptions, 0);
+        harness.core.set_permissions(harness.now, SUBSCRIBER, Permissions::default());
         let third = ParticipantId(3);
-        world.core.join(world.now, "room", third, JoinOptions::default()).expect("joined");
-        let at = world.subscribe(third, track);
-        world.run(Duration::from_secs(2));
-        assert!(!world.clients[at].received.is_empty(), "the track is there for others");
+        harness.core.join(harness.now, "room", third, JoinOptions::default()).expect("joined");
+        let at = harness.subscribe(third, track);
+        harness.run(Duration::from_secs(2));
+        assert!(!harness.clients[at].received.is_empty(), "the track is there for others");
     }
 
     #[test]
     fn who_may_not_have_enhanced_rungs_any_more_is_given_plain_ones() {
-        let (mut world, track, _) = call();
-        world.core.set_max_rung(world.now, SUBSCRIBER, track, Rung::QPlus);
-        world.run(Duration::from_secs(3));
-        assert_eq!(world.rungs(SUBSCRIBER).last().map(|told| told.0), Some(Rung::QPlus));
-        world.core.set_permissions(
-            world.now,
+        let (mut harness, track, _) = call();
+        harness.core.set_max_rung(harness.now, SUBSCRIBER, track, Rung::QPlus);
+        harness.run(Duration::from_secs(3));
+        assert_eq!(harness.rungs(SUBSCRIBER).last().map(|told| told.0), Some(Rung::QPlus));
+        harness.core.set_permissions(
+            harness.now,
             SUBSCRIBER,
             Permissions { enhance: false, ..Permissions::default() },
         );
-        world.run(Duration::from_secs(3));
-        assert_eq!(world.rungs(SUBSCRIBER).last().map(|told| told.0), Some(Rung::Q));
-        world.core.set_permissions(world.now, SUBSCRIBER, Permissions::default());
-        world.run(Duration::from_secs(3));
-        assert_eq!(world.rungs(SUBSCRIBER).last().map(|told| told.0), Some(Rung::QPlus));
+        harness.run(Duration::from_secs(3));
+        assert_eq!(harness.rungs(SUBSCRIBER).last().map(|told| told.0), Some(Rung::Q));
+        harness.core.set_permissions(harness.now, SUBSCRIBER, Permissions::default());
+        harness.run(Duration::from_secs(3));
+        assert_eq!(harness.rungs(SUBSCRIBER).last().map(|told| told.0), Some(Rung::QPlus));
     }
 }

@@ -3,49 +3,49 @@
 use crate::api::JoinOptions;
 use str0m::Output as RtcOutput;
 
-use super::world::*;
+use super::harness::*;
 use super::*;
 use crate::api::{Offer, Subscribe};
 
-fn joined(world: &mut World, id: ParticipantId) {
-    world.core.join(world.now, "room", id, JoinOptions::default()).expect("joined");
+fn joined(harness: &mut Harness, id: ParticipantId) {
+    harness.core.join(harness.now, "room", id, JoinOptions::default()).expect("joined");
 }
 
 #[test]
 fn a_call_goes_by_tcp_where_there_is_no_udp() {
-    let mut world = World::new(config());
-    world.core.set_tcp_candidates(vec![world.sfu]);
-    world.by_tcp = true;
-    joined(&mut world, PUBLISHER);
-    let track = world.publish();
-    world.run(Duration::from_secs(2));
-    joined(&mut world, SUBSCRIBER);
-    let at = world.subscribe(SUBSCRIBER, track);
-    world.run(Duration::from_secs(3));
-    assert_eq!(world.core.stats().connected, 2);
-    assert!(world.clients[at].received.len() > 100);
-    assert_continuous(&world.clients[at].received);
-    assert!(world.core.routes.addresses().all(|remote| remote.via == Via::Tcp));
+    let mut harness = Harness::new(config());
+    harness.core.set_tcp_candidates(vec![harness.sfu]);
+    harness.by_tcp = true;
+    joined(&mut harness, PUBLISHER);
+    let track = harness.publish();
+    harness.run(Duration::from_secs(2));
+    joined(&mut harness, SUBSCRIBER);
+    let at = harness.subscribe(SUBSCRIBER, track);
+    harness.run(Duration::from_secs(3));
+    assert_eq!(harness.core.stats().connected, 2);
+    assert!(harness.clients[at].received.len() > 100);
+    assert_continuous(&harness.clients[at].received);
+    assert!(harness.core.routes.addresses().all(|remote| remote.via == Via::Tcp));
 }
 
 #[test]
 fn answers_name_tcp_only_where_it_is_listened_for_and_udp_first() {
-    let mut world = World::new(config());
-    let candidates = |world: &mut World| {
-        joined(world, PUBLISHER);
-        world.client(PUBLISHER);
-        let mut api = world.clients.last_mut().expect("client").rtc.sdp_api();
+    let mut harness = Harness::new(config());
+    let candidates = |harness: &mut Harness| {
+        joined(harness, PUBLISHER);
+        harness.client(PUBLISHER);
+        let mut api = harness.clients.last_mut().expect("client").rtc.sdp_api();
         api.add_channel("control".into());
         let (sdp, _) = api.apply().expect("offer");
         let offer = Offer { sdp: sdp.to_sdp_string(), publish: Vec::new(), subscribe: Vec::new() };
-        let answer = world.core.offer(world.now, PUBLISHER, &offer).expect("answer").sdp;
-        world.core.leave(world.now, PUBLISHER);
+        let answer = harness.core.offer(harness.now, PUBLISHER, &offer).expect("answer").sdp;
+        harness.core.leave(harness.now, PUBLISHER);
         let lines = answer.lines().filter_map(|l| l.strip_prefix("a=candidate:"));
         lines.map(|l| l.split(' ').skip(2).map(str::to_owned).collect()).collect::<Vec<Vec<_>>>()
     };
-    assert_eq!(candidates(&mut world).len(), 1);
-    world.core.set_tcp_candidates(vec!["192.0.2.1:443".parse().expect("address")]);
-    let told = candidates(&mut world);
+    assert_eq!(candidates(&mut harness).len(), 1);
+    harness.core.set_tcp_candidates(vec!["192.0.2.1:443".parse().expect("address")]);
+    let told = candidates(&mut harness);
     let of = |n: usize| (told[n][0].as_str(), told[n][2..4].join(":"));
     assert_eq!(of(0), ("udp", "192.0.2.1:7881".to_owned()));
     assert_eq!(of(1), ("tcp", "192.0.2.1:443".to_owned()));
@@ -56,39 +56,39 @@ fn answers_name_tcp_only_where_it_is_listened_for_and_udp_first() {
 
 #[test]
 fn one_address_may_be_two_clients_by_two_protocols() {
-    let (mut world, _, at) = call();
-    let (here, datagram) = (world.clients[at].address, [0x80; 40]);
-    world.core.set_tcp_candidates(vec![world.sfu]);
-    let before = world.core.counters;
-    world.core.datagram(world.now, here, &datagram);
-    assert_eq!(world.core.counters.datagrams_unknown, before.datagrams_unknown);
-    world.core.datagram(world.now, RemoteAddr::tcp(here), &datagram);
-    assert_eq!(world.core.counters.datagrams_unknown, before.datagrams_unknown + 1);
+    let (mut harness, _, at) = call();
+    let (here, datagram) = (harness.clients[at].address, [0x80; 40]);
+    harness.core.set_tcp_candidates(vec![harness.sfu]);
+    let before = harness.core.counters;
+    harness.core.datagram(harness.now, here, &datagram);
+    assert_eq!(harness.core.counters.datagrams_unknown, before.datagrams_unknown);
+    harness.core.datagram(harness.now, RemoteAddr::tcp(here), &datagram);
+    assert_eq!(harness.core.counters.datagrams_unknown, before.datagrams_unknown + 1);
 }
 
 #[test]
 fn a_client_whose_nat_gives_it_another_address_is_sent_there_with_its_next_check() {
-    let (mut world, _, at) = call();
-    let moved = world.core.counters.paths_moved;
-    world.clients[at].address.set_port(4999);
-    let before = world.clients[at].received.len();
-    world.run(Duration::from_secs(4));
-    let frames = (world.clients[at].received.len() - before) / 2;
+    let (mut harness, _, at) = call();
+    let moved = harness.core.counters.paths_moved;
+    harness.clients[at].address.set_port(4999);
+    let before = harness.clients[at].received.len();
+    harness.run(Duration::from_secs(4));
+    let frames = (harness.clients[at].received.len() - before) / 2;
     // The client checks every two and a half seconds or so.
     assert!(frames > 30, "{frames} of about 114");
-    assert_eq!(world.core.counters.paths_moved, moved + 1);
-    world.run(Duration::from_secs(20));
-    assert_eq!(world.core.stats().connected, 2);
+    assert_eq!(harness.core.counters.paths_moved, moved + 1);
+    harness.run(Duration::from_secs(20));
+    assert_eq!(harness.core.stats().connected, 2);
 }
 
 #[test]
 fn a_client_cannot_come_from_addresses_without_end() {
-    let (mut world, _, at) = call();
+    let (mut harness, _, at) = call();
     // One check, as it would be seen on its way, from everywhere.
     let request = loop {
-        world.now += STEP;
-        let rtc = &mut world.clients[at].rtc;
-        rtc.handle_input(Input::Timeout(world.now)).expect("client");
+        harness.now += STEP;
+        let rtc = &mut harness.clients[at].rtc;
+        rtc.handle_input(Input::Timeout(harness.now)).expect("client");
         let sent = std::iter::from_fn(|| match rtc.poll_output().expect("client") {
             RtcOutput::Timeout(_) => None,
             other => Some(other),
@@ -101,32 +101,32 @@ fn a_client_cannot_come_from_addresses_without_end() {
             break request;
         }
     };
-    let (here, moved) = (world.clients[at].address, world.core.counters.paths_moved);
-    world.core.datagram(world.now, here, &request);
+    let (here, moved) = (harness.clients[at].address, harness.core.counters.paths_moved);
+    harness.core.datagram(harness.now, here, &request);
     for n in 0..3000_u16 {
         let from = SocketAddr::from(([198, 51, 100, (n % 250) as u8], 1000 + n));
-        world.core.datagram(world.now, from, &request);
-        world.deliver();
+        harness.core.datagram(harness.now, from, &request);
+        harness.deliver();
     }
-    let counters = world.core.counters;
+    let counters = harness.core.counters;
     assert!((1990..2010).contains(&counters.paths_refused), "{}", counters.paths_refused);
-    assert!(world.core.routes.addresses().len() < 40);
+    assert!(harness.core.routes.addresses().len() < 40);
     // It was sent nothing but answers there, and goes on where it is.
     assert_eq!(counters.paths_moved, moved);
-    let before = world.clients[at].received.len();
-    world.run(Duration::from_secs(4));
-    assert!(world.clients[at].received.len() > before + 150);
-    assert_eq!(world.core.stats().connected, 2);
+    let before = harness.clients[at].received.len();
+    harness.run(Duration::from_secs(4));
+    assert!(harness.clients[at].received.len() > before + 150);
+    assert_eq!(harness.core.stats().connected, 2);
 }
 
 #[test]
 fn a_client_that_restarts_ice_keeps_its_call_and_is_found_by_either_name_meanwhile() {
-    let (mut world, _, at) = call();
-    let old = world.clients[at].address;
-    let mut api = world.clients[at].rtc.sdp_api();
+    let (mut harness, _, at) = call();
+    let old = harness.clients[at].address;
+    let mut api = harness.clients[at].rtc.sdp_api();
     api.ice_restart(true);
     let (sdp, pending) = api.apply().expect("offer");
-    let subscribe: Vec<_> = world
+    let subscribe: Vec<_> = harness
         .core
         .peers
         .get(SUBSCRIBER)
@@ -140,40 +140,43 @@ fn a_client_that_restarts_ice_keeps_its_call_and_is_found_by_either_name_meanwhi
         })
         .collect();
     let offer = Offer { sdp: sdp.to_sdp_string(), publish: Vec::new(), subscribe };
-    let answer = world.core.offer(world.now, SUBSCRIBER, &offer).expect("answer");
-    assert_eq!(world.core.counters.ice_restarts, 1);
-    assert_eq!(world.core.peers.get(SUBSCRIBER).expect("it is there").link.paths.ufrags().len(), 2);
-    let ufrags = world.core.peers.get(SUBSCRIBER).expect("it is there").link.paths.ufrags();
-    assert!(ufrags.iter().all(|u| world.core.routes.by_ufrag(u) == Some(SUBSCRIBER)));
+    let answer = harness.core.offer(harness.now, SUBSCRIBER, &offer).expect("answer");
+    assert_eq!(harness.core.counters.ice_restarts, 1);
+    assert_eq!(
+        harness.core.peers.get(SUBSCRIBER).expect("it is there").link.paths.ufrags().len(),
+        2
+    );
+    let ufrags = harness.core.peers.get(SUBSCRIBER).expect("it is there").link.paths.ufrags();
+    assert!(ufrags.iter().all(|u| harness.core.routes.by_ufrag(u) == Some(SUBSCRIBER)));
     // Until the client knows of the answer, media goes on where it went.
-    let before = world.clients[at].received.len();
-    world.run(Duration::from_millis(500));
-    assert!(world.clients[at].received.len() > before + 20);
+    let before = harness.clients[at].received.len();
+    harness.run(Duration::from_millis(500));
+    assert!(harness.clients[at].received.len() > before + 20);
     // Then it has another address.
-    world.clients[at].address.set_port(4998);
-    world.accept(at, pending, &answer);
-    let before = world.clients[at].received.len();
-    world.run(Duration::from_secs(3));
-    assert!(world.clients[at].received.len() > before + 120);
-    assert_eq!(world.core.stats().connected, 2);
-    let address = world.clients[at].address.into();
-    assert_eq!(world.core.routes.by_address(address), Some(SUBSCRIBER));
-    assert_ne!(world.clients[at].address, old);
+    harness.clients[at].address.set_port(4998);
+    harness.accept(at, pending, &answer);
+    let before = harness.clients[at].received.len();
+    harness.run(Duration::from_secs(3));
+    assert!(harness.clients[at].received.len() > before + 120);
+    assert_eq!(harness.core.stats().connected, 2);
+    let address = harness.clients[at].address.into();
+    assert_eq!(harness.core.routes.by_address(address), Some(SUBSCRIBER));
+    assert_ne!(harness.clients[at].address, old);
     let gone = |events: &Vec<SfuEvent>| {
         events
             .iter()
             .any(|e| matches!(e, SfuEvent::Disconnected(_) | SfuEvent::TrackRemoved { .. }))
     };
-    assert!(!world.events.values().any(gone));
+    assert!(!harness.events.values().any(gone));
 }
 
 #[test]
 fn a_client_that_says_its_addresses_by_names_is_as_welcome() {
-    let (mut world, _, _) = call();
+    let (mut harness, _, _) = call();
     let id = ParticipantId(9);
-    joined(&mut world, id);
-    let at = world.client(id);
-    let mut api = world.clients[at].rtc.sdp_api();
+    joined(&mut harness, id);
+    let at = harness.client(id);
+    let mut api = harness.clients[at].rtc.sdp_api();
     api.add_channel("control".into());
     let (sdp, pending) = api.apply().expect("offer");
     let local = "a=candidate:1 1 udp 2113937151 4f1a2b3c-0d5e-4f60-8a7b-1c2d3e4f5a6b.local 51234 typ host \
@@ -182,8 +185,8 @@ fn a_client_that_says_its_addresses_by_names_is_as_welcome() {
                  tcptype active generation 0\r\n";
     let sdp = sdp.to_sdp_string() + local + other + "a=end-of-candidates\r\n";
     let offer = Offer { sdp, publish: Vec::new(), subscribe: Vec::new() };
-    let answer = world.core.offer(world.now, id, &offer).expect("answer");
-    world.accept(at, pending, &answer);
-    world.run(Duration::from_secs(2));
-    assert_eq!(world.core.stats().connected, 3);
+    let answer = harness.core.offer(harness.now, id, &offer).expect("answer");
+    harness.accept(at, pending, &answer);
+    harness.run(Duration::from_secs(2));
+    assert_eq!(harness.core.stats().connected, 3);
 }

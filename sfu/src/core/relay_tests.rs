@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use windlass_types::{ConnectionQuality, DataContent, DataMessage, Layer, Rung, TapInput};
 
+use super::harness::*;
 use super::tests::anchor_of;
-use super::world::*;
 use super::*;
 use crate::api::{Delivery, JoinOptions, Kind, TrackId, TrackInfo};
 use crate::config::SfuConfig;
@@ -15,7 +15,7 @@ const MS: fn(u64) -> Duration = Duration::from_millis;
 
 /// Nodes with all ways between them, but for those that are cut.
 struct Nodes {
-    worlds: Vec<World>,
+    harnesses: Vec<Harness>,
     cut: Vec<(usize, usize)>,
     /// How many messages of which kind each node sent.
     sent: Vec<Vec<(NodeId, Relayed)>>,
@@ -27,27 +27,27 @@ fn node(n: usize) -> NodeId {
 
 impl Nodes {
     fn new(count: usize) -> Nodes {
-        let mut worlds: Vec<_> = (0..count).map(|_| World::new(config())).collect();
-        for (n, world) in worlds.iter_mut().enumerate() {
+        let mut harnesses: Vec<_> = (0..count).map(|_| Harness::new(config())).collect();
+        for (n, harness) in harnesses.iter_mut().enumerate() {
             let others: Vec<_> = (0..count).filter(|&other| other != n).map(node).collect();
             for &other in &others {
-                world.core.set_link(world.now, other, true);
+                harness.core.set_link(harness.now, other, true);
             }
-            world.core.share(world.now, "room", &others);
+            harness.core.share(harness.now, "room", &others);
         }
-        Nodes { worlds, cut: Vec::new(), sent: vec![Vec::new(); count] }
+        Nodes { harnesses, cut: Vec::new(), sent: vec![Vec::new(); count] }
     }
 
     fn run(&mut self, span: Duration) {
         for _ in 0..span.as_millis() / STEP.as_millis() {
-            for from in 0..self.worlds.len() {
-                self.worlds[from].run(STEP);
-                for (to, room, message) in std::mem::take(&mut self.worlds[from].relayed) {
+            for from in 0..self.harnesses.len() {
+                self.harnesses[from].run(STEP);
+                for (to, room, message) in std::mem::take(&mut self.harnesses[from].relayed) {
                     self.sent[from].push((to, message.clone()));
                     let at = (to.0 - 100) as usize;
                     if !self.cut.contains(&(from.min(at), from.max(at))) {
-                        let world = &mut self.worlds[at];
-                        world.core.on_relayed(world.now, node(from), &room, message);
+                        let harness = &mut self.harnesses[at];
+                        harness.core.on_relayed(harness.now, node(from), &room, message);
                     }
                 }
             }
@@ -55,8 +55,8 @@ impl Nodes {
     }
 
     fn join(&mut self, at: usize, id: ParticipantId) -> (Vec<ParticipantId>, Vec<TrackInfo>) {
-        let world = &mut self.worlds[at];
-        world.core.join(world.now, "room", id, JoinOptions::default()).expect("joined")
+        let harness = &mut self.harnesses[at];
+        harness.core.join(harness.now, "room", id, JoinOptions::default()).expect("joined")
     }
 
     /// Cuts the way between two nodes, or mends it, and both notice.
@@ -66,8 +66,8 @@ impl Nodes {
             self.cut.push((a, b));
         }
         for (here, there) in [(a, b), (b, a)] {
-            let world = &mut self.worlds[here];
-            world.core.set_link(world.now, node(there), up);
+            let harness = &mut self.harnesses[here];
+            harness.core.set_link(harness.now, node(there), up);
         }
     }
 
@@ -86,18 +86,18 @@ impl Nodes {
 fn call(count: usize) -> (Nodes, TrackId, usize) {
     let mut nodes = Nodes::new(count);
     nodes.join(0, PUBLISHER);
-    nodes.worlds[0].publish();
+    nodes.harnesses[0].publish();
     nodes.run(MS(1000));
     nodes.join(1, SUBSCRIBER);
     nodes.run(MS(100));
-    let track = added(&nodes.worlds[1]).expect("told of it");
-    let at = nodes.worlds[1].subscribe(SUBSCRIBER, track);
+    let track = added(&nodes.harnesses[1]).expect("told of it");
+    let at = nodes.harnesses[1].subscribe(SUBSCRIBER, track);
     nodes.run(MS(3000));
     (nodes, track, at)
 }
 
-fn added(world: &World) -> Option<TrackId> {
-    let events = world.events.get(&SUBSCRIBER).into_iter().flatten();
+fn added(harness: &Harness) -> Option<TrackId> {
+    let events = harness.events.get(&SUBSCRIBER).into_iter().flatten();
     let mut added = events.filter_map(|e| match e {
         SfuEvent::TrackAdded(info) if info.participant == PUBLISHER => Some(info.track),
         _ => None,
@@ -108,19 +108,19 @@ fn added(world: &World) -> Option<TrackId> {
 #[test]
 fn what_is_published_at_one_node_is_seen_at_another() {
     let (nodes, track, at) = call(2);
-    let world = &nodes.worlds[1];
+    let harness = &nodes.harnesses[1];
     let joined = SfuEvent::ParticipantJoined { participant: PUBLISHER };
-    assert!(world.events[&SUBSCRIBER].contains(&joined));
-    let received = &world.clients[at].received;
+    assert!(harness.events[&SUBSCRIBER].contains(&joined));
+    let received = &harness.clients[at].received;
     assert!(received.len() > 100, "{}", received.len());
     assert_continuous(received);
-    assert_eq!(world.rungs(SUBSCRIBER).last().map(|r| r.0), Some(Rung::F));
-    assert_eq!(world.core.counters.relay_unknown, 0);
+    assert_eq!(harness.rungs(SUBSCRIBER).last().map(|r| r.0), Some(Rung::F));
+    assert_eq!(harness.core.counters.relay_unknown, 0);
     // The publisher's node has one more who is there.
     let joined = SfuEvent::ParticipantJoined { participant: SUBSCRIBER };
-    assert!(nodes.worlds[0].events[&PUBLISHER].contains(&joined));
+    assert!(nodes.harnesses[0].events[&PUBLISHER].contains(&joined));
     assert!(nodes.asked(1) <= 3, "{} key frames asked for", nodes.asked(1));
-    assert!(world.core.tracks.get(track).is_some());
+    assert!(harness.core.tracks.get(track).is_some());
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn each_track_goes_once_to_each_node_and_is_not_sent_on() {
     nodes.join(2, ParticipantId(5));
     let (_, second) = nodes.join(1, ParticipantId(3));
     assert_eq!(second[0].track, track);
-    nodes.worlds[1].subscribe(ParticipantId(3), track);
+    nodes.harnesses[1].subscribe(ParticipantId(3), track);
     nodes.run(MS(1000));
     nodes.sent.iter_mut().for_each(Vec::clear);
     nodes.run(MS(1000));
@@ -153,79 +153,80 @@ fn each_track_goes_once_to_each_node_and_is_not_sent_on() {
 #[test]
 fn layers_that_nobody_takes_at_another_node_are_not_sent_there() {
     let (mut nodes, track, _) = call(2);
-    let world = &mut nodes.worlds[1];
-    world.core.set_max_rung(world.now, SUBSCRIBER, track, Rung::Q);
+    let harness = &mut nodes.harnesses[1];
+    harness.core.set_max_rung(harness.now, SUBSCRIBER, track, Rung::Q);
     nodes.run(MS(8000));
     nodes.sent[0].clear();
     nodes.run(MS(1000));
     assert_eq!(nodes.packets(0, 1, Layer::F), 0);
     assert!(nodes.packets(0, 1, Layer::Q) > 50);
-    let world = &mut nodes.worlds[1];
-    world.core.set_max_rung(world.now, SUBSCRIBER, track, Rung::F);
+    let harness = &mut nodes.harnesses[1];
+    harness.core.set_max_rung(harness.now, SUBSCRIBER, track, Rung::F);
     nodes.run(MS(2000));
-    assert_eq!(nodes.worlds[1].rungs(SUBSCRIBER).last().map(|r| r.0), Some(Rung::F));
+    assert_eq!(nodes.harnesses[1].rungs(SUBSCRIBER).last().map(|r| r.0), Some(Rung::F));
 }
 
 #[test]
 fn anchors_are_made_once_and_reach_those_at_another_node() {
     let (mut nodes, track, at) = call(2);
-    let world = &mut nodes.worlds[1];
-    world.core.set_max_rung(world.now, SUBSCRIBER, track, Rung::QPlus);
+    let harness = &mut nodes.harnesses[1];
+    harness.core.set_max_rung(harness.now, SUBSCRIBER, track, Rung::QPlus);
     nodes.run(MS(1500));
-    assert!(nodes.worlds[1].taps.is_empty(), "it is tapped where it is published");
-    assert_eq!(nodes.worlds[1].rungs(SUBSCRIBER).last().map(|r| r.0), Some(Rung::QPlus));
-    let frame = nodes.worlds[0].last_tapped();
-    let world = &mut nodes.worlds[0];
-    world.core.on_enhancer_output(world.now, anchor_of(&frame, world.now));
+    assert!(nodes.harnesses[1].taps.is_empty(), "it is tapped where it is published");
+    assert_eq!(nodes.harnesses[1].rungs(SUBSCRIBER).last().map(|r| r.0), Some(Rung::QPlus));
+    let frame = nodes.harnesses[0].last_tapped();
+    let harness = &mut nodes.harnesses[0];
+    harness.core.on_enhancer_output(harness.now, anchor_of(&frame, harness.now));
     nodes.run(MS(300));
-    let messages = &nodes.worlds[1].clients[at].messages;
-    assert!(!messages.is_empty(), "{:?}", nodes.worlds[1].core.counters);
-    assert_eq!(nodes.worlds[1].core.counters.anchors_out, 1);
+    let messages = &nodes.harnesses[1].clients[at].messages;
+    assert!(!messages.is_empty(), "{:?}", nodes.harnesses[1].core.counters);
+    assert_eq!(nodes.harnesses[1].core.counters.anchors_out, 1);
     // Who begins to watch is to have one that rests on no other.
-    assert!(nodes.worlds[0].requests.iter().any(is_key_anchor_request));
+    assert!(nodes.harnesses[0].requests.iter().any(is_key_anchor_request));
     // Nobody wants them any more.
-    let world = &mut nodes.worlds[1];
-    world.core.set_max_rung(world.now, SUBSCRIBER, track, Rung::Q);
+    let harness = &mut nodes.harnesses[1];
+    harness.core.set_max_rung(harness.now, SUBSCRIBER, track, Rung::Q);
     nodes.run(MS(1000));
-    assert!(matches!(nodes.worlds[0].taps.last(), Some(TapInput::Stop { .. })));
+    assert!(matches!(nodes.harnesses[0].taps.last(), Some(TapInput::Stop { .. })));
 }
 
 #[test]
 fn where_the_publishers_node_has_no_enhancer_its_tracks_are_plain() {
     let (mut nodes, track, _) = call(2);
-    let world = &mut nodes.worlds[0];
-    world.core.set_enhancement(world.now, false);
-    let world = &mut nodes.worlds[1];
-    world.core.set_max_rung(world.now, SUBSCRIBER, track, Rung::QPlus);
+    let harness = &mut nodes.harnesses[0];
+    harness.core.set_enhancement(harness.now, false);
+    let harness = &mut nodes.harnesses[1];
+    harness.core.set_max_rung(harness.now, SUBSCRIBER, track, Rung::QPlus);
     nodes.run(MS(1500));
-    assert_eq!(nodes.worlds[1].rungs(SUBSCRIBER).last().map(|r| r.0), Some(Rung::Q));
-    assert!(nodes.worlds[0].taps.is_empty());
+    assert_eq!(nodes.harnesses[1].rungs(SUBSCRIBER).last().map(|r| r.0), Some(Rung::Q));
+    assert!(nodes.harnesses[0].taps.is_empty());
 }
 
 #[test]
 fn a_track_that_is_muted_or_removed_is_so_at_all_nodes() {
     let (mut nodes, track, at) = call(2);
-    let own = nodes.worlds[0].core.tracks.iter().next().map(|t| t.info.track).expect("published");
-    let world = &mut nodes.worlds[0];
-    world.core.set_muted(world.now, PUBLISHER, own, true);
+    let own =
+        nodes.harnesses[0].core.tracks.iter().next().map(|t| t.info.track).expect("published");
+    let harness = &mut nodes.harnesses[0];
+    harness.core.set_muted(harness.now, PUBLISHER, own, true);
     nodes.run(MS(200));
     let muted = SfuEvent::TrackMuted { track, muted: true };
-    assert!(nodes.worlds[1].events[&SUBSCRIBER].contains(&muted));
-    let world = &mut nodes.worlds[0];
-    world.core.set_muted(world.now, PUBLISHER, own, false);
-    nodes.worlds[1].clients[at].received.clear();
-    nodes.worlds[0].camera.key_wanted = true;
+    assert!(nodes.harnesses[1].events[&SUBSCRIBER].contains(&muted));
+    let harness = &mut nodes.harnesses[0];
+    harness.core.set_muted(harness.now, PUBLISHER, own, false);
+    nodes.harnesses[1].clients[at].received.clear();
+    nodes.harnesses[0].camera.key_wanted = true;
     nodes.run(MS(1000));
-    assert!(nodes.worlds[1].clients[at].received.len() > 20);
-    let world = &mut nodes.worlds[0];
-    world.core.leave(world.now, PUBLISHER);
+    assert!(nodes.harnesses[1].clients[at].received.len() > 20);
+    let harness = &mut nodes.harnesses[0];
+    harness.core.leave(harness.now, PUBLISHER);
     nodes.run(MS(100));
-    let events = &nodes.worlds[1].events[&SUBSCRIBER];
+    let events = &nodes.harnesses[1].events[&SUBSCRIBER];
     assert!(events.ends_with(&[
         SfuEvent::TrackRemoved { track },
         SfuEvent::ParticipantLeft { participant: PUBLISHER }
     ]));
-    assert!(nodes.worlds[1].core.tracks.len() == 0);
+    assert!(nodes.harnesses[1].core.tracks.len() == 0);
 }
 
 #[test]
@@ -234,44 +235,44 @@ fn whoever_is_cut_off_is_gone_and_comes_again_with_the_way() {
     nodes.way(0, 1, false);
     nodes.run(MS(200));
     let left = SfuEvent::ParticipantLeft { participant: PUBLISHER };
-    assert!(nodes.worlds[1].events[&SUBSCRIBER].contains(&left));
-    assert!(nodes.worlds[1].core.tracks.len() == 0);
+    assert!(nodes.harnesses[1].events[&SUBSCRIBER].contains(&left));
+    assert!(nodes.harnesses[1].core.tracks.len() == 0);
     nodes.sent[0].clear();
     nodes.run(MS(500));
     assert!(nodes.sent[0].is_empty(), "nothing is sent to nobody");
     nodes.way(0, 1, true);
     nodes.run(MS(200));
-    let track = added(&nodes.worlds[1]).expect("there again");
-    assert!(nodes.worlds[1].core.tracks.get(track).is_some());
-    assert_eq!(nodes.worlds[1].core.tracks.len(), 1);
+    let track = added(&nodes.harnesses[1]).expect("there again");
+    assert!(nodes.harnesses[1].core.tracks.get(track).is_some());
+    assert_eq!(nodes.harnesses[1].core.tracks.len(), 1);
 }
 
 #[test]
 fn a_node_without_participants_is_sent_nothing() {
     let (mut nodes, _, _) = call(2);
-    let world = &mut nodes.worlds[1];
-    world.core.leave(world.now, SUBSCRIBER);
+    let harness = &mut nodes.harnesses[1];
+    harness.core.leave(harness.now, SUBSCRIBER);
     nodes.run(MS(100));
     nodes.sent[0].clear();
     nodes.run(MS(500));
     assert!(nodes.sent[0].is_empty(), "{}", nodes.sent[0].len());
-    assert!(nodes.worlds[1].core.tracks.len() == 0 && nodes.worlds[1].core.rooms.len() == 0);
+    assert!(nodes.harnesses[1].core.tracks.len() == 0 && nodes.harnesses[1].core.rooms.len() == 0);
     nodes.join(1, SUBSCRIBER);
     nodes.run(MS(100));
-    assert_eq!(nodes.worlds[1].core.tracks.len(), 1);
+    assert_eq!(nodes.harnesses[1].core.tracks.len(), 1);
 }
 
 #[test]
 fn rooms_that_are_not_shared_and_loopbacks_stay_where_they_are() {
     let mut nodes = Nodes::new(2);
-    let world = &mut nodes.worlds[0];
-    world.core.join(world.now, "other", PUBLISHER, JoinOptions::default()).expect("joined");
+    let harness = &mut nodes.harnesses[0];
+    harness.core.join(harness.now, "other", PUBLISHER, JoinOptions::default()).expect("joined");
     let alone = JoinOptions { loopback: true, ..JoinOptions::default() };
-    world.core.join(world.now, "alone", ParticipantId(7), alone).expect("joined");
+    harness.core.join(harness.now, "alone", ParticipantId(7), alone).expect("joined");
     nodes.run(MS(100));
     assert!(nodes.sent[0].is_empty());
-    let world = &mut nodes.worlds[0];
-    world.core.on_relayed(world.now, node(1), "alone", Relayed::Begin);
+    let harness = &mut nodes.harnesses[0];
+    harness.core.on_relayed(harness.now, node(1), "alone", Relayed::Begin);
     nodes.run(MS(100));
     assert!(nodes.sent[0].is_empty(), "a loopback is nobody else's");
 }
@@ -279,18 +280,18 @@ fn rooms_that_are_not_shared_and_loopbacks_stay_where_they_are() {
 #[test]
 fn a_node_gets_no_room_that_is_not_shared_with_it_until_it_is() {
     let (mut nodes, _, _) = call(2);
-    let world = &mut nodes.worlds[0];
+    let harness = &mut nodes.harnesses[0];
     let stranger = node(1);
-    world.core.share(world.now, "room", &[]);
+    harness.core.share(harness.now, "room", &[]);
     nodes.run(MS(100));
     nodes.sent[0].clear();
-    let world = &mut nodes.worlds[0];
-    world.core.on_relayed(world.now, stranger, "room", Relayed::Begin);
+    let harness = &mut nodes.harnesses[0];
+    harness.core.on_relayed(harness.now, stranger, "room", Relayed::Begin);
     nodes.run(MS(500));
     assert!(nodes.sent[0].is_empty(), "{}", nodes.sent[0].len());
     // It was only early.
-    let world = &mut nodes.worlds[0];
-    world.core.share(world.now, "room", &[stranger]);
+    let harness = &mut nodes.harnesses[0];
+    harness.core.share(harness.now, "room", &[stranger]);
     nodes.run(MS(500));
     assert!(nodes.packets(0, 1, Layer::Q) > 10);
 }
@@ -298,7 +299,7 @@ fn a_node_gets_no_room_that_is_not_shared_with_it_until_it_is() {
 #[test]
 fn senseless_messages_of_another_node_change_nothing() {
     let (mut nodes, _, at) = call(2);
-    let world = &mut nodes.worlds[1];
+    let harness = &mut nodes.harnesses[1];
     let (track, layer) = (TrackId(999), Layer::H);
     let packet = crate::relay::RelayedPacket {
         track,
@@ -311,7 +312,7 @@ fn senseless_messages_of_another_node_change_nothing() {
         blocks: Some(255),
         payload: vec![0xff; 40].into(),
     };
-    let known = world.core.relayed_tracks().next().expect("known");
+    let known = harness.core.relayed_tracks().next().expect("known");
     let told = crate::relay::RelayedTrack {
         track,
         participant: SUBSCRIBER,
@@ -331,13 +332,13 @@ fn senseless_messages_of_another_node_change_nothing() {
         Relayed::Layers { track, wanted: [false; 3] },
         Relayed::TrackRemoved { track },
     ] {
-        world.core.on_relayed(world.now, node(0), "room", message);
+        harness.core.on_relayed(harness.now, node(0), "room", message);
     }
-    assert_eq!((world.core.peers.len(), world.core.tracks.len()), (1, 1));
-    assert_eq!(world.core.counters.relay_refused, 2);
-    world.clients[at].received.clear();
+    assert_eq!((harness.core.peers.len(), harness.core.tracks.len()), (1, 1));
+    assert_eq!(harness.core.counters.relay_refused, 2);
+    harness.clients[at].received.clear();
     nodes.run(MS(1000));
-    assert!(nodes.worlds[1].clients[at].received.len() > 20);
+    assert!(nodes.harnesses[1].clients[at].received.len() > 20);
 }
 
 fn message(text: &str) -> DataMessage {
@@ -346,8 +347,8 @@ fn message(text: &str) -> DataMessage {
 }
 
 /// The messages of the publisher that somebody got, with their numbers.
-fn heard(world: &World, id: ParticipantId) -> Vec<(u32, String)> {
-    let events = world.events.get(&id).into_iter().flatten();
+fn heard(harness: &Harness, id: ParticipantId) -> Vec<(u32, String)> {
+    let events = harness.events.get(&id).into_iter().flatten();
     let of = |event: &SfuEvent| match event {
         SfuEvent::Data(Delivery { from: PUBLISHER, seq, message, .. }) => match &message.content {
             DataContent::Text(text) => Some((*seq, text.clone())),
@@ -367,8 +368,8 @@ fn messages_reach_those_at_other_nodes_once_and_in_their_order() {
     }
     nodes.run(MS(100));
     let mut send = |to: Option<&[ParticipantId]>, text: &str| {
-        let world = &mut nodes.worlds[0];
-        world.core.send_data(world.now, PUBLISHER, to, message(text)).expect("sent");
+        let harness = &mut nodes.harnesses[0];
+        harness.core.send_data(harness.now, PUBLISHER, to, message(text)).expect("sent");
     };
     send(None, "a");
     send(Some(&[far, near]), "b");
@@ -379,10 +380,10 @@ fn messages_reach_those_at_other_nodes_once_and_in_their_order() {
         all.iter().map(|(seq, text)| (*seq, (*text).to_owned())).collect()
     };
     let (all, some) = (told(&[(1, "a"), (2, "b"), (3, "c")]), told(&[(1, "a"), (3, "c")]));
-    assert_eq!(heard(&nodes.worlds[0], near), all);
-    assert_eq!(heard(&nodes.worlds[2], far), all);
-    assert_eq!(heard(&nodes.worlds[1], SUBSCRIBER), some);
-    assert_eq!(heard(&nodes.worlds[0], PUBLISHER), []);
+    assert_eq!(heard(&nodes.harnesses[0], near), all);
+    assert_eq!(heard(&nodes.harnesses[2], far), all);
+    assert_eq!(heard(&nodes.harnesses[1], SUBSCRIBER), some);
+    assert_eq!(heard(&nodes.harnesses[0], PUBLISHER), []);
     let sent = |m: &&(NodeId, Relayed)| matches!(m.1, Relayed::Data(_));
     assert_eq!(nodes.sent[0].iter().filter(sent).count(), 5, "to each node what it needs");
     assert_eq!(nodes.sent[1].iter().filter(sent).count(), 0, "nobody passes on what is another's");
@@ -394,16 +395,16 @@ fn a_node_speaks_for_its_own_participants_only() {
     nodes.join(0, PUBLISHER);
     nodes.join(1, SUBSCRIBER);
     nodes.run(MS(100));
-    let world = &mut nodes.worlds[1];
-    world.events.clear();
+    let harness = &mut nodes.harnesses[1];
+    harness.events.clear();
     let message = Arc::new(message("not mine"));
     let data = RelayedData { from: PUBLISHER, seq: 1, to: None, message };
-    world.core.on_relayed(world.now, node(2), "room", Relayed::Data(data));
+    harness.core.on_relayed(harness.now, node(2), "room", Relayed::Data(data));
     let changed = Relayed::Changed { participant: PUBLISHER };
-    world.core.on_relayed(world.now, node(2), "room", changed);
+    harness.core.on_relayed(harness.now, node(2), "room", changed);
     nodes.run(MS(100));
-    assert_eq!(nodes.worlds[1].events.get(&SUBSCRIBER), None);
-    assert_eq!(nodes.worlds[1].core.counters.relay_unknown, 1);
+    assert_eq!(nodes.harnesses[1].events.get(&SUBSCRIBER), None);
+    assert_eq!(nodes.harnesses[1].core.counters.relay_unknown, 1);
 }
 
 #[test]
@@ -412,36 +413,37 @@ fn a_change_of_a_participant_is_told_at_other_nodes() {
     nodes.join(0, PUBLISHER);
     nodes.join(1, SUBSCRIBER);
     nodes.run(MS(100));
-    let world = &mut nodes.worlds[0];
-    world.core.participant_changed(world.now, PUBLISHER);
+    let harness = &mut nodes.harnesses[0];
+    harness.core.participant_changed(harness.now, PUBLISHER);
     nodes.run(MS(100));
     let told = SfuEvent::ParticipantChanged { participant: PUBLISHER };
-    assert!(nodes.worlds[1].events[&SUBSCRIBER].contains(&told));
-    assert!(!nodes.worlds[0].events.get(&PUBLISHER).is_some_and(|all| all.contains(&told)));
+    assert!(nodes.harnesses[1].events[&SUBSCRIBER].contains(&told));
+    assert!(!nodes.harnesses[0].events.get(&PUBLISHER).is_some_and(|all| all.contains(&told)));
 }
 
 #[test]
 fn what_goes_to_other_nodes_is_bounded_also_within_each_ones_own_rate() {
     let senders: Vec<_> = (200..500).map(ParticipantId).collect();
     let limits = crate::Limits { participants_per_room: 400, ..config().limits };
-    let mut world = World::new(SfuConfig { limits, ..config() });
+    let mut harness = Harness::new(SfuConfig { limits, ..config() });
     for &id in &senders {
-        world.core.join(world.now, "room", id, JoinOptions::default()).expect("joined");
+        harness.core.join(harness.now, "room", id, JoinOptions::default()).expect("joined");
     }
     let nodes = [node(1), node(2)];
     for at in nodes {
-        world.core.set_link(world.now, at, true);
+        harness.core.set_link(harness.now, at, true);
     }
-    world.core.share(world.now, "room", &nodes);
+    harness.core.share(harness.now, "room", &nodes);
     for at in nodes {
-        world.core.on_relayed(world.now, at, "room", Relayed::Begin);
+        harness.core.on_relayed(harness.now, at, "room", Relayed::Begin);
         let joined = Relayed::Joined { participant: ParticipantId(at.0) };
-        world.core.on_relayed(world.now, at, "room", joined);
+        harness.core.on_relayed(harness.now, at, "room", joined);
     }
     let to = nodes.map(|at| ParticipantId(at.0));
     let mut sent = 0;
     for &id in senders.iter().cycle().take(300 * 10) {
-        sent += usize::from(world.core.send_data(world.now, id, Some(&to), message("x")).is_ok());
+        sent +=
+            usize::from(harness.core.send_data(harness.now, id, Some(&to), message("x")).is_ok());
     }
     // 2,000 of both nodes at once, and a little for their bytes.
     assert!((900..=1001).contains(&sent), "{sent}");
@@ -450,7 +452,7 @@ fn what_goes_to_other_nodes_is_bounded_also_within_each_ones_own_rate() {
 #[test]
 fn qualities_of_connections_are_known_on_all_nodes_also_to_who_comes_later() {
     let qualities = |nodes: &Nodes, at: usize, id: ParticipantId| {
-        let events = nodes.worlds[at].events.get(&id).into_iter().flatten();
+        let events = nodes.harnesses[at].events.get(&id).into_iter().flatten();
         let of = events.filter_map(|event| match event {
             SfuEvent::Quality { participant: PUBLISHER, quality } => Some(*quality),
             _ => None,
@@ -460,7 +462,7 @@ fn qualities_of_connections_are_known_on_all_nodes_also_to_who_comes_later() {
     let (mut nodes, ..) = call(2);
     nodes.run(MS(8000));
     assert_eq!(qualities(&nodes, 1, SUBSCRIBER), [ConnectionQuality::Good]);
-    nodes.worlds[0].camera.layers = vec![Layer::Q];
+    nodes.harnesses[0].camera.layers = vec![Layer::Q];
     nodes.run(MS(6000));
     assert_eq!(qualities(&nodes, 1, SUBSCRIBER)[1..], [ConnectionQuality::Poor]);
     let newcomer = ParticipantId(9);
@@ -468,9 +470,9 @@ fn qualities_of_connections_are_known_on_all_nodes_also_to_who_comes_later() {
     nodes.run(MS(50));
     assert_eq!(qualities(&nodes, 1, newcomer), [ConnectionQuality::Poor]);
     // Nothing is kept of who has left.
-    let first = &mut nodes.worlds[0];
+    let first = &mut nodes.harnesses[0];
     first.core.leave(first.now, PUBLISHER);
     nodes.run(MS(50));
-    let known = nodes.worlds[1].core.known_qualities("room");
+    let known = nodes.harnesses[1].core.known_qualities("room");
     assert!(known.iter().all(|(id, _)| *id != PUBLISHER), "{known:?}");
 }

@@ -103,15 +103,15 @@ mod tests {
 
     #[test]
     fn a_report_on_a_track_without_a_subscription_is_refused() {
-        let (mut world, track, _) = super::super::world::call();
+        let (mut harness, track, _) = super::super::harness::call();
         let anchors = AnchorReport { used: 1, ..AnchorReport::default() };
-        let (now, said) = (world.now, TrackReport { anchors, ..TrackReport::default() });
-        let mut report = |id, track| world.core.report(now, id, track, said);
+        let (now, said) = (harness.now, TrackReport { anchors, ..TrackReport::default() });
+        let mut report = |id, track| harness.core.report(now, id, track, said);
         let publisher = ParticipantId(1);
         for (id, track) in [(publisher, track), (ParticipantId(99), track)] {
             assert_eq!(report(id, track), Err(ReportError::NotWatched));
         }
-        let subscriber = super::super::world::SUBSCRIBER;
+        let subscriber = super::super::harness::SUBSCRIBER;
         assert_eq!(report(subscriber, TrackId(99)), Err(ReportError::NotWatched));
         let taken = report(subscriber, track).unwrap();
         assert_eq!((taken.counted.used, taken.excess), (0, 1), "no anchor was sent");

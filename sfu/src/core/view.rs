@@ -5,10 +5,8 @@ use windlass_types::{Layer, Size};
 /// The tile on a subscriber's screen that shows a track.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct View {
-    /// Width in device pixels; 0: the tile is not visible.
-    pub width: u16,
-    /// Height in device pixels; 0: the tile is not visible.
-    pub height: u16,
+    /// Size in device pixels. The tile is not visible if a side is 0.
+    pub size: Size,
     /// Whether the user has pinned the tile.
     pub pinned: bool,
 }
@@ -36,29 +34,25 @@ const DEFAULT_TILE: Size = Size::new(1280, 720);
 
 /// Size of the tile that shows a track, in device pixels.
 pub(super) fn tile_size(view: Option<View>) -> Size {
-    view.map_or(DEFAULT_TILE, |view| Size::new(view.width, view.height))
+    view.map_or(DEFAULT_TILE, |view| view.size)
 }
 
 impl View {
     /// Whether the tile is not visible.
     pub fn hidden(self) -> bool {
-        self.width == 0 || self.height == 0
-    }
-
-    fn size(self) -> Size {
-        Size::new(self.width, self.height)
+        self.size.width == 0 || self.size.height == 0
     }
 
     /// The smallest layer that fills the tile, given the layers' sizes where known; `None`: no layer does.
     pub fn sufficient_layer(self, sizes: [Option<Size>; 3]) -> Option<Layer> {
         Layer::ALL
             .into_iter()
-            .find(|&layer| sizes[layer as usize].is_some_and(|size| fills(self.size(), size)))
+            .find(|&layer| sizes[layer as usize].is_some_and(|size| fills(self.size, size)))
     }
 
     /// The smallest anchor scale that fills the tile with a layer of this size, or else the largest scale.
     pub fn scale(self, size: Size) -> u16 {
-        let by = enlargement(self.size(), size);
+        let by = enlargement(self.size, size);
         let enough = SCALES.into_iter().find(|&scale| by <= f64::from(scale) * MAX_BROWSER_SCALE);
         enough.unwrap_or(*SCALES.end())
     }
@@ -77,7 +71,7 @@ pub(super) fn fills(tile: Size, frame: Size) -> bool {
 
 /// The scale at which browsers rebuild a frame for a tile; `None`: it fills the tile as it is.
 pub(super) fn rebuilt_scale(tile: Size, frame: Size) -> Option<u16> {
-    let wanted = View { width: tile.width, height: tile.height, pinned: false }.scale(frame);
+    let wanted = View { size: tile, pinned: false }.scale(frame);
     let pixels = |scale: u16| u64::from(frame.pixels()) * u64::from(scale).pow(2);
     let possible = |&scale: &u16| scale == *SCALES.start() || pixels(scale) <= MAX_REBUILT_PIXELS;
     let scale = SCALES.rev().filter(|&scale| scale <= wanted).find(possible);
@@ -87,7 +81,7 @@ pub(super) fn rebuilt_scale(tile: Size, frame: Size) -> Option<u16> {
 /// Weight of a track in the allocation; `view` is `None` where the client sends none.
 pub(super) fn weight(view: Option<View>, speaks: bool) -> f64 {
     let by_size = view.map_or(1.0, |view| {
-        let pixels = f64::from(view.width) * f64::from(view.height);
+        let pixels = f64::from(view.size.pixels());
         (pixels / UNIT_WEIGHT_PIXELS).sqrt().clamp(MIN_SIZE_WEIGHT, MAX_SIZE_WEIGHT)
     });
     let pinned = view.is_some_and(|view| view.pinned);
@@ -102,7 +96,7 @@ mod tests {
         [Some(Size::new(320, 180)), Some(Size::new(640, 360)), Some(Size::new(1280, 720))];
 
     fn view(width: u16, height: u16) -> View {
-        View { width, height, pinned: false }
+        View { size: Size::new(width, height), pinned: false }
     }
 
     #[test]

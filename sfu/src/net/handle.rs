@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use tokio::sync::{mpsc, oneshot};
 use windlass_types::{AnchorPolicy, EnhancerOutput, Rung};
 
-use super::placement::Placement;
+use super::room_threads::RoomThreads;
 use super::watchdog::{ThreadFault, Watchdog};
 use super::{Command, Shared};
 use crate::api::{
@@ -44,7 +44,7 @@ use crate::stats::SfuStats;
 #[derive(Debug, Clone)]
 pub struct SfuHandle {
     threads: Arc<[ThreadSenders]>,
-    placement: Arc<Placement>,
+    room_threads: Arc<RoomThreads>,
     shared: Arc<Shared>,
     watchdog: Arc<Watchdog>,
 }
@@ -63,11 +63,11 @@ pub(super) struct ThreadSenders {
 impl SfuHandle {
     pub(super) fn new(
         threads: Vec<ThreadSenders>,
-        placement: Arc<Placement>,
+        room_threads: Arc<RoomThreads>,
         shared: Arc<Shared>,
         watchdog: Arc<Watchdog>,
     ) -> SfuHandle {
-        SfuHandle { threads: threads.into(), placement, shared, watchdog }
+        SfuHandle { threads: threads.into(), room_threads, shared, watchdog }
     }
 
     /// A fault of a media thread: it has ended, or does not respond. Never waits.
@@ -89,7 +89,7 @@ impl SfuHandle {
 
     /// The command queue of a participant's thread.
     fn commands(&self, id: ParticipantId) -> &mpsc::Sender<Command> {
-        &self.threads[self.placement.thread_of(id)].commands
+        &self.threads[self.room_threads.thread_of(id)].commands
     }
 
     /// Sends a command to all threads.
@@ -143,7 +143,7 @@ impl SfuHandle {
     ) -> Result<Joined, JoinError> {
         let (answer, answered) = oneshot::channel();
         let command = Command::Join(room.to_owned(), id, options, answer);
-        let reservation = self.placement.join(room, id);
+        let reservation = self.room_threads.join(room, id);
         let thread = &self.threads[reservation.thread()];
         thread.commands.send(command).await.map_err(|_| JoinError::Closed)?;
         reservation.confirm();
@@ -421,7 +421,7 @@ impl SfuHandle {
         message: Relayed,
     ) -> Result<(), SfuClosed> {
         if message.may_drop() {
-            let Some(thread) = self.placement.thread_of_room(room) else { return Ok(()) };
+            let Some(thread) = self.room_threads.thread_of_room(room) else { return Ok(()) };
             let message = FromNode::Message(node, room.clone(), message);
             return match self.threads[thread].relayed.try_send(message) {
                 Ok(()) => Ok(()),

@@ -8,7 +8,7 @@ mod events;
 mod handle;
 mod handover;
 mod outward;
-mod placement;
+mod room_threads;
 mod run;
 mod socket;
 mod tcp;
@@ -25,7 +25,7 @@ use windlass_types::{AnchorPolicy, Rung};
 pub use self::handle::SfuHandle;
 use self::handle::ThreadSenders;
 pub use self::outward::outward_addresses;
-use self::placement::Placement;
+use self::room_threads::RoomThreads;
 pub use self::watchdog::ThreadFault;
 use self::watchdog::{ThreadGuard, Watchdog};
 use crate::api::{
@@ -170,7 +170,7 @@ impl Sfu {
             sdp_bytes: config.limits.sdp_bytes,
         });
         let watchdog = Arc::new(Watchdog::new(count));
-        let placement = Arc::new(Placement::new(count, watchdog.clone()));
+        let room_threads = Arc::new(RoomThreads::new(count, watchdog.clone()));
         let (handed, handover) = handover::channels(count);
         let tcp_sender = tcp.as_ref().map(|tcp| tcp.sender().clone());
         let tcp_candidates = tcp_local.map(|tcp| config.tcp_candidates(local, tcp));
@@ -195,14 +195,14 @@ impl Sfu {
                 relayed: relayed_queue,
                 commands: command_queue,
                 anchors: anchor_queue,
-                placement: placement.clone(),
+                room_threads: room_threads.clone(),
                 shared: shared.clone(),
                 watchdog: watchdog.clone(),
             });
         }
         // If a thread cannot start, dropping this stops those that have started.
         let mut sfu = Sfu {
-            handle: SfuHandle::new(senders, placement, shared, watchdog.clone()),
+            handle: SfuHandle::new(senders, room_threads, shared, watchdog.clone()),
             local,
             candidates: config.candidates(local),
             threads: Vec::new(),

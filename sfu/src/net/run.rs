@@ -11,7 +11,7 @@ use windlass_types::{EnhancerOutput, EnhancerRequest, StreamId, TapInput};
 
 use super::events::{EventQueue, Put};
 use super::handover::{self, HandedOver, Handover};
-use super::placement::Placement;
+use super::room_threads::RoomThreads;
 use super::socket::{AsyncSocket, Inbox, Outbox, Socket};
 use super::tcp::{TcpDatagram, TcpPort, TcpSender};
 use super::watchdog::Watchdog;
@@ -52,7 +52,7 @@ pub(super) struct Parts {
     pub(super) relayed: mpsc::Receiver<FromNode>,
     pub(super) commands: mpsc::Receiver<Command>,
     pub(super) anchors: mpsc::Receiver<EnhancerOutput>,
-    pub(super) placement: Arc<Placement>,
+    pub(super) room_threads: Arc<RoomThreads>,
     pub(super) shared: Arc<Shared>,
     pub(super) watchdog: Arc<Watchdog>,
 }
@@ -73,7 +73,7 @@ pub(super) fn run(config: &SfuConfig, parts: Parts) -> bool {
         }
     };
     runtime.block_on(async {
-        let Parts { shard, socket, tcp, tcp_sender, handed, handover, enhancer, relay, recorder, placement, .. } = parts;
+        let Parts { shard, socket, tcp, tcp_sender, handed, handover, enhancer, relay, recorder, room_threads, .. } = parts;
         let local = socket.local_addr();
         let segments = config.segmentation && socket.supports_segments();
         match socket.into_async() {
@@ -98,7 +98,7 @@ pub(super) fn run(config: &SfuConfig, parts: Parts) -> bool {
                     relayed: parts.relayed,
                     events: HashMap::new(),
                     events_bound: config.limits.events,
-                    placement,
+                    room_threads,
                     watchdog: parts.watchdog,
                     number,
                 };
@@ -176,7 +176,7 @@ struct Shell {
     relayed: mpsc::Receiver<FromNode>,
     events: HashMap<ParticipantId, EventQueue>,
     events_bound: usize,
-    placement: Arc<Placement>,
+    room_threads: Arc<RoomThreads>,
     watchdog: Arc<Watchdog>,
     number: usize,
 }
@@ -346,7 +346,7 @@ impl Shell {
                         Joined { participants, tracks, events }
                     });
                 if !matches!(joined, Ok(_) | Err(JoinError::AlreadyJoined)) {
-                    self.placement.leave(id);
+                    self.room_threads.leave(id);
                 }
                 // If the caller has gone, its receiver is closed, and the participant is removed by the next check.
                 let _ = answer.send(joined);
@@ -460,7 +460,7 @@ impl Shell {
     fn send_event(&mut self, now: Instant, id: ParticipantId, event: SfuEvent) {
         let last = matches!(event, SfuEvent::Disconnected(_));
         if last {
-            self.placement.leave(id);
+            self.room_threads.leave(id);
         }
         let Some(queue) = self.events.get(&id) else { return };
         let put = queue.put(event);

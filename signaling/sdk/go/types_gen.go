@@ -176,6 +176,7 @@ const (
 	EventTypeTrackUnpublished  EventType = "track_unpublished"
 	EventTypeRecordingStarted  EventType = "recording_started"
 	EventTypeRecordingEnded    EventType = "recording_ended"
+	EventTypeRecordingStored   EventType = "recording_stored"
 )
 
 // Grant: A grant: something that an access token allows.

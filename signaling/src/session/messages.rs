@@ -7,6 +7,7 @@ use windlass_protocol::{
     View as ViewMessage,
 };
 use windlass_sfu::{JoinOptions, TrackId, View};
+use windlass_types::Size;
 
 use super::{Action, Phase, RateLimit, Session};
 use crate::convert;
@@ -60,7 +61,8 @@ impl Session {
             ClientMessage::View(view) => {
                 if let Some(id) = self.track_or_gone(&view.track)? {
                     let ViewMessage { width, height, pinned, .. } = view;
-                    self.actions.push_back(Action::SetView(id, View { width, height, pinned }));
+                    let size = Size::new(width, height);
+                    self.actions.push_back(Action::SetView(id, View { size, pinned }));
                 }
             }
             ClientMessage::KeyAnchor { track } => {

@@ -22,7 +22,7 @@ use super::open::{Agreed, Key, Open};
 use super::protocol::{FRAGMENT, Protocol, SDP};
 use crate::admission::Permit;
 use crate::clock::unix_now;
-use crate::cluster::Placement;
+use crate::cluster::RoomServer;
 use crate::convert::{self, Lists};
 use crate::entry::{self, Entry, Inside};
 use crate::rate::TokenBucket;
@@ -50,7 +50,7 @@ pub(super) async fn begin(
     let owner = permit.owner(admission.identity.as_deref());
     let options =
         JoinOptions { owner, decodes_anchors: false, takes_data: false, ..JoinOptions::default() };
-    if let Placement::Redirect(url) = entry::place(shared, room, &options).await {
+    if let RoomServer::Redirect(url) = entry::place(shared, room, &options).await {
         return Ok(redirect(&url, protocol, room, query));
     }
     let entry = Entry {

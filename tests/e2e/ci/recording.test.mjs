@@ -2,14 +2,15 @@
 //
 // Runs beside any file.
 import assert from "node:assert/strict";
-import { execFileSync, spawnSync } from "node:child_process";
+import { execFileSync, spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
 import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync } from "node:fs";
 import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { after, before, test } from "node:test";
 import { nativeFrames, publish, sleep, subscribe, until } from "../support/call.mjs";
-import { startServer } from "../support/server.mjs";
+import { freePort, startServer } from "../support/server.mjs";
 import { skipped } from "../support/skips.mjs";
 
 const folder = mkdtempSync(path.join(tmpdir(), "windlass-recording-"));
@@ -33,9 +34,10 @@ after(() => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-const start = (ports, to = folder) =>
+const start = (ports, to = folder, env = {}) =>
   startServer({
     ports,
+    env,
     args: [
       ...["--device=off", "--record-to", to, "--webhook", `http://127.0.0.1:${hooks.address().port}/`],
       ...["--webhook-secret", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"],
@@ -158,5 +160,48 @@ test(FULL, { timeout: 60_000, skip: skipped(FULL, noDisk) }, async () => {
     await server.stop();
     spawnSync("umount", [disk]);
     rmSync(disk, { recursive: true, force: true });
+  }
+});
+
+const STORED = "a recording waits for a store that is away, and then leaves the disk";
+
+test(STORED, { timeout: 60_000, skip: skipped(STORED, why) }, async () => {
+  const port = await freePort();
+  const [state, bucket] = ["state", "store"].map((name) => path.join(folder, name));
+  const env = {
+    STATE_DIRECTORY: state,
+    AWS_ENDPOINT_URL: `http://127.0.0.1:${port}`,
+    AWS_ACCESS_KEY_ID: "windlass",
+    AWS_SECRET_ACCESS_KEY: "not much of a secret",
+  };
+  const server = await start(undefined, "s3://calls/ours", env);
+  let ana;
+  let store;
+  try {
+    ana = await publish(server, {}, { layers: "qhf" });
+    const { recording } = await (await order(server, "POST")).json();
+    await sleep(3000);
+    const before = told.length;
+    assert.equal((await order(server, "DELETE")).status, 204);
+    await until(async () => (await server.metrics()).windlass_recording_store_failures_total > 0, "nobody is there to store it", 20_000);
+    assert.ok((await server.metrics()).windlass_recordings_unstored_bytes > 10_000);
+    assert.ok(readdirSync(path.join(state, "recordings", recording)).length > 1, "it waits on the disk");
+
+    const program = path.join(path.dirname(process.env.WINDLASS_BIN), "examples/real_store");
+    store = spawn(program, [`127.0.0.1:${port}`, bucket], { stdio: ["ignore", "pipe", "inherit"] });
+    await once(store.stdout, "data");
+    const found = () => told.slice(before).find(({ type }) => type === "recording_stored");
+    const webhook = (await until(found, "the webhook tells where it is", 20_000)).recording;
+    assert.equal(webhook.path, `s3://calls/ours/${recording}`);
+    assert.ok(!existsSync(path.join(state, "recordings", recording)), "it has left the disk");
+    const made = path.join(bucket, "calls/ours", recording);
+    const { files, reason } = JSON.parse(readFileSync(path.join(made, webhook.manifest), "utf8"));
+    assert.deepEqual([reason, files.length], ["stopped", 1]);
+    assert.ok(probe(path.join(made, files[0].file)).streams[0].nb_read_packets > 20);
+    decode(path.join(made, files[0].file));
+  } finally {
+    await ana?.close();
+    await server.stop();
+    store?.kill();
   }
 });

@@ -16,7 +16,7 @@ export const labBinary = () => {
  * A port at which nobody listens, by TCP or UDP, and that no other call returns while this process runs. It is below those that systems
  * give to whoever asks for any.
  */
-async function freePort() {
+export async function freePort() {
   const port = 20_000 + Math.floor(12_000 * Math.random());
   // A listener at the same port of another address stands for it, to the tests of all processes.
   const sockets = [net.createServer().unref().listen(port, "127.77.0.1"), net.createServer().listen(port, "127.0.0.1")];
@@ -29,9 +29,10 @@ async function freePort() {
 
 /**
  * Starts `windlass serve`; with `path` its media goes through an impaired path, with `link` through `windlass-lab link` of these options. `host` is the address of its page,
- * `secure` whether `args` have it speak HTTPS, `udpHost` the address of its media port, `ports` those of a server that was there before, `advertiseTcp` an address at which that port is told for TCP.
+ * `secure` whether `args` have it speak HTTPS, `udpHost` the address of its media port, `ports` those of a server that was there before, `advertiseTcp` an address at which that port is told for TCP,
+ * `env` variables of its environment.
  */
-export async function startServer({ args = [], ports: given, path: impaired, link, host, secure = false, udpHost = "127.0.0.1", advertiseTcp } = {}) {
+export async function startServer({ args = [], ports: given, path: impaired, link, host, secure = false, udpHost = "127.0.0.1", advertiseTcp, env = {} } = {}) {
   const bin = process.env.WINDLASS_BIN;
   if (!bin) throw new Error("WINDLASS_BIN must name the windlass binary; run `cargo xtask test e2e`");
   const ports = given ?? { http: await freePort(), udp: await freePort() };
@@ -46,7 +47,7 @@ export async function startServer({ args = [], ports: given, path: impaired, lin
   const child = spawn(
     bin,
     ["serve", "--http", `${host ?? "127.0.0.1"}:${ports.http}`, "--udp", `${udpHost}:${ports.udp}`, "--forwarding-threads", "2", "--admin-local", ...advertise, ...(typeof args === "function" ? args(ports) : args)],
-    { stdio: ["ignore", "pipe", "pipe"], env: { ...process.env, RUST_BACKTRACE: "1" } },
+    { stdio: ["ignore", "pipe", "pipe"], env: { ...process.env, RUST_BACKTRACE: "1", ...env } },
   );
   let log = "";
   for (const stream of [child.stdout, child.stderr]) stream.on("data", (d) => (log += d));

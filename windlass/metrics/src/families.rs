@@ -78,6 +78,16 @@ const RECORDER: &[Family] = &[
         "Recordings whose end was not announced to the room, as signalling was too slow.",
     )
     .with(RECORD),
+    Family::gauge(
+        "windlass_recordings_unstored_bytes",
+        "Bytes of ended recordings that the store does not have yet.",
+    )
+    .with(RECORD),
+    Family::counter(
+        "windlass_recording_store_failures_total",
+        "Attempts to store a recording that failed. They are repeated.",
+    )
+    .with(RECORD),
 ];
 
 /// Metrics of the enhancer, except its plain counters: those carry their own help texts.

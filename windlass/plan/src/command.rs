@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use clap::Args;
 use thiserror::Error;
+use windlass_types::Size;
 
 use crate::constants::{Constants, ConstantsError};
 use crate::gains::Gains;
-use crate::model::{Demand, PictureSize};
+use crate::model::Demand;
 use crate::report::Report;
 
 /// Latency budgets that a server accepts.
@@ -28,8 +29,8 @@ pub struct PlanArgs {
     viewers: u32,
 
     /// Size of the layer that is sent and enhanced
-    #[arg(long, value_name = "WxH", default_value = "320x180")]
-    layer: PictureSize,
+    #[arg(long, value_name = "WxH", default_value = "320x180", value_parser = layer)]
+    layer: Size,
 
     /// Latency budget of anchors, 50ms to 2s
     #[arg(long, value_name = "TIME", default_value = "200ms", value_parser = budget)]
@@ -80,7 +81,7 @@ impl PlanArgs {
             publishers: self.publishers,
             viewers: self.viewers,
             layer: self.layer,
-            budget_ms: 1e3 * self.budget.as_secs_f64(),
+            budget: self.budget,
         };
         let report = Report::new(&constants, from, &gains, demand, self.euro_core);
         Ok(if self.json { serde_json::to_string(&report)? + "\n" } else { report.text() })
@@ -91,6 +92,15 @@ fn count(text: &str) -> Result<u32, String> {
     let fits = |n: &NonZeroU32| n.get() <= 1_000_000;
     let number = text.parse::<NonZeroU32>().ok().filter(fits);
     number.map(NonZeroU32::get).ok_or_else(|| "write a whole number from 1 to 1000000".to_owned())
+}
+
+fn layer(text: &str) -> Result<Size, String> {
+    let sides = text.split_once('x').and_then(|(w, h)| Some((w.parse().ok()?, h.parse().ok()?)));
+    match sides {
+        Some((width @ 64..=1920, height @ 36..=1080)) => Ok(Size::new(width, height)),
+        Some(_) => Err(format!("`{text}` is no size of a layer: from 64x36 to 1920x1080")),
+        None => Err(format!("`{text}` is no size: write width and height, as 320x180")),
+    }
 }
 
 fn budget(text: &str) -> Result<Duration, String> {
@@ -136,6 +146,14 @@ mod tests {
     }
 
     #[test]
+    fn a_layer_is_two_sides() {
+        assert_eq!(layer("320x180"), Ok(Size::new(320, 180)));
+        let error = |text| layer(text).unwrap_err();
+        assert!(error("320").contains("as 320x180") && error("ax1").contains("as 320x180"));
+        assert!(error("8x8").contains("from 64x36") && error("4000x2000").contains("from 64x36"));
+    }
+
+    #[test]
     fn json_and_text_name_the_constants_and_the_price_is_only_there_if_it_was_given() {
         let text = run(&["--publishers", "50", "--viewers", "3"]).unwrap();
         assert!(text.starts_with("50 publishers of 320x180, 3 viewers of each, budget 200 ms\n"));
@@ -146,6 +164,8 @@ mod tests {
         let json = run(&["--publishers", "50", "--euro-core", "0.02", "--json"]).unwrap();
         let json: serde_json::Value = serde_json::from_str(&json).unwrap();
         assert_eq!(json["demand"]["layer"], "320x180");
+        assert_eq!(json["demand"]["budget_ms"], 200.0);
+        assert_eq!(json["curve"][0]["budget_ms"], 100.0);
         assert!(json["cost"]["euro_hour"][0].as_f64() > Some(0.0));
         assert_eq!(json["curve"].as_array().map(Vec::len), Some(3));
         assert!(json["constants"]["machine"]["cpu"].is_string());

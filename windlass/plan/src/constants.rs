@@ -1,6 +1,7 @@
 //! Measured costs of the parts of a server.
 
 use std::path::Path;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -217,7 +218,8 @@ impl Constants {
 
     /// Result under a budget, interpolated between measured ones. A longer budget never gives fewer anchors: if a
     /// measurement says so, it is noise.
-    pub(crate) fn of_budget(&self, budget_ms: f64) -> BudgetCost {
+    pub(crate) fn of_budget(&self, budget: Duration) -> BudgetCost {
+        let budget_ms = ms(budget);
         let (mut anchors, mut missed) = (0.0_f64, 1.0_f64);
         let (mut all, mut late) = (Vec::new(), Vec::new());
         for cost in &self.budgets {
@@ -237,6 +239,11 @@ impl LayerCost {
     pub fn pixels(&self) -> f64 {
         f64::from(self.width) * f64::from(self.height)
     }
+}
+
+/// A latency budget in milliseconds, as files and reports have it.
+pub(crate) fn ms(budget: Duration) -> f64 {
+    1e3 * budget.as_secs_f64()
 }
 
 /// Value at `x` on the line through the two nearest points. With one point, its value.
@@ -314,10 +321,10 @@ pub(crate) mod tests {
     #[test]
     fn more_time_never_gives_fewer_anchors() {
         let constants = round();
-        let anchors = |ms| constants.of_budget(ms).anchors_per_s;
-        assert!((anchors(150.0) - 0.6).abs() < 1e-9);
-        assert!((anchors(500.0) - 1.0).abs() < 1e-9, "a dip is noise");
-        assert!((anchors(50.0) - 0.2).abs() < 1e-9 && (anchors(2000.0) - 1.0).abs() < 1e-9);
+        let anchors = |ms| constants.of_budget(Duration::from_millis(ms)).anchors_per_s;
+        assert!((anchors(150) - 0.6).abs() < 1e-9);
+        assert!((anchors(500) - 1.0).abs() < 1e-9, "a dip is noise");
+        assert!((anchors(50) - 0.2).abs() < 1e-9 && (anchors(2000) - 1.0).abs() < 1e-9);
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Measured gains of enhancement on clips. Nothing here is computed.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
 /// Gains that are shipped with the program. A test of the laboratory writes them from the figures in `lab/results`.
@@ -34,7 +36,7 @@ impl Content {
 /// Source of the detail that viewers see beyond the low layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Way {
+pub enum DetailSource {
     /// The filters that every viewer has: the server does nothing.
     Filters,
     /// Enhanced anchors: a network in the server.
@@ -60,7 +62,7 @@ pub struct Gain {
     /// Content of the clips.
     pub content: Content,
     /// Source of the detail.
-    pub way: Way,
+    pub way: DetailSource,
     /// Latency budget from a frame to its anchor, ms.
     pub budget_ms: u32,
     /// Names of the measured clips.
@@ -94,11 +96,12 @@ impl Gains {
         serde_json::from_str(MEASURED)
     }
 
-    /// Gain of a content and way under the longest measured budget that is at most `budget_ms`. `None` if no measured
+    /// Gain of a content and way under the longest measured budget that is at most `budget`. `None` if no measured
     /// budget is that short.
-    pub fn of(&self, content: Content, way: Way, budget_ms: f64) -> Option<&Gain> {
+    pub fn of(&self, content: Content, way: DetailSource, budget: Duration) -> Option<&Gain> {
         let fits = |gain: &&Gain| {
-            gain.content == content && gain.way == way && f64::from(gain.budget_ms) <= budget_ms
+            let measured = Duration::from_millis(gain.budget_ms.into());
+            gain.content == content && gain.way == way && measured <= budget
         };
         self.gains.iter().filter(fits).max_by_key(|gain| gain.budget_ms)
     }
@@ -112,7 +115,7 @@ mod tests {
     fn a_budget_has_the_gain_of_one_that_is_no_longer() {
         let gain = |budget_ms| Gain {
             content: Content::Person,
-            way: Way::Stills,
+            way: DetailSource::Stills,
             budget_ms,
             clips: vec!["a".to_owned()],
             psnr_y_db: Spread { mean: 1.0, least: 0.5, most: 1.5 },
@@ -124,12 +127,13 @@ mod tests {
             measured: String::new(),
             gains: vec![gain(100), gain(200)],
         };
-        let of = |content, ms| gains.of(content, Way::Stills, ms).map(|gain| gain.budget_ms);
-        assert_eq!(
-            (of(Content::Person, 150.0), of(Content::Person, 600.0)),
-            (Some(100), Some(200))
-        );
-        assert_eq!((of(Content::Person, 50.0), of(Content::Soft, 200.0)), (None, None));
+        let of = |content, ms| {
+            gains
+                .of(content, DetailSource::Stills, Duration::from_millis(ms))
+                .map(|gain| gain.budget_ms)
+        };
+        assert_eq!((of(Content::Person, 150), of(Content::Person, 600)), (Some(100), Some(200)));
+        assert_eq!((of(Content::Person, 50), of(Content::Soft, 200)), (None, None));
     }
 
     #[test]

@@ -15,5 +15,5 @@ pub use constants::{
     BudgetCost, Constants, ConstantsError, Forwarding, LayerCost, Machine, Memory, NetworkCost,
     Resting,
 };
-pub use gains::{Content, Gain, Gains, Spread, Way};
-pub use model::{Answer, Cores, Demand, HEADER_BYTES, Kbps, PictureSize};
+pub use gains::{Content, DetailSource, Gain, Gains, Spread};
+pub use model::{Answer, Cores, Demand, HEADER_BYTES, Kbps};

@@ -1,51 +1,17 @@
 //! Computes cores, memory and bitrates from a demand: sums of constants.
 
-use std::fmt;
-use std::str::FromStr;
+use std::fmt::Display;
+use std::time::Duration;
 
 use serde::{Serialize, Serializer};
+use windlass_types::Size;
 
-use crate::constants::Constants;
+use crate::constants::{Constants, ms};
 
 /// Bytes of a video packet beyond its payload: IPv4 and UDP 28, RTP 12 and its extensions 16, SRTP 16.
 pub const HEADER_BYTES: f64 = 72.0;
 /// Bytes of an anchor in one packet, and bytes of such a packet beyond them: IPv4 and UDP 28, DTLS 37, SCTP 28.
 const ANCHOR_PACKET: (f64, f64) = (1_100.0, 93.0);
-
-/// Width and height in pixels, as `320x180`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PictureSize {
-    /// Width in pixels.
-    pub width: u32,
-    /// Height in pixels.
-    pub height: u32,
-}
-
-impl FromStr for PictureSize {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let sides =
-            text.split_once('x').and_then(|(w, h)| Some((w.parse().ok()?, h.parse().ok()?)));
-        match sides {
-            Some((width @ 64..=1920, height @ 36..=1080)) => Ok(PictureSize { width, height }),
-            Some(_) => Err(format!("`{text}` is no size of a layer: from 64x36 to 1920x1080")),
-            None => Err(format!("`{text}` is no size: write width and height, as 320x180")),
-        }
-    }
-}
-
-impl fmt::Display for PictureSize {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}x{}", self.width, self.height)
-    }
-}
-
-impl Serialize for PictureSize {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.collect_str(self)
-    }
-}
 
 /// Demand on a server.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -55,18 +21,31 @@ pub struct Demand {
     /// Number of viewers of each publisher, every one with a connection of its own.
     pub viewers: u32,
     /// Size of the layer that is sent and enhanced.
-    pub layer: PictureSize,
-    /// Latency budget, ms.
-    pub budget_ms: f64,
+    #[serde(serialize_with = "as_text")]
+    pub layer: Size,
+    /// Latency budget from a frame to its anchor.
+    #[serde(rename = "budget_ms", serialize_with = "as_ms")]
+    pub budget: Duration,
+}
+
+fn as_text<T: Display, S: Serializer>(value: &T, to: S) -> Result<S::Ok, S::Error> {
+    to.collect_str(value)
+}
+
+fn as_ms<S: Serializer>(budget: &Duration, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_f64(ms(*budget))
 }
 
 /// Resources that a server takes for a demand.
 ///
 /// ```
+/// use std::time::Duration;
 /// use windlass_plan::{Answer, Constants, Demand};
+/// use windlass_types::Size;
 ///
 /// // Ten cameras, each watched by two viewers.
-/// let demand = Demand { publishers: 10, viewers: 2, layer: "320x180".parse()?, budget_ms: 200.0 };
+/// let (layer, budget) = (Size::new(320, 180), Duration::from_millis(200));
+/// let demand = Demand { publishers: 10, viewers: 2, layer, budget };
 /// let answer = Answer::new(&Constants::shipped()?, &demand);
 /// assert!(answer.kbps.server_out > 2.0 * answer.kbps.server_in, "anchors are sent too");
 /// assert!(answer.cores.least() <= answer.cores.most());
@@ -129,9 +108,9 @@ impl Answer {
             f64::from(demand.publishers),
             f64::from(demand.publishers) * f64::from(demand.viewers),
         );
-        let pixels = f64::from(demand.layer.width) * f64::from(demand.layer.height);
+        let pixels = f64::from(demand.layer.pixels());
         let of = |figure: fn(&crate::LayerCost) -> f64| constants.of_layer(pixels, figure);
-        let budget = constants.of_budget(demand.budget_ms);
+        let budget = constants.of_budget(demand.budget);
         // A publisher without viewers is not enhanced.
         let (anchors, enhanced) =
             if demand.viewers == 0 { (0.0, 0.0) } else { (budget.anchors_per_s, publishers) };
@@ -177,8 +156,8 @@ mod tests {
     use crate::constants::tests::round;
 
     fn demand() -> Demand {
-        let layer = PictureSize { width: 320, height: 180 };
-        Demand { publishers: 10, viewers: 2, layer, budget_ms: 200.0 }
+        let (layer, budget) = (Size::new(320, 180), Duration::from_millis(200));
+        Demand { publishers: 10, viewers: 2, layer, budget }
     }
 
     fn answer(demand: Demand) -> Answer {
@@ -208,20 +187,19 @@ mod tests {
             let Answer { cores, mib, kbps, anchors_per_s, .. } = answer(demand);
             [cores.least(), cores.most(), mib, kbps.server_in, kbps.server_out, anchors_per_s]
         };
-        let layer = |width, height| PictureSize { width, height };
         let few = demand();
         let more = [
             Demand { publishers: 11, ..few },
             Demand { viewers: 3, ..few },
-            Demand { layer: layer(640, 360), ..few },
-            Demand { layer: layer(1280, 720), ..few },
-            Demand { budget_ms: 300.0, ..few },
+            Demand { layer: Size::new(640, 360), ..few },
+            Demand { layer: Size::new(1280, 720), ..few },
+            Demand { budget: Duration::from_millis(300), ..few },
         ];
         for demand in more {
             let grown = takes(few).iter().zip(takes(demand)).all(|(few, more)| *few <= more);
             assert!(grown, "{demand:?}: {:?} {:?}", takes(few), takes(demand));
         }
-        assert!(takes(Demand { budget_ms: 100.0, ..few })[0] < takes(few)[0]);
+        assert!(takes(Demand { budget: Duration::from_millis(100), ..few })[0] < takes(few)[0]);
     }
 
     #[test]
@@ -229,13 +207,5 @@ mod tests {
         let answer = answer(Demand { viewers: 0, ..demand() });
         assert!(answer.cores.decoding.abs() < 1e-12 && answer.anchors_per_s.abs() < 1e-12);
         assert!(answer.kbps.server_in > 0.0 && answer.kbps.server_out.abs() < 1e-12);
-    }
-
-    #[test]
-    fn a_size_is_two_sides_of_a_layer() {
-        assert_eq!("320x180".parse(), Ok(PictureSize { width: 320, height: 180 }));
-        let error = |text: &str| text.parse::<PictureSize>().unwrap_err();
-        assert!(error("320").contains("as 320x180") && error("ax1").contains("as 320x180"));
-        assert!(error("8x8").contains("from 64x36") && error("4000x2000").contains("from 64x36"));
     }
 }

@@ -1,15 +1,17 @@
 //! Report of a plan, for people and for programs.
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::constants::{Constants, Machine};
-use crate::gains::{Content, Gain, Gains, Spread, Way};
+use crate::constants::{Constants, Machine, ms};
+use crate::gains::{Content, DetailSource, Gain, Gains, Spread};
 use crate::model::{Answer, Demand};
 
-/// Latency budgets for which the report compares the demand, ms.
-const CURVE: [f64; 3] = [100.0, 200.0, 500.0];
+/// Latency budgets for which the report compares the demand.
+const CURVE: [Duration; 3] =
+    [Duration::from_millis(100), Duration::from_millis(200), Duration::from_millis(500)];
 /// Default maximum of enhanced publishers of a server.
 const MAX_ENHANCED: u32 = 64;
 /// Default maximum of participants of a server.
@@ -68,8 +70,9 @@ impl<'a> Report<'a> {
     ) -> Report<'a> {
         let answer = Answer::new(constants, &demand);
         let cores = |answer: &Answer| [answer.cores.least(), answer.cores.most()];
-        let curve = CURVE.map(|budget_ms| {
-            let answer = Answer::new(constants, &Demand { budget_ms, ..demand });
+        let curve = CURVE.map(|budget| {
+            let answer = Answer::new(constants, &Demand { budget, ..demand });
+            let budget_ms = ms(budget);
             let (anchors_per_s, missed) = (answer.anchors_per_s, answer.missed);
             Point { budget_ms, anchors_per_s, missed, cores: cores(&answer) }
         });
@@ -79,14 +82,14 @@ impl<'a> Report<'a> {
             euro_publisher_hour: cores(&answer)
                 .map(|cores| cores * euro_core_hour / f64::from(demand.publishers)),
         });
-        let ways = [Way::Filters, Way::Anchors, Way::Stills];
+        let ways = [DetailSource::Filters, DetailSource::Anchors, DetailSource::Stills];
         let pairs = Content::ALL.into_iter().flat_map(|c| ways.map(|way| (c, way)));
         Report {
             command: "plan",
             demand,
             cost,
             curve: curve.into(),
-            gains: pairs.filter_map(|(c, way)| gains.of(c, way, demand.budget_ms)).collect(),
+            gains: pairs.filter_map(|(c, way)| gains.of(c, way, demand.budget)).collect(),
             notes: notes(constants, &demand),
             answer,
             constants: Source { from, machine: &constants.machine, measured: &constants.measured },
@@ -96,13 +99,14 @@ impl<'a> Report<'a> {
 
     /// The report as text for people.
     pub(crate) fn text(&self) -> String {
-        let Demand { publishers, viewers, layer, budget_ms } = &self.demand;
+        let Demand { publishers, viewers, layer, budget } = &self.demand;
         let Answer { cores, mib, kbps, anchors_per_s, missed } = &self.answer;
         let mut out = String::new();
         // Writing to a String cannot fail.
         let _ = writeln!(
             out,
-            "{publishers} publishers of {layer}, {viewers} viewers of each, budget {budget_ms} ms\n"
+            "{publishers} publishers of {layer}, {viewers} viewers of each, budget {} ms\n",
+            ms(*budget)
         );
         let by_network: Vec<String> =
             cores.anchors.iter().map(|(name, cores)| format!("{cores:.2} by {name}")).collect();
@@ -167,11 +171,13 @@ impl<'a> Report<'a> {
             "content", "by", "100 ms", "200 ms", "500 ms"
         );
         for content in Content::ALL {
-            for (way, name) in
-                [(Way::Filters, "filters"), (Way::Anchors, "anchors"), (Way::Stills, "stills")]
-            {
-                let cells = CURVE.map(|ms| {
-                    let found = self.measured.of(content, way, ms);
+            for (way, name) in [
+                (DetailSource::Filters, "filters"),
+                (DetailSource::Anchors, "anchors"),
+                (DetailSource::Stills, "stills"),
+            ] {
+                let cells = CURVE.map(|budget| {
+                    let found = self.measured.of(content, way, budget);
                     found.map_or_else(|| "not measured".to_owned(), cell)
                 });
                 let [one, two, five] = cells;
@@ -195,7 +201,7 @@ fn cell(gain: &Gain) -> String {
 /// Notes on what the figures do not show by themselves.
 fn notes(constants: &Constants, demand: &Demand) -> Vec<String> {
     let mut notes = Vec::new();
-    let Demand { publishers, viewers, layer, budget_ms } = *demand;
+    let Demand { publishers, viewers, layer, budget } = *demand;
     if publishers > MAX_ENHANCED {
         notes.push(format!(
             "a server enhances {MAX_ENHANCED} publishers unless --max-enhanced {publishers} allows more"
@@ -207,7 +213,7 @@ fn notes(constants: &Constants, demand: &Demand) -> Vec<String> {
             "a server takes {MAX_PARTICIPANTS} participants unless --max-total-participants {participants} allows more"
         ));
     }
-    let pixels = f64::from(layer.width) * f64::from(layer.height);
+    let pixels = f64::from(layer.pixels());
     let sizes: Vec<f64> = constants.layers.iter().map(crate::LayerCost::pixels).collect();
     let between = |values: &[f64], x: f64| {
         values.first().is_some_and(|v| x >= *v) && values.last().is_some_and(|v| x <= *v)
@@ -216,8 +222,9 @@ fn notes(constants: &Constants, demand: &Demand) -> Vec<String> {
         notes.push(format!("{layer} is smaller or larger than what was measured: it is guessed from the nearest sizes"));
     }
     let budgets: Vec<f64> = constants.budgets.iter().map(|b| b.budget_ms).collect();
-    if !between(&budgets, budget_ms) {
-        notes.push(format!("{budget_ms} ms was not measured: the nearest budget stands for it"));
+    let budget = ms(budget);
+    if !between(&budgets, budget) {
+        notes.push(format!("{budget} ms was not measured: the nearest budget stands for it"));
     }
     notes
 }

@@ -25,6 +25,9 @@ pub const LETS_ENCRYPT: &str = "https://acme-v02.api.letsencrypt.org/directory";
 
 /// Waits after failures, in minutes. Let's Encrypt allows five failed attempts an hour.
 const AGAIN_MIN: [u64; 5] = [1, 5, 15, 30, 60];
+/// Maximum orders one after the other, where the ACME server took no nonce of the one before. It counts none of them as
+/// a failed attempt. The client repeats each request three times by itself.
+const MAX_ORDERS: u32 = 5;
 /// Maximum time for the ACME server to check that the name leads here, and to issue the certificate.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// Maximum time between two looks at the kept certificate: clocks may jump, and machines may sleep.
@@ -57,6 +60,12 @@ pub enum AcmeError {
         detail: String,
         /// Advice on what to do.
         mend: String,
+    },
+    /// The ACME server took none of several nonces, as happens where it has many machines, or was just restarted.
+    #[error("{directory} takes no nonce that it gave (badNonce): it is not itself at the moment")]
+    Nonce {
+        /// Directory of the ACME server.
+        directory: String,
     },
     /// The account or the certificate cannot be written to disk.
     #[error("cannot write {file}: {source}")]
@@ -130,7 +139,11 @@ impl Acme {
                 directory = self.directory,
                 "asking for a certificate"
             );
-            let ordered = self.order(&answer).await;
+            let mut ordered = self.order(&answer).await;
+            for _ in 1..MAX_ORDERS {
+                let Err(AcmeError::Nonce { .. }) = ordered else { break };
+                ordered = self.order(&answer).await;
+            }
             answer(None);
             match ordered {
                 Ok(()) => {
@@ -233,6 +246,9 @@ impl Acme {
 
     fn failed(&self, error: Error) -> AcmeError {
         match error {
+            Error::Api(problem) if is_type(&problem, "badNonce") => {
+                AcmeError::Nonce { directory: self.directory.clone() }
+            }
             Error::Api(problem) => {
                 let detail = problem.detail.clone().unwrap_or_else(|| problem.to_string());
                 self.refused(&detail, Some(&problem))

@@ -9,6 +9,8 @@
 //! restart of the server. The [`Manifest`] says where in time each file belongs. Files play while they are written, and
 //! when the server is killed: a cluster of two seconds at most is lost.
 //!
+//! With a store, ended recordings are sent there, and deleted here.
+//!
 //! [`ServerRecorder`] is the recorder of a server: signalling orders recordings, the SFU gives media, and rooms are
 //! told.
 
@@ -22,13 +24,15 @@ mod queue;
 mod recorder;
 mod recording;
 mod server;
+mod store;
 pub mod webm;
 
 pub use self::manifest::{EndReason, Manifest, MediaFile, MediaTrack};
 pub use self::order::{BeginError, Event, Hooks, Order, Person, Who};
 pub use self::queue::Counts;
 pub use self::recorder::{Recorder, Sink};
-pub use self::server::ServerRecorder;
+pub use self::server::{OpenError, RecordTo, ServerRecorder};
+pub use self::store::{EnvironmentError, Place, PlaceError, StoreSetupError};
 
 #[cfg(test)]
 mod tests;

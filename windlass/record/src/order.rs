@@ -39,6 +39,13 @@ pub enum Event {
         /// Folder of the recording.
         folder: PathBuf,
     },
+    /// The store has an ended recording, and this machine no longer.
+    Stored {
+        /// Manifest of the recording.
+        manifest: Box<Manifest>,
+        /// Place of its files: `s3://BUCKET/PREFIX/RECORDING`.
+        place: String,
+    },
 }
 
 /// Order to record a room.

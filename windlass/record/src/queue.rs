@@ -19,6 +19,8 @@ pub(crate) struct Queue {
     recordings: AtomicUsize,
     written: AtomicU64,
     untold: AtomicU64,
+    unstored: AtomicU64,
+    store_failures: AtomicU64,
 }
 
 impl Queue {
@@ -56,6 +58,14 @@ impl Queue {
         self.untold.fetch_add(1, Ordering::Relaxed);
     }
 
+    pub(crate) fn store_failed(&self) {
+        self.store_failures.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn set_unstored(&self, bytes: u64) {
+        self.unstored.store(bytes, Ordering::Relaxed);
+    }
+
     pub(crate) fn set_recordings(&self, count: usize) {
         self.recordings.store(count, Ordering::Relaxed);
     }
@@ -78,12 +88,17 @@ pub struct Counts {
     pub bytes: u64,
     /// Number of recordings whose end the room was not told, because the queue to signalling was full.
     pub untold: u64,
+    /// Bytes of ended recordings that the store does not have yet.
+    pub unstored: u64,
+    /// Number of attempts to store a recording that failed.
+    pub store_failures: u64,
 }
 
 impl Queue {
     /// Snapshot of the statistics.
     pub(crate) fn counts(&self) -> Counts {
         let Queue { dropped, gaps, late, failed, recordings, written, untold, .. } = self;
+        let (unstored, store_failures) = (&self.unstored, &self.store_failures);
         let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
         Counts {
             recordings: recordings.load(Ordering::Relaxed),
@@ -93,6 +108,8 @@ impl Queue {
             late: of(late),
             bytes: of(written),
             untold: of(untold),
+            unstored: of(unstored),
+            store_failures: of(store_failures),
         }
     }
 }

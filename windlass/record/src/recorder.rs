@@ -13,6 +13,7 @@ use crate::disk::{Disk, LocalFiles, Request};
 use crate::manifest::{EndReason, Manifest};
 use crate::order::{BeginError, Hooks, Order};
 use crate::queue::{Counts, Queue};
+use crate::store::{Place, Store, StoreSetupError};
 
 /// Takes media and events of an SFU. Returns `false` if they were dropped.
 pub type Sink = Arc<dyn Fn(RecordInput) -> bool + Send + Sync>;
@@ -33,7 +34,7 @@ pub type Sink = Arc<dyn Fn(RecordInput) -> bool + Send + Sync>;
 /// assert!(recorder.begin(order)?.starts_with(folder.path()));
 /// // The SFU calls `recorder.sink()` with frames and packets. Here it has none.
 /// recorder.end("tea", EndReason::Stopped);
-/// let Event::Ended { manifest, .. } = ended.recv()?;
+/// let Event::Ended { manifest, .. } = ended.recv()? else { panic!("there is no store") };
 /// assert_eq!((manifest.reason, manifest.files.len()), (Some(EndReason::Stopped), 0));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -113,6 +114,11 @@ impl Recorder {
         let manifests = folders.flatten().filter_map(|entry| Manifest::find(&entry.path()));
         let open = manifests.map(|(manifest, _)| manifest).filter(|m| m.ended.is_none());
         open.map(Order::from).collect()
+    }
+
+    /// A store that takes this recorder's ended recordings.
+    pub(crate) fn store(&self, place: Place) -> Result<Store, StoreSetupError> {
+        Store::new(place, self.root.clone(), self.queue.clone())
     }
 
     /// Completes all files and ends the thread; waits for the disk. Running recordings continue when the server starts

@@ -1,9 +1,12 @@
 //! The recorder of a server: signalling orders recordings and is told of their end, and the SFU gives media.
 
+use std::fmt;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio::sync::mpsc::{self, Receiver};
 use windlass_signaling::{
     EventFile, EventRecording, Metric, RecordingEnd, RecordingOrder, Signaling,
@@ -13,6 +16,7 @@ use windlass_types::TrackId;
 use crate::manifest::{EndReason, Manifest};
 use crate::order::{BeginError, Event, Hooks, Order, Person};
 use crate::recorder::{Recorder, Sink};
+use crate::store::{Place, PlaceError, Store, StoreSetupError};
 
 /// Maximum number of files that a webhook names.
 const MAX_TOLD: usize = 100;
@@ -20,11 +24,56 @@ const MAX_TOLD: usize = 100;
 /// counted.
 const MAX_ENDED: usize = 4096;
 
+/// Where recordings go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RecordTo {
+    /// A folder of this machine.
+    Folder(PathBuf),
+    /// An S3-compatible store.
+    Store(Place),
+}
+
+impl FromStr for RecordTo {
+    type Err = PlaceError;
+
+    fn from_str(text: &str) -> Result<RecordTo, PlaceError> {
+        if text.starts_with("s3://") {
+            return text.parse().map(RecordTo::Store);
+        }
+        Ok(RecordTo::Folder(text.into()))
+    }
+}
+
+impl fmt::Display for RecordTo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RecordTo::Folder(folder) => folder.display().fmt(f),
+            RecordTo::Store(place) => place.fmt(f),
+        }
+    }
+}
+
+/// Error that keeps a server from recording.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The folder cannot be written into.
+    #[error("{0}; make it writable for the server's user, or name another")]
+    Folder(#[from] BeginError),
+    /// The store cannot be reached.
+    #[error("recordings cannot be stored: {0}")]
+    Store(#[from] StoreSetupError),
+    /// Nothing says where recordings wait for the store.
+    #[error(
+        "recordings wait for the store in the server's folder, but none is known: set STATE_DIRECTORY or HOME"
+    )]
+    NoFolder,
+}
+
 /// A server's recorder: signalling orders, and rooms are told of what has ended.
 ///
 /// ```
 /// use std::sync::Arc;
-/// use windlass_record::ServerRecorder;
+/// use windlass_record::{RecordTo, ServerRecorder};
 /// use windlass_signaling::{MetricSource, Recorder, RecordingOrder, Services, Signaling, SignalingConfig};
 /// # use std::time::Duration;
 /// # use windlass_sfu::{EnhancerSinks, Sfu, SfuConfig};
@@ -42,7 +91,7 @@ const MAX_ENDED: usize = 4096;
 /// #     recorder: None,
 /// #     cluster: None,
 /// # };
-/// let recorder = ServerRecorder::open(folder.path())?;
+/// let recorder = ServerRecorder::open(&RecordTo::Folder(folder.path().to_owned()), None)?;
 /// let services = Services { recorder: Some(Arc::new(recorder.clone())), ..services };
 /// let (handle, signaling) = (sfu.handle(), Signaling::new(SignalingConfig::default(), services)?);
 /// recorder.start(move |track| handle.request_recorded_key_frame(track), signaling)?;
@@ -62,17 +111,28 @@ pub struct ServerRecorder {
     recorder: Recorder,
     /// Name of this server's part of a recording.
     part: Arc<str>,
+    /// The store, until the recorder starts.
+    store: Arc<Mutex<Option<Store>>>,
 }
 
 impl ServerRecorder {
-    /// Creates a recorder that writes into a folder.
+    /// Creates a recorder. What is for a store waits in `spool`.
     ///
     /// # Errors
     ///
-    /// Fails if the folder cannot be made or written into.
-    pub fn open(folder: &Path) -> Result<ServerRecorder, BeginError> {
+    /// Fails if the folder cannot be made or written into, or the environment's `AWS_…` variables do not say how to
+    /// reach the store.
+    pub fn open(to: &RecordTo, spool: Option<&Path>) -> Result<ServerRecorder, OpenError> {
         let part = format!("{:08x}", rand::random::<u32>()).into();
-        Ok(ServerRecorder { recorder: Recorder::new(folder)?, part })
+        let (recorder, store) = match to {
+            RecordTo::Folder(folder) => (Recorder::new(folder)?, None),
+            RecordTo::Store(place) => {
+                let recorder = Recorder::new(spool.ok_or(OpenError::NoFolder)?)?;
+                let store = recorder.store(place.clone())?;
+                (recorder, Some(store))
+            }
+        };
+        Ok(ServerRecorder { recorder, part, store: Arc::new(Mutex::new(store)) })
     }
 
     /// Returns the function that takes what the SFU gives.
@@ -96,17 +156,21 @@ impl ServerRecorder {
     ) -> io::Result<()> {
         let (events, ended) = mpsc::channel(MAX_ENDED);
         let (people, counted) = (signaling.clone(), self.recorder.clone());
+        let tells = move |event| {
+            if events.try_send(event).is_err() {
+                counted.untold();
+            }
+        };
+        if let Some(store) = self.store.lock().take() {
+            tokio::spawn(store.run(tells.clone()));
+        }
         self.recorder.start(Hooks {
             who: Box::new(move |id| {
                 let (info, _) = people.participant(id)?;
                 Some(Person { identity: info.identity, name: info.name })
             }),
             key_frame: Box::new(key_frame),
-            event: Box::new(move |event| {
-                if events.try_send(event).is_err() {
-                    counted.untold();
-                }
-            }),
+            event: Box::new(tells),
         })?;
         tokio::spawn(tell(ended, signaling));
         Ok(())
@@ -129,14 +193,24 @@ impl ServerRecorder {
             Metric::new("windlass_recorder_gaps_total", counts.gaps),
             Metric::new("windlass_recorder_late_total", counts.late),
             Metric::new("windlass_recorder_untold_total", counts.untold),
+            Metric::new("windlass_recordings_unstored_bytes", counts.unstored),
+            Metric::new("windlass_recording_store_failures_total", counts.store_failures),
         ]
     }
 }
 
 /// Tells rooms of ended recordings, until the recorder has ended.
 async fn tell(mut ended: Receiver<Event>, signaling: Signaling) {
-    while let Some(Event::Ended { manifest, folder }) = ended.recv().await {
-        signaling.recording_ended(&manifest.room, told(&manifest, &folder)).await;
+    while let Some(event) = ended.recv().await {
+        match event {
+            Event::Ended { manifest, folder } => {
+                let recording = told(&manifest, folder.display().to_string());
+                signaling.recording_ended(&manifest.room, recording).await;
+            }
+            Event::Stored { manifest, place } => {
+                signaling.recording_stored(&manifest.room, told(&manifest, place));
+            }
+        }
     }
 }
 
@@ -171,8 +245,8 @@ impl windlass_signaling::Recorder for ServerRecorder {
     }
 }
 
-/// Description of an ended recording for webhooks.
-fn told(manifest: &Manifest, folder: &Path) -> EventRecording {
+/// Description of an ended recording for webhooks. `path` is where its files are.
+fn told(manifest: &Manifest, path: String) -> EventRecording {
     let files = manifest.files.iter().take(MAX_TOLD).map(|file| EventFile {
         file: file.file.clone(),
         participant: file.participant.clone(),
@@ -185,7 +259,7 @@ fn told(manifest: &Manifest, folder: &Path) -> EventRecording {
     EventRecording {
         id: manifest.recording.clone(),
         participant: manifest.participant.clone(),
-        path: Some(folder.display().to_string()),
+        path: Some(path),
         manifest: Some(manifest.file_name()),
         bytes: Some(manifest.bytes()),
         duration: Some(manifest.duration()),

@@ -71,7 +71,8 @@ fn give(recorder: &Recorder, count: u32) {
 }
 
 fn ended(events: &Receiver<Event>) -> Manifest {
-    let Event::Ended { manifest, .. } = events.recv_timeout(PATIENCE).unwrap();
+    let event = events.recv_timeout(PATIENCE).unwrap();
+    let Event::Ended { manifest, .. } = event else { panic!("{event:?}") };
     *manifest
 }
 

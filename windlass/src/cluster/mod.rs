@@ -22,6 +22,7 @@ use windlass_signaling::{Metric, Signaling};
 use self::node::Node;
 use self::workers::Workers;
 use crate::config::Config;
+use crate::deliver::Deliver;
 
 pub(crate) use windlass_cluster::mutual::Files;
 pub(crate) use windlass_cluster::nats::NatsConfig;
@@ -77,11 +78,11 @@ impl Connections {
     }
 
     /// Starts the exchange with workers, if the configuration asks for them.
-    pub(crate) fn start_workers(&self, config: &Config, sfu: SfuHandle) -> Result<()> {
+    pub(crate) fn start_workers(&self, config: &Config, to_sfu: Deliver) -> Result<()> {
         if !has_workers(config) {
             return Ok(());
         }
-        self.workers.start(config, sfu, self.nats.clone(), self.mutual.clone())
+        self.workers.start(config, to_sfu, self.nats.clone(), self.mutual.clone())
     }
 
     /// Whether the exchange with workers has started.

@@ -13,7 +13,7 @@ use windlass_cluster::node::{
 use windlass_cluster::relay::messages::RelayedParticipant;
 use windlass_cluster::ticket::Mover;
 use windlass_sfu::{NodeId, ParticipantId, RelaySink, Relayed, SfuHandle};
-use windlass_signaling::cluster::{self, Answers, Cluster, Ordered, Placed, Placement};
+use windlass_signaling::cluster::{self, Answers, Cluster, Ordered, Placed, RoomServer};
 use windlass_signaling::{Metric, ParticipantInfo, Signaling};
 
 use crate::config::{Config, NodeConfig};
@@ -149,8 +149,8 @@ impl Cluster for Node {
     fn place<'a>(&'a self, room: &'a str, local: usize) -> Placed<'a> {
         Box::pin(async move {
             match self.0.place(room, local).await {
-                None => Placement::Local,
-                Some(url) => Placement::Redirect(url.to_string()),
+                None => RoomServer::Local,
+                Some(url) => RoomServer::Redirect(url.to_string()),
             }
         })
     }

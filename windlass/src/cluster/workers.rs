@@ -6,11 +6,11 @@ use anyhow::Result;
 use windlass_cluster::mutual::Mutual;
 use windlass_cluster::nats::Client;
 use windlass_cluster::remote::{Remote, RemoteConfig, RemoteStats};
-use windlass_sfu::SfuHandle;
 use windlass_signaling::{Metric, Value};
 use windlass_types::{EnhancerRequest, StreamId, TapInput};
 
 use crate::config::Config;
+use crate::deliver::Deliver;
 
 /// Workers on other machines. Empty before [`Workers::start`], and in a process that enhances itself.
 #[derive(Default)]
@@ -28,7 +28,7 @@ impl Workers {
     pub(super) fn start(
         self: &Arc<Self>,
         config: &Config,
-        sfu: SfuHandle,
+        to_sfu: Deliver,
         nats: Option<Client>,
         tls: Option<Mutual>,
     ) -> Result<()> {
@@ -39,11 +39,7 @@ impl Workers {
             tls,
             within: enhancer.budget.saturating_sub(enhancer.delivery_allowance),
         };
-        let output = Arc::new(move |output| {
-            // What the SFU's queue does not take is dropped and counted there.
-            sfu.push(output);
-        });
-        let _ = self.remote.set(Remote::new(&remote, output)?);
+        let _ = self.remote.set(Remote::new(&remote, to_sfu)?);
         let Some(client) = nats else { return Ok(()) };
         let workers = self.clone();
         tokio::spawn(async move {

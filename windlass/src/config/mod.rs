@@ -2,13 +2,13 @@
 //! [`Config`] is what each part starts with.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Result;
 use thiserror::Error;
 use windlass_enhancer::EnhancerConfig;
 use windlass_public::Acme;
+use windlass_record::RecordTo;
 use windlass_sfu::{Limits, SfuConfig};
 use windlass_signaling::access::Access;
 use windlass_signaling::{Origin, Origins, SignalingConfig, TrustedProxies};
@@ -16,7 +16,7 @@ use windlass_sr::cuda::devices::DeviceName;
 
 use self::enhancement::Use;
 use self::reach::Reach;
-use self::values::TlsChoice;
+use self::values::{Parsed, TlsChoice};
 use crate::cluster::NatsConfig;
 use crate::{logging, tls};
 
@@ -103,8 +103,8 @@ pub(crate) struct Config {
     pub cluster: Cluster,
     /// Maximum time for which rooms may go on after SIGTERM.
     pub drain: Duration,
-    /// Folder for recordings; `None` if nothing is recorded.
-    pub record_to: Option<PathBuf>,
+    /// Where recordings go; `None` if nothing is recorded.
+    pub record_to: Option<RecordTo>,
     /// Log filter.
     pub log: String,
     /// Whether log lines are JSON.
@@ -149,7 +149,7 @@ impl Config {
             drain: said.drain_timeout().0.0,
             log,
             log_json: said.log_json == Some(true),
-            record_to: said.record_to,
+            record_to: said.record_to.map(|Parsed(to)| to),
             workers: said.workers.unwrap_or_default(),
         })
     }

@@ -9,6 +9,7 @@ use clap::Args;
 use serde::Deserialize;
 use windlass_enhancer::EnhancerConfig;
 use windlass_public::PublicName;
+use windlass_record::RecordTo;
 use windlass_sfu::Limits;
 use windlass_signaling::access::TokenKey;
 use windlass_signaling::webhooks::{WebhookSecret, WebhookUrl};
@@ -204,10 +205,11 @@ settings! {
         #[arg(value_name = "ORIGIN,...", value_delimiter = ',')]
         Restart origins: Vec<Origin>;
 
-        /// Folder for recordings, which operators order by the admin API or windlass record. Without it, nothing is
-        /// recorded
-        #[arg(value_name = "FOLDER")]
-        Restart record_to: PathBuf;
+        /// Where recordings go, which operators order by the admin API or windlass record: a folder, or an
+        /// S3-compatible store (AWS_ENDPOINT_URL, AWS_REGION, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY). Without it,
+        /// nothing is recorded
+        #[arg(value_name = "FOLDER|s3://BUCKET[/PREFIX]")]
+        Restart record_to: Parsed<RecordTo>;
 
         /// Webhooks: URLs that get a signed POST request for each event of a room
         #[arg(value_name = "URL,...", value_delimiter = ',')]

@@ -1,16 +1,17 @@
 //! Which streams have the promise: as many as it can be kept for (ARISE §4.4.2, *Verify* and *Apply*).
 //!
-//! Every [`EVERY`] seconds all clients are ordered: served ones first, and of each kind those that take the smallest
+//! Every [`EVERY`] all clients are ordered: served ones first, and of each kind those that take the smallest
 //! share of an accelerator. The longest prefix of this order whose plan keeps every promise is served. The others are
 //! refused, with nothing planned for them.
 //!
 //! The paper removes *one client* and adds *one more*, and does not say which. Here the client that takes most is
 //! removed, because its anchors break the promise to others; so most clients are kept. No client is removed for a new
 //! one, nor for a single late anchor, but only when [`MAX_BROKEN`] plans in a row were broken. The client that takes
-//! least is served in any case. A refused client waits for [`WAIT`] seconds before it is tried again, twice as long
-//! each time.
+//! least is served in any case. A refused client waits for [`WAIT`] before it is tried again, twice as long each
+//! time.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use windlass_types::StreamId;
 
@@ -18,16 +19,16 @@ use super::plan::{Packing, Planned};
 use super::settings::{setting, share};
 use super::{Client, Setting};
 
-/// Seconds between two plans.
-pub const EVERY: f64 = 0.2;
-/// Seconds before a refused stream is tried again.
-const WAIT: f64 = 2.0;
+/// Time between two plans.
+pub const EVERY: Duration = Duration::from_millis(200);
+/// Time before a refused stream is tried again.
+const WAIT: Duration = Duration::from_secs(2);
 /// Maximum doublings of [`WAIT`].
 const MAX_DOUBLINGS: u32 = 5;
 /// Plans in a row that may break a promise before a stream is refused.
 const MAX_BROKEN: u32 = 1;
-/// Seconds served after which former refusals are forgotten.
-const FORGIVEN: f64 = 30.0;
+/// Time served after which former refusals are forgotten.
+const FORGIVEN: Duration = Duration::from_secs(30);
 /// Share of a promise that a plan may use; the rest is for scene changes.
 const STAYS: f64 = 0.95;
 /// Share of a promise that a plan with a new stream may use, so that the stream is not refused soon after.
@@ -45,7 +46,7 @@ pub enum Verdict {
 #[derive(Debug, Clone, Copy)]
 struct Standing {
     verdict: Verdict,
-    since: f64,
+    since: Duration,
     falls: u32,
     /// Number of the last plan that considered the client. Clients of earlier plans are forgotten.
     plan: u64,
@@ -74,7 +75,7 @@ pub struct Admission {
 
 impl Admission {
     /// Plans the second from `now` on. `free` has the time at which each accelerator is free.
-    pub fn plan(&mut self, now: f64, clients: &[Client], free: &[f64]) {
+    pub fn plan(&mut self, now: Duration, clients: &[Client], free: &[Duration]) {
         self.changes.clear();
         self.order.clear();
         self.settings.clear();
@@ -84,7 +85,7 @@ impl Admission {
             let served = standing.is_some_and(|s| s.verdict == Verdict::Served);
             let waits = standing.is_some_and(|s| {
                 s.verdict == Verdict::Refused
-                    && now - s.since < WAIT * f64::from(1 << s.falls.min(MAX_DOUBLINGS))
+                    && now.saturating_sub(s.since) < WAIT * (1 << s.falls.min(MAX_DOUBLINGS))
             });
             if !waits {
                 let takes = share(client, self.settings[at]);
@@ -113,7 +114,7 @@ impl Admission {
     }
 
     /// Number of clients at the head of the order that can be served together.
-    fn longest(&mut self, now: f64, clients: &[Client], free: &[f64]) -> usize {
+    fn longest(&mut self, now: Duration, clients: &[Client], free: &[Duration]) -> usize {
         // Most times nothing has changed: those who were served are again, and nobody else fits.
         let all = self.order.len();
         let before = self.order.iter().filter(|(_, served, _)| *served).count();
@@ -148,7 +149,7 @@ impl Admission {
         min
     }
 
-    fn fits(&mut self, now: f64, count: usize, clients: &[Client], free: &[f64]) -> bool {
+    fn fits(&mut self, now: Duration, count: usize, clients: &[Client], free: &[Duration]) -> bool {
         // More than there is cannot be packed: no plan needs to be made.
         let newcomers = self.order[..count].iter().any(|(_, served, _)| !served);
         let takes: f64 = self.order[..count].iter().map(|&(takes, ..)| takes).sum();
@@ -160,14 +161,14 @@ impl Admission {
         worst <= if newcomers { ROOM } else { STAYS }
     }
 
-    fn pack(&mut self, now: f64, count: usize, clients: &[Client], free: &[f64]) {
+    fn pack(&mut self, now: Duration, count: usize, clients: &[Client], free: &[Duration]) {
         self.chosen.clear();
         let some = self.order[..count].iter().map(|&(.., at)| (clients[at], self.settings[at]));
         self.chosen.extend(some);
         self.packing.pack(now, &self.chosen, free);
     }
 
-    fn tell(&mut self, now: f64, id: StreamId, served: bool) {
+    fn tell(&mut self, now: Duration, id: StreamId, served: bool) {
         let verdict = if served { Verdict::Served } else { Verdict::Refused };
         let plan = self.plans;
         let standing = self.standings.get(&id).copied();
@@ -179,7 +180,7 @@ impl Admission {
         let Standing { since, falls, .. } = before;
         let before = Standing { plan, ..before };
         let after = match (before.verdict, verdict) {
-            (Verdict::Served, Verdict::Served) if now - since > FORGIVEN => {
+            (Verdict::Served, Verdict::Served) if now.saturating_sub(since) > FORGIVEN => {
                 Standing { falls: 0, ..before }
             }
             (Verdict::Served, Verdict::Refused) => {
@@ -215,7 +216,7 @@ impl Admission {
     }
 
     /// Loss of each served client beyond its reference by the plan, in the unit of its promise.
-    pub fn lacks(&mut self, now: f64) -> Vec<Option<f64>> {
+    pub fn lacks(&mut self, now: Duration) -> Vec<Option<f64>> {
         self.packing.lacks(now, &self.chosen)
     }
 }
@@ -224,18 +225,20 @@ impl Admission {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::{Decay, client};
+    use super::super::{Decay, MS, client};
     use super::*;
+
+    const NOW: Duration = Duration::from_secs(10);
 
     #[test]
     fn as_many_are_served_as_fit_and_the_others_are_refused() {
         let all: Vec<Client> = (0..60).map(|id| client(id, 0.01)).collect();
         let mut admission = Admission::default();
-        admission.plan(10.0, &all, &[10.0]);
+        admission.plan(NOW, &all, &[NOW]);
         let served = admission.served().len();
         assert!((4..40).contains(&served), "{served}");
         assert_eq!(admission.changes().len(), 60);
-        let lacks = admission.lacks(10.0);
+        let lacks = admission.lacks(NOW);
         assert!(lacks.iter().all(|l| l.is_some_and(|l| l <= 0.04 + 1e-4)), "{lacks:?}");
     }
 
@@ -243,12 +246,12 @@ mod tests {
     fn the_one_that_takes_most_makes_room_for_the_others() {
         let mut all: Vec<Client> = (0..8).map(|id| client(id, 0.004)).collect();
         let mut admission = Admission::default();
-        admission.plan(10.0, &all, &[10.0]);
+        admission.plan(NOW, &all, &[NOW]);
         assert_eq!(admission.served().len(), 8);
         all[3].decay = Decay::line(0.4);
         for plan in 0..=MAX_BROKEN {
             assert_eq!(admission.verdict(StreamId(3)), Some(Verdict::Served), "{plan}");
-            let now = 10.2 + EVERY * f64::from(plan);
+            let now = NOW + EVERY * (plan + 1);
             admission.plan(now, &all, &[now]);
         }
         assert_eq!(admission.verdict(StreamId(3)), Some(Verdict::Refused));
@@ -260,12 +263,12 @@ mod tests {
         let mut all: Vec<Client> = (0..8).map(|id| client(id, 0.004)).collect();
         all[3].decay = Decay::line(0.4);
         let mut admission = Admission::default();
-        admission.plan(10.0, &all, &[10.0]);
+        admission.plan(NOW, &all, &[NOW]);
         assert_eq!(admission.verdict(StreamId(3)), Some(Verdict::Refused));
         all[3].decay = Decay::line(0.004);
-        admission.plan(10.2, &all, &[10.2]);
+        admission.plan(NOW + 200 * MS, &all, &[NOW + 200 * MS]);
         assert_eq!(admission.verdict(StreamId(3)), Some(Verdict::Refused));
-        admission.plan(12.2, &all, &[12.2]);
+        admission.plan(NOW + 2_200 * MS, &all, &[NOW + 2_200 * MS]);
         assert_eq!(admission.verdict(StreamId(3)), Some(Verdict::Served));
     }
 
@@ -273,10 +276,10 @@ mod tests {
     fn who_has_gone_is_forgotten() {
         let all: Vec<Client> = (0..3).map(|id| client(id, 0.004)).collect();
         let mut admission = Admission::default();
-        admission.plan(10.0, &all, &[10.0]);
-        admission.plan(10.2, &all[..1], &[10.2]);
+        admission.plan(NOW, &all, &[NOW]);
+        admission.plan(NOW + 200 * MS, &all[..1], &[NOW + 200 * MS]);
         assert_eq!(admission.verdict(StreamId(2)), None);
-        admission.plan(10.4, &[], &[10.4]);
+        admission.plan(NOW + 400 * MS, &[], &[NOW + 400 * MS]);
         assert!(admission.planned().is_empty() && admission.served().is_empty());
     }
 
@@ -290,7 +293,7 @@ mod tests {
             turned.rotate_left(turn % all.len());
             let told = |all: &[Client]| {
                 let mut admission = Admission::default();
-                admission.plan(10.0, all, &[10.0]);
+                admission.plan(NOW, all, &[NOW]);
                 all.iter().map(|c| (c.id, admission.verdict(c.id))).collect::<BTreeMap<_, _>>()
             };
             prop_assert_eq!(told(&all), told(&turned));
@@ -302,13 +305,13 @@ mod tests {
         ) {
             let all: Vec<Client> = (0..).zip(&decays).map(|(id, &decay)| client(id, decay)).collect();
             let mut admission = Admission::default();
-            admission.plan(10.0, &all, &vec![10.0; devices]);
+            admission.plan(NOW, &all, &vec![NOW; devices]);
             prop_assert!(!admission.served().is_empty());
             // Whoever is alone may have more promised than there is.
             if admission.served().len() == 1 {
                 return Ok(());
             }
-            for (lacks, &at) in admission.lacks(10.0).iter().zip(admission.served().to_vec().iter()) {
+            for (lacks, &at) in admission.lacks(NOW).iter().zip(admission.served().to_vec().iter()) {
                 let lacks = lacks.expect("it has an anchor in its first second");
                 prop_assert!(lacks <= all[at].promise + all[at].decay.first * 2e-2, "{lacks}");
             }

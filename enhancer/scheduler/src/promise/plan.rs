@@ -14,10 +14,11 @@
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
+use std::time::Duration;
 
 use windlass_types::StreamId;
 
-use super::{Anchored, Client, HORIZON, Setting};
+use super::{Anchored, Client, HORIZON, ROUNDING, Setting, scaled, time_of};
 
 /// Maximum time by which a request may come earlier, as a share of its interval.
 pub const EARLY: f64 = 0.5;
@@ -33,30 +34,24 @@ pub struct Planned {
     pub client: usize,
     /// The anchored frame, and the time at which viewers have the anchor.
     pub anchored: Anchored,
-    /// Start of the anchor's batch, in seconds.
-    pub begins: f64,
+    /// Start of the anchor's batch.
+    pub begins: Duration,
     /// Index of the anchor's batch.
     pub batch: u32,
 }
 
 /// Time at which a client's next anchor is due.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Due {
-    at: f64,
+    at: Duration,
     id: StreamId,
     client: usize,
 }
 
-impl Eq for Due {}
-
 impl Ord for Due {
     /// Orders clients for the heap: the one that is due first is the greatest.
     fn cmp(&self, other: &Due) -> Ordering {
-        other
-            .at
-            .total_cmp(&self.at)
-            .then(other.id.cmp(&self.id))
-            .then(other.client.cmp(&self.client))
+        other.at.cmp(&self.at).then(other.id.cmp(&self.id)).then(other.client.cmp(&self.client))
     }
 }
 
@@ -71,24 +66,25 @@ impl PartialOrd for Due {
 pub struct Packing {
     dues: BinaryHeap<Due>,
     planned: Vec<Planned>,
-    free: Vec<f64>,
-    /// Capture time of the newest anchored frame of each client, so far.
-    newest: Vec<f64>,
-    /// State of each client while the plan is verified: time span seen, present anchor, and loss × seconds.
-    seen: Vec<Seen>,
+    free: Vec<Duration>,
+    /// Capture time of the newest anchored frame of each client, so far; `None` before the first.
+    newest: Vec<Option<Duration>>,
+    /// State of each client while the plan is verified; `None` before its first anchor.
+    seen: Vec<Option<Seen>>,
 }
 
+/// Span in which a client's pictures are seen, its present anchor's frame, and loss × seconds.
 #[derive(Debug, Clone, Copy)]
 struct Seen {
-    from: f64,
-    until: f64,
-    captured: f64,
+    from: Duration,
+    until: Duration,
+    captured: Duration,
     sum: f64,
 }
 
 impl Packing {
     /// Plans the second from `now` on. `free` has the time at which each accelerator is free.
-    pub fn pack(&mut self, now: f64, clients: &[(Client, Setting)], free: &[f64]) {
+    pub fn pack(&mut self, now: Duration, clients: &[(Client, Setting)], free: &[Duration]) {
         self.simulate(now, clients);
         self.adjust(now, clients, free);
     }
@@ -98,40 +94,36 @@ impl Packing {
         &self.planned
     }
 
-    fn simulate(&mut self, now: f64, clients: &[(Client, Setting)]) {
+    fn simulate(&mut self, now: Duration, clients: &[(Client, Setting)]) {
         self.dues.clear();
         self.dues.extend(clients.iter().enumerate().map(|(at, (client, setting))| {
-            let next = client
-                .last
-                .map_or(now, |last| last.captured + client.up_delay + apart(client, *setting));
+            let next = client.last.map_or(now, |last| client.due(last.captured, *setting));
             Due { at: next.max(now), id: client.id, client: at }
         }));
     }
 
-    fn adjust(&mut self, now: f64, clients: &[(Client, Setting)], free: &[f64]) {
+    fn adjust(&mut self, now: Duration, clients: &[(Client, Setting)], free: &[Duration]) {
         let Packing { dues, planned, free: until, newest, .. } = self;
         planned.clear();
         until.clear();
         until.extend(free.iter().map(|&free| free.max(now)));
+        let end = now.saturating_add(HORIZON);
         newest.clear();
-        let before = |(client, _): &(Client, Setting)| client.last.map_or(f64::MIN, |l| l.captured);
-        newest.extend(clients.iter().map(before));
+        newest.extend(clients.iter().map(|(client, _)| client.last.map(|last| last.captured)));
         let early = |due: &Due| {
             let (client, setting) = &clients[due.client];
-            (due.at - EARLY * apart(client, *setting)).max(now)
+            due.at.saturating_sub(scaled(client.apart(*setting), EARLY)).max(now)
         };
         let max_planned = MAX_PLANNED * clients.len();
         for batch in 0..u32::try_from(2 * max_planned).unwrap_or(u32::MAX) {
             let Some(first) = dues.peek() else { return };
-            let Some(device) = until.iter_mut().min_by(|a, b| a.total_cmp(b)) else { return };
-            let begins = device.max(early(first));
-            // Written so that what is no number ends it as well.
-            let within = begins < now + HORIZON && planned.len() < max_planned;
-            if !within {
+            let Some(device) = until.iter_mut().min() else { return };
+            let begins = early(first).max(*device);
+            if begins >= end || planned.len() >= max_planned {
                 return;
             }
             let shape = clients[first.client].0.shape;
-            let (mut max, mut fixed, mut each) = (usize::MAX, 0.0f64, 0.0);
+            let (mut max, mut fixed, mut each) = (usize::MAX, Duration::ZERO, Duration::ZERO);
             let from = planned.len();
             while let Some(&due) = dues.peek() {
                 let (client, setting) = &clients[due.client];
@@ -141,106 +133,113 @@ impl Packing {
                     break;
                 }
                 dues.pop();
-                let captured = client.newest_frame(begins - client.up_delay);
-                if captured <= newest[due.client] + client.frame / 2.0 {
+                let captured = client.newest_frame(begins.saturating_sub(client.up_delay));
+                let half = client.frame / 2;
+                if newest[due.client].is_some_and(|at| captured <= at.saturating_add(half)) {
                     // It has an anchor of that frame.
-                    dues.push(Due { at: due.at.max(begins) + client.frame, ..due });
+                    let at = due.at.max(begins).saturating_add(client.frame);
+                    dues.push(Due { at, ..due });
                     break;
                 }
-                newest[due.client] = captured;
+                newest[due.client] = Some(captured);
                 max = max.min(setting.batch);
-                fixed = fixed.max(client.cost.seconds(0));
-                each += client.cost.seconds(1) - client.cost.seconds(0);
-                let anchored = Anchored { captured, shown: 0.0 };
+                fixed = fixed.max(client.cost.time(0));
+                each = each.saturating_add(client.cost.time(1).saturating_sub(client.cost.time(0)));
+                let anchored = Anchored { captured, shown: begins };
                 planned.push(Planned { client: due.client, anchored, begins, batch });
             }
-            let took = fixed + each;
+            let took = fixed.saturating_add(each);
+            let made = begins.saturating_add(took);
             for anchor in &mut planned[from..] {
                 let (client, setting) = &clients[anchor.client];
-                anchor.anchored.shown = begins + took + client.down_delay;
-                let at = anchor.anchored.captured + client.up_delay + apart(client, *setting);
+                anchor.anchored.shown = made.saturating_add(client.down_delay);
+                let at = client.due(anchor.anchored.captured, *setting);
                 dues.push(Due { at: at.max(begins), id: client.id, client: anchor.client });
             }
             if planned.len() > from {
-                *device = begins + took * (1.0 + GRACE);
+                *device = made.saturating_add(scaled(took, GRACE));
             }
         }
     }
 
     /// Greatest share of its promise that any client takes up by the plan. Above 1, a promise is broken.
-    pub fn worst(&mut self, now: f64, clients: &[(Client, Setting)]) -> f64 {
+    pub fn worst(&mut self, now: Duration, clients: &[(Client, Setting)]) -> f64 {
         self.watch(now, clients);
         let parts = clients.iter().zip(&self.seen).map(|((client, _), seen)| {
-            seen.mean().map_or(f64::MAX, |lost| client.part(lost - client.reference()))
+            seen.and_then(Seen::mean)
+                .map_or(f64::MAX, |lost| client.part(lost - client.reference()))
         });
         parts.fold(0.0, f64::max)
     }
 
     /// Loss of each client beyond its reference by the plan, in the unit of its promise; `None` for one that gets
     /// nothing.
-    pub fn lacks(&mut self, now: f64, clients: &[(Client, Setting)]) -> Vec<Option<f64>> {
+    pub fn lacks(&mut self, now: Duration, clients: &[(Client, Setting)]) -> Vec<Option<f64>> {
         self.watch(now, clients);
         let each = clients.iter().zip(&self.seen);
-        each.map(|((client, _), seen)| Some(seen.mean()? - client.reference())).collect()
+        each.map(|((client, _), seen)| Some(seen.and_then(Seen::mean)? - client.reference()))
+            .collect()
     }
 
     /// Adds up what each client loses over its present cycle and the plan's second.
-    fn watch(&mut self, now: f64, clients: &[(Client, Setting)]) {
-        let Packing { planned, seen, .. } = self;
+    fn watch(&mut self, now: Duration, clients: &[(Client, Setting)]) {
+        let (Packing { planned, seen, .. }, end) = (self, now.saturating_add(HORIZON));
         seen.clear();
-        seen.extend(clients.iter().map(|(client, setting)| match client.last {
-            Some(last) => {
-                let from = last.shown.max(now - apart(client, *setting)).min(now);
-                Seen { from, until: from, captured: last.captured, sum: 0.0 }
-            }
-            None => Seen { from: f64::NAN, until: f64::NAN, captured: f64::NAN, sum: 0.0 },
+        seen.extend(clients.iter().map(|(client, setting)| {
+            let last = client.last?;
+            let from = last.shown.max(now.saturating_sub(client.apart(*setting))).min(now);
+            Some(Seen { from, until: from, captured: last.captured, sum: 0.0 })
         }));
-        for anchor in planned.iter() {
-            seen[anchor.client].have(&clients[anchor.client].0, anchor.anchored, now + HORIZON);
+        for Planned { client: at, anchored: Anchored { captured, shown }, .. } in &*planned {
+            if *shown < end {
+                let first = Seen { from: *shown, until: *shown, captured: *captured, sum: 0.0 };
+                let seen = seen[*at].get_or_insert(first);
+                seen.pass(&clients[*at].0, *shown);
+                seen.captured = *captured;
+            }
         }
         for ((client, _), seen) in clients.iter().zip(seen) {
-            seen.pass(client, now + HORIZON);
+            if let Some(seen) = seen {
+                seen.pass(client, end);
+            }
         }
     }
-}
-
-/// Seconds between two anchors of a client.
-fn apart(client: &Client, setting: Setting) -> f64 {
-    f64::from(setting.interval) * client.frame
 }
 
 impl Seen {
-    fn have(&mut self, client: &Client, anchor: Anchored, end: f64) {
-        if anchor.shown >= end {
-            return;
-        }
-        if self.from.is_nan() {
-            (self.from, self.until) = (anchor.shown, anchor.shown);
-        }
-        self.pass(client, anchor.shown);
-        self.captured = anchor.captured;
-    }
-
-    fn pass(&mut self, client: &Client, until: f64) {
+    /// Adds what the client loses with its present anchor up to `until`.
+    fn pass(&mut self, client: &Client, until: Duration) {
         if until > self.until {
-            let stale = |at: f64| (at - self.captured) / client.frame;
-            self.sum += client.decay.over(stale(self.until), stale(until)) * client.frame;
+            let stale = |at: Duration| client.frames(at.saturating_sub(self.captured));
+            let lost = client.decay.over(stale(self.until), stale(until));
+            self.sum += lost * client.frame.as_secs_f64();
             self.until = until;
         }
     }
 
     /// Mean loss of the client's frames; `None` before any was counted.
-    fn mean(&self) -> Option<f64> {
-        let span = self.until - self.from;
-        (span > 0.0).then(|| self.sum / span)
+    fn mean(self) -> Option<f64> {
+        let span = self.until.saturating_sub(self.from);
+        (span > Duration::ZERO).then(|| self.sum / span.as_secs_f64())
     }
 }
 
 impl Client {
-    /// Capture time of the client's newest frame at time `at`, in seconds.
-    pub fn newest_frame(&self, at: f64) -> f64 {
-        let frames = ((at - self.phase) / self.frame + 1e-6).floor();
-        self.phase + frames * self.frame
+    /// Time between two anchors at a setting.
+    fn apart(&self, setting: Setting) -> Duration {
+        self.frame.saturating_mul(setting.interval)
+    }
+
+    /// Time at which the next anchor after that of a frame is due.
+    fn due(&self, captured: Duration, setting: Setting) -> Duration {
+        captured.saturating_add(self.up_delay).saturating_add(self.apart(setting))
+    }
+
+    /// Capture time of the client's newest frame at time `at`.
+    pub fn newest_frame(&self, at: Duration) -> Duration {
+        let (phase, frame) = (self.phase.as_secs_f64(), self.frame.as_secs_f64());
+        let frames = ((at.as_secs_f64() - phase) / frame + ROUNDING).floor();
+        time_of(phase + frames * frame)
     }
 }
 
@@ -249,8 +248,10 @@ mod tests {
     use proptest::prelude::*;
 
     use super::super::settings::setting;
-    use super::super::{BatchCost, client};
+    use super::super::{BatchCost, MS, any_time, client};
     use super::*;
+
+    const NOW: Duration = Duration::from_secs(10);
 
     fn clients(decays: &[f64]) -> Vec<(Client, Setting)> {
         let all = (0..).zip(decays).map(|(id, &decay)| client(id, decay));
@@ -264,7 +265,7 @@ mod tests {
         assert!(max > 2, "{max}");
         clients[1].1.batch = 2;
         let mut packing = Packing::default();
-        packing.pack(10.0, &clients, &[10.0]);
+        packing.pack(NOW, &clients, &[NOW]);
         let of = |batch| packing.planned().iter().filter(|p| p.batch == batch).count();
         assert_eq!((of(0), of(1)), (2, max.min(4)));
     }
@@ -273,9 +274,10 @@ mod tests {
     fn frames_are_the_newest_when_their_batch_begins() {
         let clients = clients(&[0.006, 0.004, 0.01, 0.02]);
         let mut packing = Packing::default();
-        packing.pack(10.0, &clients, &[10.0]);
+        packing.pack(NOW, &clients, &[NOW]);
         for planned in packing.planned() {
-            let waited = planned.begins - planned.anchored.captured - 0.007;
+            let there = (planned.anchored.captured + 7 * MS).as_secs_f64();
+            let waited = planned.begins.as_secs_f64() - there;
             assert!((-1e-6..1.0 / 60.0).contains(&waited), "{planned:?}");
         }
     }
@@ -286,8 +288,8 @@ mod tests {
             let kept = |n: &usize| {
                 let clients = clients(&vec![0.01; *n]);
                 let mut packing = Packing::default();
-                packing.pack(10.0, &clients, &vec![10.0; devices]);
-                packing.worst(10.0, &clients) <= 1.0
+                packing.pack(NOW, &clients, &vec![NOW; devices]);
+                packing.worst(NOW, &clients) <= 1.0
             };
             (1..200).rev().find(kept).unwrap_or(0)
         };
@@ -301,7 +303,7 @@ mod tests {
         clients[1].0.shape = 1;
         clients[3].0.shape = 1;
         let mut packing = Packing::default();
-        packing.pack(10.0, &clients, &[10.0]);
+        packing.pack(NOW, &clients, &[NOW]);
         for planned in packing.planned() {
             let with = packing.planned().iter().filter(|p| p.batch == planned.batch);
             let shapes = with.map(|p| clients[p.client].0.shape);
@@ -316,11 +318,11 @@ mod tests {
         ) {
             let clients = clients(&decays);
             let mut packing = Packing::default();
-            packing.pack(5.0, &clients, &vec![5.0; devices]);
-            let mut batches: Vec<(f64, f64, u32)> = Vec::new();
+            packing.pack(NOW, &clients, &vec![NOW; devices]);
+            let mut batches: Vec<(Duration, Duration, u32)> = Vec::new();
             for p in packing.planned() {
-                prop_assert!(p.begins >= 5.0 && p.begins < 5.0 + HORIZON);
-                let ends = p.anchored.shown - 0.007;
+                prop_assert!(p.begins >= NOW && p.begins < NOW + HORIZON);
+                let ends = p.anchored.shown.saturating_sub(7 * MS);
                 match batches.iter().find(|b| b.2 == p.batch) {
                     Some(b) => prop_assert_eq!((b.0, b.1), (p.begins, ends)),
                     None => batches.push((p.begins, ends, p.batch)),
@@ -334,8 +336,8 @@ mod tests {
 
         #[test]
         fn absurd_clients_give_a_plan(
-            decay in proptest::num::f64::ANY, fixed in proptest::num::f64::ANY, each in proptest::num::f64::ANY,
-            captured in proptest::num::f64::ANY, shown in proptest::num::f64::ANY, phase in proptest::num::f64::ANY,
+            decay in proptest::num::f64::ANY, fixed in any_time(), each in any_time(),
+            captured in any_time(), shown in any_time(), phase in any_time(),
         ) {
             let mut odd = client(1, decay);
             odd.cost = BatchCost { fixed, each, max: 8 };
@@ -343,9 +345,9 @@ mod tests {
             odd.phase = phase;
             let clients = [(odd, setting(&odd)), (client(2, 0.01), setting(&client(2, 0.01)))];
             let mut packing = Packing::default();
-            packing.pack(10.0, &clients, &[10.0]);
+            packing.pack(NOW, &clients, &[NOW]);
             prop_assert!(packing.planned().len() <= 2 * MAX_PLANNED);
-            prop_assert!(!packing.worst(10.0, &clients).is_nan());
+            prop_assert!(!packing.worst(NOW, &clients).is_nan());
         }
     }
 }

@@ -31,7 +31,7 @@ pub fn setting(client: &Client) -> Setting {
         let keeps =
             |interval| client.part(client.lacks(Setting { interval, batch }, COORDINATION)) <= 1.0;
         let Some(interval) = longest(min as u32, keeps) else { continue };
-        let streams = batch as f64 / client.cost.seconds(batch) * f64::from(interval);
+        let streams = batch as f64 / client.cost.time(batch).as_secs_f64() * f64::from(interval);
         // A larger batch must be worth its latency.
         if streams > best.1 * (1.0 + 1e-9) {
             best = (Setting { interval, batch }, streams);
@@ -55,16 +55,20 @@ fn longest(min: u32, keeps: impl Fn(u32) -> bool) -> Option<u32> {
 
 /// The share of an accelerator's time that a stream takes at its setting.
 pub fn share(client: &Client, setting: Setting) -> f64 {
-    let by_anchor = client.cost.seconds(setting.batch) / setting.batch as f64;
-    by_anchor / (f64::from(setting.interval) * client.frame)
+    let by_anchor = client.frames(client.cost.time(setting.batch)) / setting.batch as f64;
+    by_anchor / f64::from(setting.interval)
 }
 
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::BatchCost;
+    use std::time::Duration;
+
+    use super::super::{BatchCost, MS, any_time};
     use super::*;
+
+    const US: Duration = Duration::from_micros(1);
 
     fn client(decay: f64, promise: f64) -> Client {
         Client { promise, ..super::super::client(1, decay) }
@@ -84,7 +88,7 @@ mod tests {
     fn interval_and_batch_trade_latency_for_frequency() {
         // With nothing gained by batches, a batch of one leaves the longest interval.
         let mut alone = client(0.005, 0.04);
-        alone.cost = BatchCost { fixed: 0.0, each: 0.012, max: 8 };
+        alone.cost = BatchCost { fixed: Duration::ZERO, each: 12 * MS, max: 8 };
         assert_eq!(setting(&alone).batch, 1);
         assert!(setting(&client(0.005, 0.04)).batch > 1);
     }
@@ -104,10 +108,10 @@ mod tests {
     proptest! {
         #[test]
         fn a_setting_keeps_its_promise_where_nothing_queues(
-            decay in 1e-4f64..0.1, promise in 0.0f64..0.2, fixed in 0.0f64..0.02, each in 1e-4f64..0.02, max in 1usize..16,
+            decay in 1e-4f64..0.1, promise in 0.0f64..0.2, fixed in 0u32..20_000, each in 100u32..20_000, max in 1usize..16,
         ) {
             let client = Client {
-                cost: BatchCost { fixed, each, max },
+                cost: BatchCost { fixed: US * fixed, each: US * each, max },
                 ..client(decay, promise)
             };
             let setting = setting(&client);
@@ -129,7 +133,7 @@ mod tests {
         #[test]
         fn absurd_measurements_give_a_setting(
             decay in proptest::num::f64::ANY, promise in proptest::num::f64::ANY,
-            fixed in proptest::num::f64::ANY, each in proptest::num::f64::ANY,
+            fixed in any_time(), each in any_time(),
         ) {
             let client = Client { cost: BatchCost { fixed, each, max: 4 }, ..client(decay, promise) };
             let setting = setting(&client);

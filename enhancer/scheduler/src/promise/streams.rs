@@ -12,7 +12,7 @@ use windlass_types::{Refusal, StreamId};
 use super::admission::{Admission, EVERY, Verdict};
 use super::decay::REBUILT;
 use super::viewers::Viewers;
-use super::{Anchored, BatchCost, Client, Decay};
+use super::{Anchored, BatchCost, Client, Decay, scaled, time_of};
 
 /// Assumed frames per second of a stream before two of its frames have come.
 const USUAL_FPS: f64 = 30.0;
@@ -24,10 +24,10 @@ pub(crate) struct Promised {
     viewers: Viewers,
     /// Mean time between two frames, in seconds.
     frame: f64,
-    arrived: Option<f64>,
+    arrived: Option<Duration>,
     last: Option<Anchored>,
-    /// Start times of planned anchors whose frames are not chosen yet, in seconds.
-    planned: VecDeque<f64>,
+    /// Start times of planned anchors whose frames are not chosen yet.
+    planned: VecDeque<Duration>,
 }
 
 impl Default for Promised {
@@ -45,28 +45,27 @@ impl Default for Promised {
 impl Promised {
     /// Updates the frame interval with a frame's arrival.
     pub(crate) fn saw(&mut self, arrival: Duration) {
-        let arrival = arrival.as_secs_f64();
         if let Some(before) = self.arrived.replace(arrival) {
-            let apart = (arrival - before).clamp(1.0 / 240.0, 1.0);
+            let apart = arrival.saturating_sub(before).as_secs_f64().clamp(1.0 / 240.0, 1.0);
             self.frame += 0.1 * (apart - self.frame);
         }
     }
 
     /// Takes a viewer's report.
-    pub(crate) fn report(&mut self, viewer: u64, now: f64, seen: windlass_types::Decay) {
-        let windlass_types::Decay { per_frame, frames } = seen;
+    pub(crate) fn report(&mut self, viewer: u64, now: Duration, seen: windlass_types::DecayReport) {
+        let windlass_types::DecayReport { per_frame, frames } = seen;
         if per_frame.is_finite() && per_frame >= 0.0 && frames >= 1.0 {
             self.viewers.report(viewer, now, Decay::rebuilt(per_frame, frames).first);
         }
     }
 
-    /// Notes that a frame becomes an anchor. `shown` is the time at which viewers are expected to have it, in seconds.
-    pub(crate) fn chosen(&mut self, arrival: Duration, shown: f64) {
-        self.last = Some(Anchored { captured: arrival.as_secs_f64(), shown });
+    /// Notes that a frame becomes an anchor. `shown` is the time at which viewers are expected to have it.
+    pub(crate) fn chosen(&mut self, arrival: Duration, shown: Duration) {
+        self.last = Some(Anchored { captured: arrival, shown });
     }
 
     /// Takes the planned anchors that begin before `until`, and returns their number.
-    pub(crate) fn take_wanted(&mut self, until: f64) -> usize {
+    pub(crate) fn take_wanted(&mut self, until: Duration) -> usize {
         let wanted = self.planned.iter().take_while(|begins| **begins < until).count();
         self.planned.drain(..wanted).count()
     }
@@ -77,17 +76,24 @@ impl Promised {
         self.last = None;
     }
 
-    /// Describes the stream as a client of the plan. `each` is the seconds of an accelerator per anchor.
-    fn client(&self, id: StreamId, now: f64, each: f64, fraction: f64, terms: Terms) -> Client {
+    /// Describes the stream as a client of the plan. `each` is an accelerator's time for an anchor.
+    fn client(
+        &self,
+        id: StreamId,
+        now: Duration,
+        each: Duration,
+        fraction: f64,
+        terms: Terms,
+    ) -> Client {
         let usual = terms.usual_decay;
         Client {
             id,
             decay: self.viewers.lost(now, usual.first).map_or(usual, Decay::of_rebuilt),
             promise: terms.promise,
-            frame: self.frame,
-            cost: BatchCost { fixed: 0.0, each, max: 1 },
+            frame: time_of(self.frame),
+            cost: BatchCost { fixed: Duration::ZERO, each, max: 1 },
             shape: 0,
-            up_delay: 0.0,
+            up_delay: Duration::ZERO,
             down_delay: terms.delay,
             fraction,
             last: self.last,
@@ -103,8 +109,8 @@ pub struct Terms {
     pub promise: f64,
     /// Decay of a stream before viewers have reported theirs.
     pub usual_decay: Decay,
-    /// Mean seconds from an anchor made to its use, with the wait for a tick.
-    pub delay: f64,
+    /// Mean time from an anchor made to its use, with the wait for a tick.
+    pub delay: Duration,
 }
 
 impl Default for Terms {
@@ -112,7 +118,7 @@ impl Default for Terms {
         Terms {
             promise: promise_of_db(0.5),
             usual_decay: Decay { first: 1.2, power: REBUILT },
-            delay: 0.07,
+            delay: Duration::from_millis(70),
         }
     }
 }
@@ -131,8 +137,8 @@ pub fn promise_of_db(db: f64) -> f64 {
 pub(crate) struct Accelerators {
     /// Number of accelerators.
     pub count: usize,
-    /// Seconds until already chosen work is done.
-    pub busy_s: f64,
+    /// Time until already chosen work is done.
+    pub busy: Duration,
     /// Share of its time that each accelerator may work, 0 to 1.
     pub cap: f64,
 }
@@ -141,8 +147,8 @@ pub(crate) struct Accelerators {
 #[derive(Debug)]
 pub(crate) struct ClientStream<'a> {
     pub id: StreamId,
-    /// Seconds of an accelerator for one of its anchors.
-    pub cost_s: f64,
+    /// Time of an accelerator for one of its anchors.
+    pub cost: Duration,
     /// Maximum anchors per frame.
     pub fraction: f64,
     pub known: &'a mut Promised,
@@ -152,40 +158,40 @@ pub(crate) struct ClientStream<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct Promises {
     admission: Admission,
-    last_plan: Option<f64>,
+    last_plan: Option<Duration>,
     clients: Vec<Client>,
-    free: Vec<f64>,
+    free: Vec<Duration>,
     told: Vec<(StreamId, Option<Refusal>)>,
     served: usize,
-    costliest_s: f64,
+    costliest: Duration,
 }
 
 impl Promises {
     /// Whether it is time for another plan.
-    pub(crate) fn is_due(&self, now: f64) -> bool {
-        self.last_plan.is_none_or(|last| now - last >= EVERY || now < last)
+    pub(crate) fn is_due(&self, now: Duration) -> bool {
+        self.last_plan.is_none_or(|last| now.saturating_sub(last) >= EVERY || now < last)
     }
 
     /// Plans the next second of all streams.
     pub(crate) fn plan<'a>(
         &mut self,
-        now: f64,
+        now: Duration,
         terms: Terms,
         accelerators: Accelerators,
         streams: impl Iterator<Item = ClientStream<'a>>,
     ) {
-        let Accelerators { count, busy_s, cap } = accelerators;
+        let Accelerators { count, busy, cap } = accelerators;
         self.last_plan = Some(now);
         let mut streams: Vec<_> = streams.collect();
-        self.costliest_s = streams.iter().map(|stream| stream.cost_s).fold(0.0, f64::max);
+        self.costliest = streams.iter().map(|stream| stream.cost).max().unwrap_or_default();
         self.clients.clear();
         // An accelerator that may work for a part of the time takes as much longer for an anchor.
-        let each_s = |cost_s: f64| cost_s / cap.max(1e-6);
+        let each = |cost: Duration| scaled(cost, 1.0 / cap.max(1e-6));
         self.clients.extend(streams.iter().map(|stream| {
-            stream.known.client(stream.id, now, each_s(stream.cost_s), stream.fraction, terms)
+            stream.known.client(stream.id, now, each(stream.cost), stream.fraction, terms)
         }));
         self.free.clear();
-        self.free.resize(count, now + busy_s);
+        self.free.resize(count, now.saturating_add(busy));
         self.admission.plan(now, &self.clients, &self.free);
         for stream in &mut streams {
             stream.known.planned.clear();
@@ -209,9 +215,9 @@ impl Promises {
         self.forget_excess();
     }
 
-    /// Seconds of the costliest anchor that is planned for: between two such anchors compute is saved up.
-    pub(crate) fn costliest_s(&self) -> f64 {
-        self.costliest_s
+    /// Time of the costliest anchor that is planned for: between two such anchors compute is saved up.
+    pub(crate) fn costliest(&self) -> Duration {
+        self.costliest
     }
 
     /// Queues a refusal, or its end, that no plan has decided.
@@ -275,10 +281,9 @@ mod tests {
 
     #[test]
     fn frames_are_wanted_when_their_time_has_come() {
-        let mut known = Promised { planned: [0.1, 0.2, 0.9].into(), ..Promised::default() };
-        assert_eq!(
-            (known.take_wanted(0.3), known.take_wanted(0.3), known.take_wanted(1.0)),
-            (2, 0, 1)
-        );
+        let planned = [100, 200, 900].map(Duration::from_millis).into();
+        let mut known = Promised { planned, ..Promised::default() };
+        let wanted = [300, 300, 1_000].map(|ms| known.take_wanted(Duration::from_millis(ms)));
+        assert_eq!(wanted, [2, 0, 1]);
     }
 }

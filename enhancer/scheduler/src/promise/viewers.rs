@@ -4,11 +4,12 @@
 //! median of all; of an even number, with the usual loss as one more. So one false report moves the median to another
 //! viewer's report at most, or to the usual loss. A single viewer is believed: a false report harms nobody else.
 
-/// Minimum time between two reports of a viewer, in seconds. It is a little less than the interval at which viewers
-/// report.
-const EVERY: f64 = 0.9;
-/// Time after its last report at which a viewer is forgotten, in seconds.
-const FORGOTTEN: f64 = 10.0;
+use std::time::Duration;
+
+/// Minimum time between two reports of a viewer. It is a little less than the interval at which viewers report.
+const EVERY: Duration = Duration::from_millis(900);
+/// Time after its last report at which a viewer is forgotten.
+const FORGOTTEN: Duration = Duration::from_secs(10);
 /// Maximum viewers per stream; the first ones count.
 const MAX_VIEWERS: usize = 64;
 /// Weight of a viewer's new report (EWMA).
@@ -19,7 +20,7 @@ const BELIEVED: (f64, f64) = (1e-3, 1e3);
 #[derive(Debug, Clone, Copy)]
 struct Viewer {
     id: u64,
-    heard: f64,
+    heard: Duration,
     first: f64,
 }
 
@@ -31,11 +32,11 @@ pub(super) struct Viewers {
 
 impl Viewers {
     /// Takes a viewer's report. `first` is the loss after one frame, in square grey levels.
-    pub(super) fn report(&mut self, id: u64, now: f64, first: f64) {
+    pub(super) fn report(&mut self, id: u64, now: Duration, first: f64) {
         let first = first.clamp(BELIEVED.0, BELIEVED.1);
-        self.viewers.retain(|viewer| now - viewer.heard < FORGOTTEN);
+        self.viewers.retain(|viewer| now.saturating_sub(viewer.heard) < FORGOTTEN);
         if let Some(known) = self.viewers.iter_mut().find(|viewer| viewer.id == id) {
-            if now - known.heard >= EVERY {
+            if now.saturating_sub(known.heard) >= EVERY {
                 known.first += WEIGHT * (first - known.first);
                 known.heard = now;
             }
@@ -46,8 +47,9 @@ impl Viewers {
 
     /// Median of all recent reports of the loss after one frame; `None` without any. Of an even number, `usual` counts
     /// as one more report.
-    pub(super) fn lost(&self, now: f64, usual: f64) -> Option<f64> {
-        let heard = self.viewers.iter().filter(|viewer| now - viewer.heard < FORGOTTEN);
+    pub(super) fn lost(&self, now: Duration, usual: f64) -> Option<f64> {
+        let heard =
+            self.viewers.iter().filter(|viewer| now.saturating_sub(viewer.heard) < FORGOTTEN);
         let mut said: Vec<f64> = heard.map(|viewer| viewer.first).collect();
         if said.is_empty() {
             return None;
@@ -65,13 +67,15 @@ mod tests {
     use super::*;
 
     const USUAL: f64 = 1.2;
+    const START: Duration = Duration::ZERO;
+    const SECOND: Duration = Duration::from_secs(1);
 
     fn said(reports: &[f64]) -> Option<f64> {
         let mut viewers = Viewers::default();
         for (id, &first) in (0..).zip(reports) {
-            viewers.report(id, 0.0, first);
+            viewers.report(id, START, first);
         }
-        viewers.lost(1.0, USUAL)
+        viewers.lost(SECOND, USUAL)
     }
 
     #[test]
@@ -87,20 +91,20 @@ mod tests {
     #[test]
     fn a_viewer_is_heard_once_a_second_and_within_bounds() {
         let mut viewers = Viewers::default();
-        viewers.report(1, 0.0, 1.0);
-        (0..40).for_each(|n| viewers.report(1, f64::from(n) / 50.0, 1e300));
-        assert_eq!(viewers.lost(1.0, USUAL), Some(1.0));
-        viewers.report(1, 1.0, 1e300);
-        assert_eq!(viewers.lost(1.0, USUAL), Some(500.5), "half of what is believed at most");
+        viewers.report(1, START, 1.0);
+        (0..40).for_each(|n| viewers.report(1, n * SECOND / 50, 1e300));
+        assert_eq!(viewers.lost(SECOND, USUAL), Some(1.0));
+        viewers.report(1, SECOND, 1e300);
+        assert_eq!(viewers.lost(SECOND, USUAL), Some(500.5), "half of what is believed at most");
     }
 
     #[test]
     fn viewers_are_bounded_and_forgotten() {
         let mut viewers = Viewers::default();
-        (0..1_000).for_each(|id| viewers.report(id, 0.0, 1.0));
+        (0..1_000).for_each(|id| viewers.report(id, START, 1.0));
         assert_eq!(viewers.viewers.len(), MAX_VIEWERS);
         assert_eq!(viewers.lost(FORGOTTEN, USUAL), None);
-        viewers.report(7, FORGOTTEN + 1.0, 3.0);
+        viewers.report(7, FORGOTTEN + SECOND, 3.0);
         assert_eq!(viewers.viewers.len(), 1);
     }
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use windlass_types::message::{HTJ2K, ReassembledAnchor};
-use windlass_types::{Anchor, AnchorSource, EnhancerOutput, StageTimes};
+use windlass_types::{Anchor, AnchorSource, EnhancerOutput, Size, StageTimes};
 
 use super::super::anchors::arrived;
 use super::super::worker::Worker;
@@ -84,8 +84,7 @@ fn anchor(order: &Order<'_>, outgoing: Outgoing, encoded: Instant) -> Anchor {
         source: order.source,
         codec: HTJ2K,
         tiled: outgoing.tiled,
-        width: side(outgoing.size.0),
-        height: side(outgoing.size.1),
+        size: Size::new(side(outgoing.size.0), side(outgoing.size.1)),
         beyond_prior: true,
         payload: Bytes::from(outgoing.payload),
         times: StageTimes {

@@ -7,7 +7,7 @@ use windlass_htj2k::{Format, Picture};
 
 /// How a stream is written.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Way {
+pub(crate) struct Parameters {
     /// The quantiser's step as a share of the samples' range; the 5/3 transform without one.
     pub step: Option<f32>,
     pub levels: u32,
@@ -16,13 +16,13 @@ pub(crate) struct Way {
     pub progression: &'static str,
 }
 
-impl Way {
+impl Parameters {
     /// What OpenJPH writes unless told otherwise.
     pub(crate) const USUAL: Self =
         Self { step: None, levels: 5, block: (64, 64), progression: "RPCL" };
 }
 
-pub(crate) fn encode(samples: &[i16], format: Format, way: Way) -> Vec<u8> {
+pub(crate) fn encode(samples: &[i16], format: Format, way: Parameters) -> Vec<u8> {
     let mut stream = Codestream::new();
     let size = stream.access_siz_mut();
     size.set_image_extent(Point::new(format.width, format.height));

@@ -40,7 +40,7 @@ pub(super) struct Prices {
 
 /// The resources and the cost of a stream, made in one way.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub(super) struct Way {
+pub(super) struct StreamCost {
     /// Seconds of a GPU and of a core that a second of the stream takes.
     pub gpu_s: f64,
     pub core_s: f64,
@@ -51,10 +51,10 @@ pub(super) struct Way {
     pub set_by: &'static str,
 }
 
-impl Way {
-    fn new(gpu_s: f64, core_s: f64, prices: Prices) -> Way {
+impl StreamCost {
+    fn new(gpu_s: f64, core_s: f64, prices: Prices) -> StreamCost {
         let (gpu, cores) = (gpu_s * prices.gpu_euro_hour, core_s * prices.core_euro_hour);
-        Way {
+        StreamCost {
             gpu_s,
             core_s,
             euro_by_stream_hour: gpu + cores,
@@ -71,16 +71,16 @@ impl Measured {
     }
 
     /// The cost by anchors: only anchors are super-resolved and encoded; every low frame is decoded.
-    pub(super) fn by_anchors(&self, prices: Prices) -> Way {
+    pub(super) fn by_anchors(&self, prices: Prices) -> StreamCost {
         let gpu = self.anchors() * (self.infer_ms + self.code_ms);
         let cores = self.fps * (self.decode_ms + self.follow_ms) + self.anchors() * self.paint_ms;
-        Way::new(1e-3 * gpu, 1e-3 * cores, prices)
+        StreamCost::new(1e-3 * gpu, 1e-3 * cores, prices)
     }
 
     /// The cost by frames: every frame is decoded, super-resolved and encoded.
-    pub(super) fn by_frames(&self, prices: Prices) -> Way {
+    pub(super) fn by_frames(&self, prices: Prices) -> StreamCost {
         let cores = self.fps * (self.decode_ms + self.encode_ms);
-        Way::new(1e-3 * self.fps * self.infer_ms, 1e-3 * cores, prices)
+        StreamCost::new(1e-3 * self.fps * self.infer_ms, 1e-3 * cores, prices)
     }
 }
 
@@ -93,8 +93,8 @@ pub(super) struct CostRow {
     pub stream: String,
     #[serde(flatten)]
     pub measured: Measured,
-    pub anchors: Way,
-    pub per_frame: Way,
+    pub anchors: StreamCost,
+    pub per_frame: StreamCost,
     /// Streams for a euro by anchors, over those by frames.
     pub x_per_frame: f64,
 }

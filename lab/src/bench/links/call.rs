@@ -12,7 +12,7 @@ use windlass_testkit::{Access, World, WorldEvent};
 use windlass_types::message::AnchorHeader;
 use windlass_types::message::HTJ2K;
 use windlass_types::{
-    Anchor, AnchorSource, Bitrate, EnhancerOutput, Rung, StageTimes, TapFrame, TapInput,
+    Anchor, AnchorSource, Bitrate, EnhancerOutput, Rung, Size, StageTimes, TapFrame, TapInput,
 };
 
 use crate::viewer::{HEADERS, Watcher};
@@ -239,8 +239,7 @@ impl Call {
             source: AnchorSource::Enhanced,
             codec: HTJ2K,
             tiled: false,
-            width: 640,
-            height: 360,
+            size: Size::new(640, 360),
             beyond_prior: false,
             payload: Bytes::from(payload),
             times: StageTimes::default(),

@@ -108,7 +108,7 @@ fn trace(call: &Call, down: &Course) {
         let rungs: Vec<String> = rungs.into_iter().flatten().collect();
         eprintln!(
             "{second:3} s: link {:5}, available {:5}, carried {:5}, media {:5} kbit/s, wait p95 {:4.0} ms, {} paused, {}",
-            down.at(Duration::from_secs(second as u64)).rate_bps / 1000,
+            down.at(Duration::from_secs(second as u64)).rate.as_bps() / 1000,
             tenths[0].estimate_bps / 1000,
             sum(|t| t.carried),
             sum(|t| t.media),
@@ -122,13 +122,14 @@ fn trace(call: &Call, down: &Course) {
 #[cfg(test)]
 mod tests {
     use windlass_netem::Conditions;
+    use windlass_types::Bitrate;
 
     use super::*;
 
     /// One publisher and a viewer on a steady link, for so many seconds.
-    fn call(rate_bps: u64, seconds: u64) -> Call {
+    fn call(rate: Bitrate, seconds: u64) -> Call {
         let conditions = Conditions {
-            rate_bps,
+            rate,
             queue: Duration::from_millis(400),
             delay: Duration::from_millis(30),
             ..Conditions::default()
@@ -147,7 +148,7 @@ mod tests {
 
     #[test]
     fn five_minutes_of_a_narrow_link_queue_no_anchors_and_delay_no_video() {
-        let call = call(300_000, 300);
+        let call = call(Bitrate::bps(300_000), 300);
         let (freezes, frozen, frames, _) = call.watched();
         assert!(frames >= 8900, "{frames} frames");
         assert!(frozen <= Duration::from_secs(3), "{freezes} freezes, {frozen:?}");

@@ -26,6 +26,7 @@ use crate::eval::report::Machine;
 use crate::output::Output;
 use crate::page::Contents;
 use crate::progress::Progress;
+use crate::simulator::streams::TaskScheduling;
 
 /// Width and height of the drawn scene's low layer in samples, and its number of frames.
 const DRAWN: (usize, usize, usize) = (640, 360, 150);
@@ -90,40 +91,21 @@ pub(super) struct StagesArgs {
     pub output: Output,
 }
 
-/// How tasks are scheduled on the CPU.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way {
-    Threads,
-    Fifo,
-    Edf,
-}
-
-impl Way {
-    const ALL: [Way; 3] = [Way::Threads, Way::Fifo, Way::Edf];
-
-    fn name(self) -> &'static str {
-        match self {
-            Way::Threads => "threads",
-            Way::Fifo => "fifo",
-            Way::Edf => "edf",
-        }
-    }
-
-    fn slots(self, args: &StagesArgs) -> Option<Slots> {
-        let order = match self {
-            Way::Threads => return None,
-            Way::Fifo => TaskOrder::Fifo,
-            Way::Edf => TaskOrder::Edf,
-        };
-        Some(Slots::new(SlotConfig {
-            cap: args.cap(),
-            order,
-            lost_cause_threshold: Duration::from_millis(args.lost_cause_threshold_ms.into()),
-            // A stream has one anchor at a time.
-            max_waiting: usize::MAX,
-            ..SlotConfig::default()
-        }))
-    }
+/// The slots in which tasks run; `None`: all run at once.
+fn slots(scheduling: TaskScheduling, args: &StagesArgs) -> Option<Slots> {
+    let order = match scheduling {
+        TaskScheduling::Threads => return None,
+        TaskScheduling::Fifo => TaskOrder::Fifo,
+        TaskScheduling::Edf => TaskOrder::Edf,
+    };
+    Some(Slots::new(SlotConfig {
+        cap: args.cap(),
+        order,
+        lost_cause_threshold: Duration::from_millis(args.lost_cause_threshold_ms.into()),
+        // A stream has one anchor at a time.
+        max_waiting: usize::MAX,
+        ..SlotConfig::default()
+    }))
 }
 
 impl StagesArgs {
@@ -197,14 +179,14 @@ pub(super) fn run(args: &StagesArgs) -> Result<()> {
     work.cost()?;
     let cost = work.cost()?;
     let mut rows: Vec<Row> = Vec::new();
-    let runs = args.loads.len() * args.rounds as usize * Way::ALL.len();
+    let runs = args.loads.len() * args.rounds as usize * TaskScheduling::ALL.len();
     let progress = Progress::new(runs, "runs");
     'runs: for &percent in &args.loads {
         let load = args.load(percent, cost);
         let first = rows.len();
         for round in 0..args.rounds {
-            for turn in 0..Way::ALL.len() {
-                let way = Way::ALL[(turn + round as usize) % Way::ALL.len()];
+            for turn in 0..TaskScheduling::ALL.len() {
+                let way = TaskScheduling::ALL[(turn + round as usize) % TaskScheduling::ALL.len()];
                 if progress
                     .begin(format!("{percent} %: {} streams, {}", load.streams, way.name()))
                     .is_err()
@@ -212,7 +194,7 @@ pub(super) fn run(args: &StagesArgs) -> Result<()> {
                     rows[first..].iter_mut().for_each(Row::finish);
                     break 'runs;
                 }
-                let slots = way.slots(args);
+                let slots = slots(way, args);
                 let outcome = load.serve(&work, slots.as_ref())?;
                 match rows[first..].iter_mut().find(|row| row.way == way.name()) {
                     Some(row) => row.add(outcome),

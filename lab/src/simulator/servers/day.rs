@@ -19,7 +19,7 @@ use scenario::poisson;
 use windlass_cluster::choice::Workers;
 use windlass_cluster::lease::Lease;
 
-pub(crate) use scenario::{DayReport, DayScenario, Kind, Way, WorkerKind};
+pub(crate) use scenario::{DayReport, DayScenario, Kind, WorkerCount, WorkerKind};
 
 /// Length of a day, in seconds.
 const DAY_S: u64 = 86_400;
@@ -102,7 +102,7 @@ pub(crate) fn play(
     scenario: &DayScenario,
     demands: &[f64],
     devices_for: &dyn Fn(f64, f64) -> u32,
-    way: Way,
+    way: WorkerCount,
 ) -> DayReport {
     let mut play = Play {
         scenario,
@@ -126,15 +126,15 @@ pub(crate) fn play(
     };
     let mut scaler = Autoscaler::new(&scenario.scaling);
     let mut arrivals = StdRng::seed_from_u64(scenario.seed);
-    let waits = way != Way::Counted;
+    let waits = way != WorkerCount::Counted;
     // Publishers who are there at midnight came the day before.
     for _ in 0..scenario.at(0).round() as u64 {
         play.come(0, waits, &mut arrivals);
     }
     let first = match way {
-        Way::Fixed(count) => count,
-        Way::Counted => 0,
-        Way::Scaled => play.wanted_of_all().count.max(scenario.scaling.min),
+        WorkerCount::Fixed(count) => count,
+        WorkerCount::Counted => 0,
+        WorkerCount::Scaled => play.wanted_of_all().count.max(scenario.scaling.min),
     };
     for _ in 0..first {
         play.order(0, 0);
@@ -147,7 +147,7 @@ pub(crate) fn play(
             play.come(now, waits, &mut arrivals);
         }
         play.step(now);
-        if way == Way::Scaled && now.is_multiple_of(scenario.scaling.poll_s.max(1)) {
+        if way == WorkerCount::Scaled && now.is_multiple_of(scenario.scaling.poll_s.max(1)) {
             play.scale(now, &mut scaler);
         }
         play.count(now);

@@ -25,8 +25,8 @@ pub(crate) use course::Second;
 pub(crate) use policy::PlayedPolicy;
 pub(crate) use report::{GroupReport, Report};
 pub(crate) use requests::{RequestReport, RequestRow, RequestScenario, run_requests};
-pub(crate) use scenario::{OrderName, Placement, Scenario, ScenarioError};
-pub(crate) use stages::{StageReport, StageRow, StageScenario, Way, run_stages};
+pub(crate) use scenario::{OrderName, PlacementUnit, Scenario, ScenarioError};
+pub(crate) use stages::{StageReport, StageRow, StageScenario, TaskScheduling, run_stages};
 pub(crate) use trace::{Trace, TraceFrame, Traces};
 
 use std::time::Duration;
@@ -47,8 +47,8 @@ pub(crate) fn run(scenario: &Scenario, traces: &Traces) -> Result<Report, Scenar
     let mut tally = Tally::new(scenario);
     let accelerators = &scenario.accelerators;
     let mut sites: Vec<Site> = match scenario.placement {
-        Placement::Anchor => vec![Site::new(scenario, accelerators, sources)],
-        Placement::Stream => {
+        PlacementUnit::Anchor => vec![Site::new(scenario, accelerators, sources)],
+        PlacementUnit::Stream => {
             let mut shares = vec![Vec::new(); accelerators.len()];
             for (stream, source) in sources.into_iter().enumerate() {
                 shares[stream % accelerators.len()].push(source);

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use windlass_scheduler::promise::promise_of_db;
-use windlass_types::Decay;
+use windlass_types::DecayReport;
 
 /// Length of a chunk over which quality is compared (NeuroScaler §8.2 takes video chunks).
 const CHUNK: Duration = Duration::from_secs(1);
@@ -122,10 +122,10 @@ impl Watching {
     }
 
     /// The decay that a viewer would report: the loss in 15 frames, of pictures of 40 dB.
-    pub(super) fn decay(&self) -> Decay {
+    pub(super) fn decay(&self) -> DecayReport {
         const FRAMES: f64 = 15.0;
         let lost_db = self.best_db * (1.0 - 1.0 / (1.0 + FRAMES / self.half_life));
-        Decay { per_frame: promise_of_db(lost_db) / FRAMES, frames: FRAMES }
+        DecayReport { per_frame: promise_of_db(lost_db) / FRAMES, frames: FRAMES }
     }
 
     /// Notes the anchor of the frame at `place`, which will be there at `ready`.

@@ -40,7 +40,7 @@ pub(crate) struct Scenario {
     pub lambda: f64,
     /// Whether any accelerator may make any anchor, or each stream has one of its own.
     #[serde(default)]
-    pub placement: Placement,
+    pub placement: PlacementUnit,
     /// Networks, by scale, then the cheapest first.
     pub networks: Vec<NetworkSpec>,
     /// The accelerators that run the networks.
@@ -49,14 +49,14 @@ pub(crate) struct Scenario {
     pub streams: Vec<Group>,
 }
 
-/// Where anchors are made (NeuroScaler §5.2).
+/// What is placed on accelerators one by one (NeuroScaler §5.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Placement {
-    /// By one selector for all streams, on whatever accelerator is free.
+pub(crate) enum PlacementUnit {
+    /// Anchors: one selector for all streams, and each anchor on whatever accelerator is free.
     #[default]
     Anchor,
-    /// Streams are dealt out to accelerators in turn, each with a selector of its own.
+    /// Streams: dealt out to accelerators in turn, each with a selector of its own.
     Stream,
 }
 

@@ -53,7 +53,7 @@ fn scenario(streams: Vec<Group>, accelerators: usize) -> Scenario {
         anchor_fraction: 0.033,
         order: OrderName::Calibrated,
         lambda: 1.0,
-        placement: Placement::Anchor,
+        placement: PlacementUnit::Anchor,
         networks: vec![NetworkSpec { scale: 2, ns_by_pixel: 100.0 }],
         accelerators: vec![accelerator(); accelerators],
         streams,

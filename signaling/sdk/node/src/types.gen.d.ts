@@ -165,7 +165,8 @@ export type EventType =
   | "track_published"
   | "track_unpublished"
   | "recording_started"
-  | "recording_ended";
+  | "recording_ended"
+  | "recording_stored";
 
 /** A grant: something that an access token allows. */
 export type Grant =

@@ -234,6 +234,7 @@ EventType = Literal[
     "track_unpublished",
     "recording_started",
     "recording_ended",
+    "recording_stored",
 ]
 """Kind of an event."""
 

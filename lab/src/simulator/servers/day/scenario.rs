@@ -93,7 +93,7 @@ fn one() -> u64 {
 
 /// How many workers there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum WorkerCount {
     /// The number that the autoscaler orders.
     Scaled,
     /// A fixed number of workers from the beginning to the end.

@@ -1,28 +1,30 @@
 //! Clients with a promise of quality: how many an accelerator serves, by the product's scheduler and by the baselines
 //! of ARISE.
 //!
-//! In: a [`ClientsScenario`] and a seed. Out, by promise and [`Way`]: how many were served at once in the mean, and
-//! whether they had what they were promised. The scheduler's own code decides for `quality-sla` ([`Admission`]). In
-//! the other ways clients send by themselves, and all that wait when the accelerator is free are in its next batch. A
-//! client is removed when some have to wait for another batch, and added when none had to for 400 ms (§6.3). Steps of
-//! [`STEP`]; equal seeds give equal reports.
+//! In: a [`ClientsScenario`] and a seed. Out, by promise and [`ServingPolicy`]: how many were served at once in the
+//! mean, and whether they had what they were promised. The scheduler's own code decides for `quality-sla`
+//! ([`Admission`]). By the other policies clients send by themselves, and all that wait when the accelerator is free
+//! are in its next batch. A client is removed when some have to wait for another batch, and added when none had to for
+//! 400 ms (§6.3). Steps of [`STEP`]; equal seeds give equal reports.
 
 mod person;
 mod scenario;
 mod ways;
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use serde::Serialize;
 
 pub(crate) use scenario::ClientsScenario;
-pub(crate) use ways::Way;
+pub(crate) use ways::ServingPolicy;
 
 use super::events::Random;
 use super::scenario::ScenarioError;
 use person::Person;
+use scenario::seconds;
 use windlass_scheduler::promise::admission::{Admission, EVERY};
-use windlass_scheduler::promise::{Anchored, BatchCost, Client, Setting};
+use windlass_scheduler::promise::{Anchored, Client, Setting};
 
 /// Length of a step, in seconds.
 const STEP: f64 = 0.001;
@@ -41,7 +43,7 @@ pub(crate) struct ClientsReport {
     /// The loss that clients may have: one value, or a range.
     pub promise: Vec<f64>,
     /// How the clients were served.
-    pub way: Way,
+    pub way: ServingPolicy,
     /// Mean number of clients that were served at once.
     pub clients: f64,
     /// Share of the served clients that lacked more than promised over their stay.
@@ -62,9 +64,14 @@ pub(crate) fn run(scenario: &ClientsScenario) -> Result<Vec<ClientsReport>, Scen
     let mut reports = Vec::new();
     for promise in &scenario.promises {
         let (fixed, count) = best_static(scenario, promise);
-        for way in Way::ALL {
-            let world =
-                World::new(scenario, promise, way, fixed, (way == Way::Static).then_some(count));
+        for way in ServingPolicy::ALL {
+            let world = Simulation::new(
+                scenario,
+                promise,
+                way,
+                fixed,
+                (way == ServingPolicy::Static).then_some(count),
+            );
             reports.push(world.play(scenario.seconds));
         }
     }
@@ -74,16 +81,17 @@ pub(crate) fn run(scenario: &ClientsScenario) -> Result<Vec<ClientsReport>, Scen
 /// The setting and number of clients that serve most with all promises kept in the mean.
 fn best_static(scenario: &ClientsScenario, promise: &[f64]) -> (Setting, usize) {
     let short = ClientsScenario { seconds: 15.0, ..scenario.clone() };
-    let cost = cost_of(scenario);
+    let cost = scenario.cost();
     let mut best = (Setting { interval: 1, batch: 1 }, 0);
     for interval in 1..=24u32 {
         for batch in 1..=scenario.max_batch {
             let setting = Setting { interval, batch };
-            let by_second = batch as f64 / cost.seconds(batch);
+            let by_second = batch as f64 / cost.time(batch).as_secs_f64();
             let most = (by_second * f64::from(interval) / scenario.clients.fps) as usize;
             // With more than the accelerator can do, no promise can be kept: the search goes down from there.
             for count in (best.1 + 1..=most).rev().take(3) {
-                let world = World::new(&short, promise, Way::Static, setting, Some(count));
+                let world =
+                    Simulation::new(&short, promise, ServingPolicy::Static, setting, Some(count));
                 if world.play(short.seconds).broken <= 0.0 {
                     best = (setting, count);
                     break;
@@ -92,11 +100,6 @@ fn best_static(scenario: &ClientsScenario, promise: &[f64]) -> (Setting, usize) 
         }
     }
     (best.0, best.1.max(1))
-}
-
-fn cost_of(scenario: &ClientsScenario) -> BatchCost {
-    let max = scenario.max_batch;
-    BatchCost { fixed: scenario.batch_ms / 1e3, each: scenario.picture_ms / 1e3, max }
 }
 
 /// A picture on its way to the accelerator.
@@ -108,10 +111,10 @@ struct Request {
     batch: usize,
 }
 
-struct World<'a> {
+struct Simulation<'a> {
     scenario: &'a ClientsScenario,
     promise: &'a [f64],
-    way: Way,
+    way: ServingPolicy,
     fixed: Setting,
     count: Option<usize>,
     random: Random,
@@ -122,8 +125,8 @@ struct World<'a> {
     queue: VecDeque<Request>,
     free: f64,
     admission: Admission,
-    /// The planned batches: begin time in seconds, and requests.
-    batches: VecDeque<(f64, Vec<Request>)>,
+    /// The planned batches: begin time, and requests.
+    batches: VecDeque<(Duration, Vec<Request>)>,
     next_plan: f64,
     last_delayed: f64,
     last_change: f64,
@@ -142,15 +145,15 @@ struct Tally {
     taken: f64,
 }
 
-impl<'a> World<'a> {
+impl<'a> Simulation<'a> {
     fn new(
         scenario: &'a ClientsScenario,
         promise: &'a [f64],
-        way: Way,
+        way: ServingPolicy,
         fixed: Setting,
         count: Option<usize>,
-    ) -> World<'a> {
-        World {
+    ) -> Simulation<'a> {
+        Simulation {
             scenario,
             promise,
             way,
@@ -176,7 +179,7 @@ impl<'a> World<'a> {
         while self.now < seconds {
             self.now += STEP;
             self.come_and_go();
-            if self.way == Way::QualitySla {
+            if self.way == ServingPolicy::QualitySla {
                 self.plan();
                 self.begin_planned();
             } else {
@@ -204,7 +207,7 @@ impl<'a> World<'a> {
             taken: tally.taken / tally.ended.max(1) as f64,
             batch: tally.pictures as f64 / tally.batches.max(1) as f64,
             idle: 1.0 - tally.busy_s / tally.watched_s.max(1e-9),
-            fixed: matches!(self.way, Way::Static | Way::Clipper)
+            fixed: matches!(self.way, ServingPolicy::Static | ServingPolicy::Clipper)
                 .then_some((self.fixed.interval, self.fixed.batch)),
         }
     }
@@ -237,7 +240,7 @@ impl<'a> World<'a> {
                     self.people.push(person);
                 }
             }
-            None if self.way != Way::QualitySla => self.load(),
+            None if self.way != ServingPolicy::QualitySla => self.load(),
             None => {}
         }
     }
@@ -245,7 +248,7 @@ impl<'a> World<'a> {
     /// Removes a client where some had to wait for another batch, adds one where none had to.
     fn load(&mut self) {
         let delayed = self.last_delayed > self.last_change;
-        if delayed && self.now - self.last_change >= EVERY && self.people.len() > 1 {
+        if delayed && self.now - self.last_change >= EVERY.as_secs_f64() && self.people.len() > 1 {
             if let Some(person) = self.people.pop() {
                 self.tally.end(&person);
                 self.queue.retain(|request| request.person != person.client.id.0);
@@ -269,12 +272,13 @@ impl<'a> World<'a> {
             }
             let client = &person.client;
             let setting = self.way.setting(client, self.fixed);
-            let captured = client.newest_frame(self.now);
+            let captured = client.newest_frame(seconds(self.now)).as_secs_f64();
             let odd = self.random.about_one(1.0) - 1.0;
-            let arrives = captured.max(self.now - STEP) + (client.up_delay + jitter * odd).max(0.0);
+            let arrives = captured.max(self.now - STEP)
+                + (client.up_delay.as_secs_f64() + jitter * odd).max(0.0);
             let batch = setting.batch;
             self.queue.push_back(Request { person: client.id.0, captured, arrives, batch });
-            person.next_send = captured + f64::from(setting.interval) * client.frame;
+            person.next_send = captured + (setting.interval * client.frame).as_secs_f64();
         }
     }
 
@@ -315,11 +319,12 @@ impl<'a> World<'a> {
         if self.now < self.next_plan {
             return;
         }
-        self.next_plan = self.now + EVERY;
+        self.next_plan = self.now + EVERY.as_secs_f64();
         let served = self.people.len();
         self.people.append(&mut self.waiting);
         let clients: Vec<Client> = self.people.iter().map(|person| person.client).collect();
-        self.admission.plan(self.now, &clients, &[self.free.max(self.now)]);
+        let free = seconds(self.free.max(self.now));
+        self.admission.plan(seconds(self.now), &clients, &[free]);
         let stays: Vec<bool> =
             (0..clients.len()).map(|at| self.admission.served().contains(&at)).collect();
         self.batches.clear();
@@ -327,15 +332,11 @@ impl<'a> World<'a> {
             let client = &clients[self.admission.served()[planned.client]];
             let request = Request {
                 person: client.id.0,
-                captured: planned.anchored.captured,
+                captured: planned.anchored.captured.as_secs_f64(),
                 arrives: 0.0,
                 batch: 0,
             };
-            match self
-                .batches
-                .back_mut()
-                .filter(|(begins, _)| (begins - planned.begins).abs() < 1e-9)
-            {
+            match self.batches.back_mut().filter(|(begins, _)| *begins == planned.begins) {
                 Some((_, batch)) => batch.push(request),
                 None => self.batches.push_back((planned.begins, vec![request])),
             }
@@ -354,7 +355,7 @@ impl<'a> World<'a> {
     fn begin_planned(&mut self) {
         let Some((begins, _)) = self.batches.front() else { return };
         // A batch that is complete may begin as soon as the accelerator is free (§6.6).
-        if self.now < self.free || self.now + 0.002 < *begins {
+        if self.now < self.free || self.now + 0.002 < begins.as_secs_f64() {
             return;
         }
         let jitter = self.scenario.clients.jitter_ms / 1e3;
@@ -369,7 +370,7 @@ impl<'a> World<'a> {
     }
 
     fn make(&mut self, batch: &[Request]) {
-        let mean = cost_of(self.scenario).seconds(batch.len());
+        let mean = self.scenario.cost().time(batch.len()).as_secs_f64();
         let took = mean * self.random.about_one(self.scenario.spread);
         let done = self.now.max(self.free) + took;
         self.free = done;
@@ -382,7 +383,8 @@ impl<'a> World<'a> {
         for request in batch {
             let person = self.people.iter_mut().find(|p| p.client.id.0 == request.person);
             if let Some(person) = person {
-                person.give(Anchored { captured: request.captured, shown: done + down });
+                let (captured, shown) = (seconds(request.captured), seconds(done + down));
+                person.give(Anchored { captured, shown });
             }
         }
     }
@@ -439,8 +441,8 @@ mod tests {
     fn packing_serves_more_than_any_baseline_and_keeps_its_promises() {
         let reports = run(&scenario()).expect("it can be played");
         let of = |way| reports.iter().find(|r| r.way == way).expect("all are played");
-        let ours = of(Way::QualitySla);
-        for way in [Way::Clipper, Way::Chameleon, Way::Reactive] {
+        let ours = of(ServingPolicy::QualitySla);
+        for way in [ServingPolicy::Clipper, ServingPolicy::Chameleon, ServingPolicy::Reactive] {
             assert!(ours.clients > 1.2 * of(way).clients, "{reports:#?}");
         }
         assert!(ours.broken < 0.1, "{reports:#?}");

@@ -3,8 +3,8 @@
 use windlass_types::StreamId;
 
 use super::super::events::Random;
-use super::scenario::ClientsScenario;
-use windlass_scheduler::promise::{Anchored, BatchCost, Client, Decay};
+use super::scenario::{ClientsScenario, seconds};
+use windlass_scheduler::promise::{Anchored, Client, Decay};
 
 /// Mean time between two changes of the content's pace, in seconds.
 const SCENE_S: f64 = 5.0;
@@ -48,18 +48,14 @@ impl Person {
             id: StreamId(id),
             decay: Decay::line(mean_decay),
             promise,
-            frame,
-            cost: BatchCost {
-                fixed: of.batch_ms / 1e3,
-                each: of.picture_ms / 1e3,
-                max: of.max_batch,
-            },
+            frame: seconds(frame),
+            cost: of.cost(),
             shape: 0,
-            up_delay: of.clients.up_ms / 1e3,
-            down_delay: of.clients.down_ms / 1e3,
+            up_delay: seconds(of.clients.up_ms / 1e3),
+            down_delay: seconds(of.clients.down_ms / 1e3),
             fraction: 1.0,
             last: None,
-            phase: now + frame * random.share(),
+            phase: seconds(now + frame * random.share()),
         };
         Person {
             client,
@@ -89,7 +85,7 @@ impl Person {
         }
         let Person { coming, client, decay, .. } = self;
         coming.retain(|&anchored| {
-            let there = anchored.shown <= now;
+            let there = anchored.shown.as_secs_f64() <= now;
             if there && client.last.is_none_or(|last| anchored.captured > last.captured) {
                 client.last = Some(anchored);
                 // ARISE §4.3: the decay is measured by the frame that has just come, and the one that it was tracked
@@ -99,11 +95,12 @@ impl Person {
             !there
         });
         let Some(last) = client.last else { return };
-        let stale = (now - last.captured) / client.frame;
+        let frame = client.frame.as_secs_f64();
+        let stale = (now - last.captured.as_secs_f64()) / frame;
         let really = Client { decay: Decay::line(self.decay), ..*client };
         self.shown += step;
-        self.lacked += really.decay.over(stale - step / client.frame, stale) * client.frame
-            - step * really.reference();
+        self.lacked +=
+            really.decay.over(stale - step / frame, stale) * frame - step * really.reference();
     }
 
     /// Mean loss of the client's pictures beyond the reference.

@@ -1,6 +1,9 @@
 //! A scenario of ARISE, as a file has it.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
+use windlass_scheduler::promise::BatchCost;
 
 use super::super::scenario::ScenarioError;
 
@@ -58,6 +61,12 @@ pub(crate) struct Clients {
 }
 
 impl ClientsScenario {
+    /// Time that the accelerator takes for a batch.
+    pub(super) fn cost(&self) -> BatchCost {
+        let [fixed, each] = [self.batch_ms, self.picture_ms].map(|ms| seconds(ms / 1e3));
+        BatchCost { fixed, each, max: self.max_batch }
+    }
+
     /// Fails if a value is out of its range.
     pub(crate) fn check(&self) -> Result<(), ScenarioError> {
         let value = |value: f64, least: f64, most: f64, name: &'static str, range: &'static str| {
@@ -90,6 +99,11 @@ impl ClientsScenario {
             "one value, or two, each at least 0",
         )
     }
+}
+
+/// A span of this many seconds, for the scheduler; zero for less than zero.
+pub(super) fn seconds(seconds: f64) -> Duration {
+    Duration::from_secs_f64(seconds.max(0.0))
 }
 
 fn one() -> u64 {

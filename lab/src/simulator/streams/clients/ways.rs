@@ -8,7 +8,7 @@ use windlass_scheduler::promise::{Client, Setting};
 /// How clients are served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Way {
+pub(crate) enum ServingPolicy {
     /// One interval and batch for all, and a number of clients with which each has its promise in the mean. It is the
     /// best of all such settings, found beforehand.
     Static,
@@ -23,10 +23,15 @@ pub(crate) enum Way {
     QualitySla,
 }
 
-impl Way {
+impl ServingPolicy {
     /// All ways, in the order of the report.
-    pub(crate) const ALL: [Way; 5] =
-        [Way::Static, Way::Clipper, Way::Chameleon, Way::Reactive, Way::QualitySla];
+    pub(crate) const ALL: [ServingPolicy; 5] = [
+        ServingPolicy::Static,
+        ServingPolicy::Clipper,
+        ServingPolicy::Chameleon,
+        ServingPolicy::Reactive,
+        ServingPolicy::QualitySla,
+    ];
 
     /// The setting of a client's pictures; `fixed` is the static setting.
     pub(crate) fn setting(self, client: &Client, fixed: Setting) -> Setting {
@@ -35,16 +40,16 @@ impl Way {
             ..*client
         };
         match self {
-            Way::Static => fixed,
+            ServingPolicy::Static => fixed,
             // The largest batch with which the client's promise holds at that interval.
-            Way::Clipper => {
+            ServingPolicy::Clipper => {
                 let holds =
                     |batch: usize| client.lacks(Setting { batch, ..fixed }, 0.0) <= client.promise;
                 let batch = (1..=client.cost.max).rev().find(|&batch| holds(batch)).unwrap_or(1);
                 Setting { batch, ..fixed }
             }
-            Way::Chameleon => setting(&alone),
-            Way::Reactive | Way::QualitySla => setting(client),
+            ServingPolicy::Chameleon => setting(&alone),
+            ServingPolicy::Reactive | ServingPolicy::QualitySla => setting(client),
         }
     }
 }

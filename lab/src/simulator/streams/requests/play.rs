@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::super::events::{Device, Random};
-use super::super::scenario::Placement;
+use super::super::scenario::PlacementUnit;
 use super::scenario::RequestScenario;
 use windlass_scheduler::NetworkCost;
 use windlass_scheduler::job_time::JobTimes;
@@ -115,8 +115,8 @@ impl<'a> Site<'a> {
     fn all(scenario: &'a RequestScenario, order: Order, round: &Round) -> Vec<Site<'a>> {
         let accelerators = &scenario.accelerators;
         let sites = match scenario.placement {
-            Placement::Anchor => 1,
-            Placement::Stream => accelerators.len(),
+            PlacementUnit::Anchor => 1,
+            PlacementUnit::Stream => accelerators.len(),
         };
         let job_times = profiled(scenario, round);
         let site = |number: usize| {

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::super::scenario::{
-    self, Accelerator, OrderName, Placement, ScenarioError, value, within,
+    self, Accelerator, OrderName, PlacementUnit, ScenarioError, value, within,
 };
 use windlass_scheduler::queue::Order;
 
@@ -39,7 +39,7 @@ pub(crate) struct RequestScenario {
     pub loads: Vec<f64>,
     /// Whether all accelerators have one queue, or each has its own, to which networks are dealt out.
     #[serde(default)]
-    pub placement: Placement,
+    pub placement: PlacementUnit,
     /// The accelerators; their `load_ms` is added to the networks'.
     pub accelerators: Vec<Accelerator>,
     /// Time of inference on an accelerator of speed 1, in ns for each LR pixel.

@@ -1,6 +1,6 @@
 use proptest::prelude::*;
 
-use super::super::scenario::{Accelerator, Placement};
+use super::super::scenario::{Accelerator, PlacementUnit};
 use super::scenario::RequestGroup;
 use super::*;
 
@@ -23,7 +23,7 @@ fn scenario() -> RequestScenario {
         lambdas: Vec::new(),
         lambdas_at: 1.0,
         loads: vec![0.5, 1.0],
-        placement: Placement::Anchor,
+        placement: PlacementUnit::Anchor,
         accelerators: vec![accelerator],
         ns_by_pixel: 1e6,
         requests: vec![RequestGroup {
@@ -85,7 +85,7 @@ fn without_a_price_for_waiting_some_wait_longer() {
 #[test]
 fn networks_can_be_dealt_out_to_accelerators() {
     let mut scenario = scenario();
-    scenario.placement = Placement::Stream;
+    scenario.placement = PlacementUnit::Stream;
     scenario.accelerators.push(scenario.accelerators[0].clone());
     let report = run_requests(&scenario).expect("it can be played");
     assert!(report.at_once_per_s > 50.0, "{report:?}");
@@ -118,7 +118,7 @@ proptest! {
     ) {
         let mut scenario = scenario();
         (scenario.seed, scenario.lambda) = (seed, lambda);
-        scenario.placement = if dealt { Placement::Stream } else { Placement::Anchor };
+        scenario.placement = if dealt { PlacementUnit::Stream } else { PlacementUnit::Anchor };
         scenario.accelerators[0].keeps = keeps;
         scenario.accelerators = vec![scenario.accelerators[0].clone(); devices];
         scenario.requests[0].networks = networks;

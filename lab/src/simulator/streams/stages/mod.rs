@@ -23,13 +23,28 @@ use windlass_scheduler::slots::{SlotConfig, TaskOrder};
 /// How tasks are scheduled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Way {
+pub(crate) enum TaskScheduling {
     /// All tasks at once, as the operating system schedules them.
     Threads,
     /// In slots, in the order of arrival.
     Fifo,
     /// In slots, the nearest deadline first.
     Edf,
+}
+
+impl TaskScheduling {
+    /// All of them, in the order of reports.
+    pub(crate) const ALL: [TaskScheduling; 3] =
+        [TaskScheduling::Threads, TaskScheduling::Fifo, TaskScheduling::Edf];
+
+    /// Name in reports.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            TaskScheduling::Threads => "threads",
+            TaskScheduling::Fifo => "fifo",
+            TaskScheduling::Edf => "edf",
+        }
+    }
 }
 
 /// The results of a scenario.
@@ -54,7 +69,7 @@ pub(crate) struct StageReport {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct StageRow {
     /// How tasks were scheduled.
-    pub way: Way,
+    pub way: TaskScheduling,
     /// The number of slots, `cpu_tasks_cap`; `None` for `threads`.
     pub cap: Option<usize>,
     /// Number of requests of the first round that took too long or were given up.
@@ -78,10 +93,10 @@ pub(crate) fn run_stages(scenario: &StageScenario) -> Result<StageReport, Scenar
     scenario.check()?;
     let rounds: Vec<Round> = (0..scenario.rounds).map(|n| Round::new(scenario, n)).collect();
     let ms = |ms: f64| Duration::from_secs_f64(1e-3 * ms);
-    let play = |way: Way, cap: Option<usize>| {
+    let play = |way: TaskScheduling, cap: Option<usize>| {
         let config = SlotConfig {
             cap: cap.unwrap_or(usize::MAX),
-            order: if way == Way::Edf { TaskOrder::Edf } else { TaskOrder::Fifo },
+            order: if way == TaskScheduling::Edf { TaskOrder::Edf } else { TaskOrder::Fifo },
             lost_cause_threshold: ms(scenario.lost_cause_threshold_ms),
             max_wait: ms(scenario.patience_ms),
             max_waiting: usize::MAX,
@@ -89,8 +104,8 @@ pub(crate) fn run_stages(scenario: &StageScenario) -> Result<StageReport, Scenar
         let outcomes: Vec<Outcome> = rounds.iter().map(|r| r.play(scenario, config)).collect();
         StageRow::new(way, cap, &outcomes)
     };
-    let mut rows = vec![play(Way::Threads, None)];
-    for way in [Way::Fifo, Way::Edf] {
+    let mut rows = vec![play(TaskScheduling::Threads, None)];
+    for way in [TaskScheduling::Fifo, TaskScheduling::Edf] {
         rows.extend(scenario.caps.iter().map(|&cap| play(way, Some(cap))));
     }
     Ok(StageReport {
@@ -104,7 +119,7 @@ pub(crate) fn run_stages(scenario: &StageScenario) -> Result<StageReport, Scenar
 }
 
 impl StageRow {
-    fn new(way: Way, cap: Option<usize>, outcomes: &[Outcome]) -> StageRow {
+    fn new(way: TaskScheduling, cap: Option<usize>, outcomes: &[Outcome]) -> StageRow {
         let took_ms = || outcomes.iter().flat_map(|o| &o.latencies).map(|s| 1e3 * s);
         let latencies: Latencies = took_ms().collect();
         let mean = |of: &dyn Fn(&Outcome) -> f64| {

@@ -155,10 +155,10 @@ impl Playing<'_> {
     fn begin(&mut self, now: Duration, number: usize, stage: usize) {
         let request = &self.requests[number];
         match request.stages.get(stage) {
-            Some(&Stage::Cpu(expected_s)) => {
+            Some(&Stage::Cpu(takes_s)) => {
                 let task = Task {
                     deadline: request.came + seconds(request.goal_s),
-                    expected_s,
+                    expected: seconds(takes_s),
                     must_run: !self.scenario.gives_up,
                     key: number as u64,
                 };

@@ -33,7 +33,7 @@ fn scenario() -> StageScenario {
     }
 }
 
-fn of(report: &StageReport, way: Way) -> StageRow {
+fn of(report: &StageReport, way: TaskScheduling) -> StageRow {
     report.rows.iter().find(|row| row.way == way).expect("it was played").clone()
 }
 
@@ -52,7 +52,7 @@ fn alone_a_request_takes_what_its_stages_take() {
 fn the_nearest_deadline_misses_least() {
     let report = run_stages(&scenario()).expect("it can be played");
     let missed = |way| of(&report, way).missed;
-    assert!(missed(Way::Edf) < 0.5 * missed(Way::Fifo), "{report:?}");
+    assert!(missed(TaskScheduling::Edf) < 0.5 * missed(TaskScheduling::Fifo), "{report:?}");
 }
 
 #[test]
@@ -62,15 +62,15 @@ fn tasks_beyond_the_cores_slow_each_other_down() {
     scenario.stages = vec![StageSpec { spread: 0.0, ..stage(Some(100.0), None) }];
     let report = run_stages(&scenario).expect("it can be played");
     // Four on two cores, and two too many: 100 × 2 × 1.1.
-    assert!((of(&report, Way::Threads).p95_ms - 220.0).abs() < 1.0, "{report:?}");
-    assert!((of(&report, Way::Fifo).p95_ms - 400.0).abs() < 1.0, "{report:?}");
+    assert!((of(&report, TaskScheduling::Threads).p95_ms - 220.0).abs() < 1.0, "{report:?}");
+    assert!((of(&report, TaskScheduling::Fifo).p95_ms - 400.0).abs() < 1.0, "{report:?}");
 }
 
 #[test]
 fn who_is_given_up_counts_as_missed() {
     let mut scenario = scenario();
     (scenario.gives_up, scenario.every_ms, scenario.rounds) = (true, 100.0, 1);
-    let edf = of(&run_stages(&scenario).expect("it can be played"), Way::Edf);
+    let edf = of(&run_stages(&scenario).expect("it can be played"), TaskScheduling::Edf);
     assert!(edf.given_up > 5.0 && edf.missed >= edf.given_up, "{edf:?}");
 }
 
@@ -107,7 +107,7 @@ proptest! {
         for row in &report.rows {
             prop_assert!(row.missed <= f64::from(count) && row.given_up <= row.missed);
             prop_assert!(row.mean_ms >= 0.0 && row.p50_ms <= row.p95_ms);
-            prop_assert!(row.way == Way::Edf || row.given_up == 0.0);
+            prop_assert!(row.way == TaskScheduling::Edf || row.given_up == 0.0);
         }
         // No slot is shared where there is one, and no fewer cores than that.
         let round = Round::new(&scenario, 0);

@@ -1,7 +1,8 @@
-//! A whole SFU in memory: WebRTC clients on both ends, a network that is a queue, and time that is an argument.
+//! The harness of this crate's unit tests: a [`Core`] whose private state they read, WebRTC clients on both ends, a
+//! network that is a queue, and time that is an argument.
 //!
-//! The crate `windlass-testkit` has such a world too, built on this crate's public API. The tests here look into
-//! [`Core`], which no other crate can.
+//! It stands beside the world of `windlass-testkit` as unit tests cannot use that one: it is built on this crate as a
+//! library, whose `Core` is another type to them, without private state.
 
 use crate::api::{JoinOptions, Kind};
 use std::collections::HashMap;
@@ -41,7 +42,7 @@ pub(super) struct Client {
     pub(super) rtp_seen: usize,
 }
 
-pub(super) struct World {
+pub(super) struct Harness {
     pub(super) core: Core,
     pub(super) sfu: SocketAddr,
     pub(super) now: Instant,
@@ -72,11 +73,11 @@ pub(super) struct Camera {
     pub(super) due: Option<Instant>,
 }
 
-impl World {
-    pub(super) fn new(config: SfuConfig) -> World {
+impl Harness {
+    pub(super) fn new(config: SfuConfig) -> Harness {
         let now = Instant::now();
         let sfu: SocketAddr = "192.0.2.1:7881".parse().expect("address");
-        World {
+        Harness {
             core: Core::new(config, sfu, now),
             sfu,
             now,
@@ -390,22 +391,22 @@ pub(super) fn config() -> SfuConfig {
 }
 
 /// A publisher and a subscriber in one room, connected.
-pub(super) fn call() -> (World, TrackId, usize) {
+pub(super) fn call() -> (Harness, TrackId, usize) {
     call_with(config())
 }
 
 /// A call on an SFU of that configuration.
-pub(super) fn call_with(config: SfuConfig) -> (World, TrackId, usize) {
-    let mut world = World::new(config);
-    world.core.join(world.now, "room", PUBLISHER, JoinOptions::default()).expect("joined");
-    let track = world.publish();
-    world.run(Duration::from_secs(2));
+pub(super) fn call_with(config: SfuConfig) -> (Harness, TrackId, usize) {
+    let mut harness = Harness::new(config);
+    harness.core.join(harness.now, "room", PUBLISHER, JoinOptions::default()).expect("joined");
+    let track = harness.publish();
+    harness.run(Duration::from_secs(2));
     let (participants, tracks) =
-        world.core.join(world.now, "room", SUBSCRIBER, JoinOptions::default()).expect("joined");
+        harness.core.join(harness.now, "room", SUBSCRIBER, JoinOptions::default()).expect("joined");
     assert_eq!((participants, tracks[0].track), (vec![PUBLISHER], track));
-    let at = world.subscribe(SUBSCRIBER, track);
-    world.run(Duration::from_secs(3));
-    (world, track, at)
+    let at = harness.subscribe(SUBSCRIBER, track);
+    harness.run(Duration::from_secs(3));
+    (harness, track, at)
 }
 
 /// Numbers without holes, time that never runs back, and one timestamp a frame.

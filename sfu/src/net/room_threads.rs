@@ -11,7 +11,7 @@ use crate::api::ParticipantId;
 
 /// The rooms and participants of all threads, shared by callers and threads.
 #[derive(Debug)]
-pub(super) struct Placement {
+pub(super) struct RoomThreads {
     state: Mutex<State>,
     watchdog: Arc<Watchdog>,
 }
@@ -57,22 +57,22 @@ impl Load {
     }
 }
 
-impl Placement {
-    /// A placement without rooms.
-    pub(super) fn new(threads: usize, watchdog: Arc<Watchdog>) -> Placement {
+impl RoomThreads {
+    /// Threads without rooms.
+    pub(super) fn new(threads: usize, watchdog: Arc<Watchdog>) -> RoomThreads {
         let state = Mutex::new(State {
             rooms: HashMap::new(),
             participants: HashMap::new(),
             loads: vec![Load::default(); threads],
         });
-        Placement { state, watchdog }
+        RoomThreads { state, watchdog }
     }
 
     /// Reserves a place for a participant that joins a room. One that is in a room already gets the same thread, which
     /// refuses it.
     pub(super) fn join(&self, room: &str, id: ParticipantId) -> Reservation<'_> {
         let (thread, is_new) = self.place(room, id);
-        Reservation { placement: self, id, thread, is_new }
+        Reservation { room_threads: self, id, thread, is_new }
     }
 
     /// The thread of the participant, and whether the participant is new.
@@ -131,7 +131,7 @@ impl Placement {
 /// A place for a participant whose thread has not received the join yet. Dropping it releases the place: the caller may
 /// give up waiting for room in the thread's queue.
 pub(super) struct Reservation<'a> {
-    placement: &'a Placement,
+    room_threads: &'a RoomThreads,
     id: ParticipantId,
     thread: usize,
     is_new: bool,
@@ -152,7 +152,7 @@ impl Reservation<'_> {
 impl Drop for Reservation<'_> {
     fn drop(&mut self) {
         if self.is_new {
-            self.placement.leave(self.id);
+            self.room_threads.leave(self.id);
         }
     }
 }
@@ -164,8 +164,8 @@ mod tests {
     use super::super::watchdog::ThreadGuard;
     use super::*;
 
-    fn new_placement(threads: usize) -> Placement {
-        Placement::new(threads, Arc::new(Watchdog::new(threads)))
+    fn new_room_threads(threads: usize) -> RoomThreads {
+        RoomThreads::new(threads, Arc::new(Watchdog::new(threads)))
     }
 
     const fn p(n: u64) -> ParticipantId {
@@ -174,33 +174,33 @@ mod tests {
 
     #[test]
     fn a_room_is_one_threads_until_nobody_is_there() {
-        let placement = new_placement(2);
-        assert_eq!([1, 2].map(|n| placement.place("a", p(n)).0), [0, 0]);
-        assert_eq!(placement.place("b", p(3)).0, 1);
-        placement.leave(p(1));
-        assert_eq!(placement.place("a", p(4)).0, 0);
+        let room_threads = new_room_threads(2);
+        assert_eq!([1, 2].map(|n| room_threads.place("a", p(n)).0), [0, 0]);
+        assert_eq!(room_threads.place("b", p(3)).0, 1);
+        room_threads.leave(p(1));
+        assert_eq!(room_threads.place("a", p(4)).0, 0);
         for id in [p(2), p(4)] {
-            placement.leave(id);
+            room_threads.leave(id);
         }
-        assert_eq!(placement.place("b", p(5)).0, 1, "where it is, whatever others have to do");
-        assert_eq!((placement.thread_of(p(5)), placement.thread_of(p(9))), (1, 0));
+        assert_eq!(room_threads.place("b", p(5)).0, 1, "where it is, whatever others have to do");
+        assert_eq!((room_threads.thread_of(p(5)), room_threads.thread_of(p(9))), (1, 0));
     }
 
     #[test]
     fn a_new_room_never_goes_to_a_thread_that_has_ended_nor_does_one_that_was_there() {
         let watchdog = Arc::new(Watchdog::new(2));
-        let placement = Placement::new(2, watchdog.clone());
-        assert_eq!(placement.place("a", p(1)).0, 0);
-        assert_eq!(placement.place("b", p(2)).0, 1);
+        let room_threads = RoomThreads::new(2, watchdog.clone());
+        assert_eq!(room_threads.place("a", p(1)).0, 0);
+        assert_eq!(room_threads.place("b", p(2)).0, 1);
         drop(ThreadGuard::new(watchdog, 0));
         for n in 3..9 {
-            assert_eq!(placement.place(&n.to_string(), p(n)).0, 1);
+            assert_eq!(room_threads.place(&n.to_string(), p(n)).0, 1);
         }
-        assert_eq!(placement.place("a", p(9)).0, 1, "its room begins anew");
-        assert_eq!(placement.thread_of(p(1)), 0, "who was there is still where it was");
-        placement.leave(p(1));
+        assert_eq!(room_threads.place("a", p(9)).0, 1, "its room begins anew");
+        assert_eq!(room_threads.thread_of(p(1)), 0, "who was there is still where it was");
+        room_threads.leave(p(1));
         assert_eq!(
-            placement.thread_of_room("a"),
+            room_threads.thread_of_room("a"),
             Some(1),
             "and its going is no business of the new room's"
         );
@@ -208,31 +208,31 @@ mod tests {
 
     #[test]
     fn a_new_room_goes_where_the_fewest_streams_are() {
-        let placement = new_placement(2);
+        let room_threads = new_room_threads(2);
         // One call of three has more of them than two calls of two.
-        (0..3).for_each(|n| assert_eq!(placement.place("three", p(n)).0, 0));
-        (3..7).for_each(|n| assert_eq!(placement.place(&format!("two {}", n / 2), p(n)).0, 1));
-        assert_eq!(placement.place("next", p(9)).0, 1);
+        (0..3).for_each(|n| assert_eq!(room_threads.place("three", p(n)).0, 0));
+        (3..7).for_each(|n| assert_eq!(room_threads.place(&format!("two {}", n / 2), p(n)).0, 1));
+        assert_eq!(room_threads.place("next", p(9)).0, 1);
     }
 
     #[test]
     fn a_place_that_was_not_taken_is_given_back_unless_it_is_somebodys() {
-        let placement = new_placement(2);
-        drop(placement.join("a", p(1)));
-        assert!(placement.lock().rooms.is_empty());
-        placement.join("a", p(1)).confirm();
-        drop(placement.join("b", p(1)));
-        assert_eq!(placement.lock().participants.len(), 1);
+        let room_threads = new_room_threads(2);
+        drop(room_threads.join("a", p(1)));
+        assert!(room_threads.lock().rooms.is_empty());
+        room_threads.join("a", p(1)).confirm();
+        drop(room_threads.join("b", p(1)));
+        assert_eq!(room_threads.lock().participants.len(), 1);
     }
 
     #[test]
     fn whoever_is_there_already_joins_where_it_is_and_counts_once() {
-        let placement = new_placement(2);
-        assert_eq!(placement.place("a", p(1)).0, 0);
-        assert_eq!(placement.place("b", p(1)).0, 0);
-        placement.leave(p(1));
-        placement.leave(p(1));
-        let state = placement.lock();
+        let room_threads = new_room_threads(2);
+        assert_eq!(room_threads.place("a", p(1)).0, 0);
+        assert_eq!(room_threads.place("b", p(1)).0, 0);
+        room_threads.leave(p(1));
+        room_threads.leave(p(1));
+        let state = room_threads.lock();
         assert!(state.rooms.is_empty() && state.participants.is_empty());
         assert_eq!(state.loads, [Load::default(); 2]);
     }
@@ -242,19 +242,19 @@ mod tests {
         fn nothing_is_left_when_all_have_gone(
             steps in prop::collection::vec((0..20u64, 0..5usize, any::<bool>()), 0..200),
         ) {
-            let placement = new_placement(3);
+            let room_threads = new_room_threads(3);
             for (id, room, joins) in steps {
                 if joins {
-                    placement.place(&room.to_string(), p(id));
+                    room_threads.place(&room.to_string(), p(id));
                 } else {
-                    placement.leave(p(id));
+                    room_threads.leave(p(id));
                 }
             }
-            for room in placement.lock().rooms.values() {
+            for room in room_threads.lock().rooms.values() {
                 prop_assert!(room.participants > 0);
             }
-            (0..20).for_each(|id| placement.leave(p(id)));
-            let state = placement.lock();
+            (0..20).for_each(|id| room_threads.leave(p(id)));
+            let state = room_threads.lock();
             prop_assert!(state.rooms.is_empty() && state.participants.is_empty());
             prop_assert_eq!(&state.loads, &vec![Load::default(); 3]);
         }
