@@ -183,7 +183,7 @@ test(STORED, { timeout: 60_000, skip: skipped(STORED, why) }, async () => {
     await sleep(3000);
     const before = told.length;
     assert.equal((await order(server, "DELETE")).status, 204);
-    await until(async () => (await server.metrics()).windlass_recording_store_failures_total > 0, "nobody is there to store it", 20_000);
+    await until(async () => (await server.metrics()).windlass_recordings_store_failures_total > 0, "nobody is there to store it", 20_000);
     assert.ok((await server.metrics()).windlass_recordings_unstored_bytes > 10_000);
     assert.ok(readdirSync(path.join(state, "recordings", recording)).length > 1, "it waits on the disk");
 

@@ -84,7 +84,7 @@ const RECORDER: &[Family] = &[
     )
     .with(RECORD),
     Family::counter(
-        "windlass_recording_store_failures_total",
+        "windlass_recordings_store_failures_total",
         "Attempts to store a recording that failed. They are repeated.",
     )
     .with(RECORD),

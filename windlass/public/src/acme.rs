@@ -254,7 +254,9 @@ impl Acme {
                 self.refused(&detail, Some(&problem))
             }
             error => {
-                AcmeError::Unreachable { directory: self.directory.clone(), reason: chain(&error) }
+                // With all of its causes.
+                let reason = format!("{:#}", anyhow::Error::new(error));
+                AcmeError::Unreachable { directory: self.directory.clone(), reason }
             }
         }
     }
@@ -312,17 +314,6 @@ async fn reason(order: &mut Order) -> Option<Problem> {
 fn is_type(problem: &Problem, kind: &str) -> bool {
     let named = problem.r#type.as_deref().and_then(|text| text.rsplit_once(':'));
     named.is_some_and(|(_, named)| named == kind)
-}
-
-/// Formats an error with all of its causes.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(error) = next {
-        text = format!("{text}: {error}");
-        next = error.source();
-    }
-    text
 }
 
 async fn sleep_or(hangup: &mut Signal, time: Duration) {

@@ -15,7 +15,7 @@ use windlass_types::recording::RecordInput;
 use crate::manifest::{EndReason, Manifest};
 use crate::order::{BeginError, Event, Hooks, Order};
 use crate::queue::Queue;
-use crate::recording::{Epoch, Files, PART, Recording, Wanted};
+use crate::recording::{Epoch, Files, Recording, Wanted, part_of};
 use crate::webm::{Patch, Whole, whole_part};
 
 /// Interval of the work that is due without media.
@@ -220,7 +220,7 @@ fn private_folder(folder: &Path) -> io::Result<()> {
 pub(crate) fn recover(folder: &Path, manifest: &mut Manifest) {
     for file in manifest.files.iter_mut().filter(|file| !file.complete) {
         let whole = folder.join(&file.file);
-        let part = whole.with_extension(format!("webm.{PART}"));
+        let part = part_of(&whole);
         let recovered = cut(&part).and_then(|whole_part| {
             std::fs::rename(&part, &whole)?;
             Ok(whole_part)

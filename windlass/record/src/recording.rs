@@ -14,8 +14,6 @@ use crate::manifest::{EndReason, Manifest, MediaFile, MediaTrack};
 use crate::order::Who;
 use crate::webm::{Patch, Shape, Slot, Webm};
 
-/// Extension of a file's name until the file is complete.
-pub(crate) const PART: &str = "part";
 /// Maximum time for which a cluster is not written although no frame ends it.
 const MAX_UNWRITTEN: Duration = Duration::from_secs(2);
 
@@ -232,7 +230,7 @@ impl Recording {
         let of = |file: &&MediaFile| file.participant == id;
         let number = self.manifest.files.iter().filter(of).count() + 1;
         let file = format!("{id}-{number}.webm");
-        let path = self.folder.join(&file).with_extension(format!("webm.{PART}"));
+        let path = part_of(&self.folder.join(&file));
         let told = who(stream.participant).unwrap_or_default();
         let name = |slot| stream.names.get(&slot).cloned().unwrap_or_default();
         let track = |slot, kind: &str, codec: &str| MediaTrack {
@@ -281,6 +279,11 @@ impl Recording {
     pub(crate) fn late(&self) -> u64 {
         self.streams.iter().map(|stream| stream.group.late).sum()
     }
+}
+
+/// Path of a file until it is complete, from its final one.
+pub(crate) fn part_of(whole: &Path) -> PathBuf {
+    whole.with_extension("webm.part")
 }
 
 fn count(file: &mut MediaFile, slot: Slot) {

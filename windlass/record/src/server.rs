@@ -194,7 +194,7 @@ impl ServerRecorder {
             Metric::new("windlass_recorder_late_total", counts.late),
             Metric::new("windlass_recorder_untold_total", counts.untold),
             Metric::new("windlass_recordings_unstored_bytes", counts.unstored),
-            Metric::new("windlass_recording_store_failures_total", counts.store_failures),
+            Metric::new("windlass_recordings_store_failures_total", counts.store_failures),
         ]
     }
 }

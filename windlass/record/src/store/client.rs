@@ -46,15 +46,9 @@ pub(super) enum StoreError {
 }
 
 impl StoreError {
-    /// The error with all its sources: the client's own words do not say why.
-    fn unreachable(error: &dyn std::error::Error) -> StoreError {
-        let mut said = error.to_string();
-        let mut source = error.source();
-        while let Some(cause) = source {
-            said = format!("{said}: {cause}");
-            source = cause.source();
-        }
-        StoreError::Unreachable(said)
+    /// The error with all its causes: the client's own words do not say why.
+    fn unreachable(error: impl std::error::Error + Send + Sync + 'static) -> StoreError {
+        StoreError::Unreachable(format!("{:#}", anyhow::Error::new(error)))
     }
 }
 
@@ -134,13 +128,9 @@ impl Client {
 
     async fn ask(&self, method: Method, url: &str, body: Bytes) -> Result<Answer, StoreError> {
         let request = Request::builder().method(method).uri(url).body(Full::new(body));
-        let request = request.map_err(|error| StoreError::unreachable(&error))?;
+        let request = request.map_err(StoreError::unreachable)?;
         let answered = async {
-            let answer = self
-                .http
-                .request(request)
-                .await
-                .map_err(|error| StoreError::unreachable(&error))?;
+            let answer = self.http.request(request).await.map_err(StoreError::unreachable)?;
             let (head, body) = answer.into_parts();
             let bytes = Limited::new(body, MAX_ANSWER).collect().await;
             let bytes = bytes.map_err(|error| StoreError::Unreachable(error.to_string()))?;

@@ -21,9 +21,11 @@ use self::address::Account;
 pub use self::address::{EnvironmentError, Place, PlaceError};
 use self::client::{Client, StoreError};
 use self::progress::{Progress, Step, Upload};
+use crate::disk::recover;
 use crate::manifest::Manifest;
 use crate::order::Event;
 use crate::queue::Queue;
+use crate::recording::part_of;
 
 /// Interval at which ended recordings are looked for.
 const LOOK: Duration = Duration::from_secs(2);
@@ -97,13 +99,11 @@ impl Store {
     }
 
     async fn send_ended(&self, event: &(impl Fn(Event) + Sync)) -> Result<(), SendError> {
-        let root = self.root.clone();
-        let ended = tokio::task::spawn_blocking(move || ended(&root)).await.unwrap_or_default();
+        let ended = on_disk(&self.root, |root| Ok(ended(root))).await?;
         self.queue.set_unstored(ended.iter().map(|(manifest, _)| manifest.bytes()).sum());
         for (manifest, folder) in ended {
             self.send(&manifest, &folder).await?;
-            let disk = |source| SendError::Disk { file: folder.clone(), source };
-            std::fs::remove_dir_all(&folder).map_err(disk)?;
+            on_disk(&folder, |folder| std::fs::remove_dir_all(folder)).await?;
             let place = self.object(&manifest, None);
             tracing::info!(recording = %manifest.recording, %place, "recording stored");
             let place = format!("s3://{}/{place}", self.place.bucket);
@@ -115,67 +115,55 @@ impl Store {
 
     /// Sends what the store lacks of a recording.
     async fn send(&self, manifest: &Manifest, folder: &Path) -> Result<(), SendError> {
-        let disk = |file: &Path| {
-            let file = file.to_owned();
-            move |source| SendError::Disk { file, source }
-        };
-        let names = manifest.files.iter().map(|file| file.file.clone());
-        let mut files = Vec::new();
-        for name in names.chain([manifest.file_name()]) {
-            let path = folder.join(&name);
-            match path.metadata() {
-                Ok(data) => files.push((name, data.len())),
-                // A file of a killed server whose first data was never written.
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => return Err(disk(&path)(error)),
+        let whole = manifest.clone();
+        let files = on_disk(folder, move |folder| sizes(folder, &whole)).await?;
+        let mut progress = on_disk(folder, |folder| Ok(Progress::read(folder))).await?;
+        while self.step(manifest, folder, &files, &mut progress).await? {
+            let now = progress.clone();
+            on_disk(folder, move |folder| now.save(folder)).await?;
+        }
+        Ok(())
+    }
+
+    /// Does what is to be done next. Returns `false` if that is nothing.
+    async fn step(
+        &self,
+        manifest: &Manifest,
+        folder: &Path,
+        files: &[(String, u64)],
+        progress: &mut Progress,
+    ) -> Result<bool, SendError> {
+        let object = |file: &str| self.object(manifest, Some(file));
+        match progress.next(files) {
+            Step::Done => return Ok(false),
+            Step::Put(file) => {
+                let bytes = read(&folder.join(&file), 0, u64::MAX).await?;
+                self.client.put(&object(&file), bytes).await?;
+                progress.stored(file);
+            }
+            Step::Begin(file) => {
+                let id = self.client.begin(&object(&file)).await?;
+                progress.upload = Some(Upload { file, id, etags: Vec::new() });
+            }
+            Step::Send(mut upload, part) => {
+                let bytes = read(&folder.join(&upload.file), part.at, part.bytes).await?;
+                let number = upload.etags.len() as u16 + 1;
+                let sent = self.client.part(&object(&upload.file), &upload.id, number, bytes).await;
+                progress.upload = unless_forgotten(&upload, sent)?.map(|etag| {
+                    upload.etags.push(etag);
+                    upload
+                });
+            }
+            Step::Complete(upload) => {
+                let Upload { file, id, etags } = &upload;
+                let done = self.client.complete(&object(file), id, etags).await;
+                match unless_forgotten(&upload, done)? {
+                    Some(()) => progress.stored(upload.file),
+                    None => progress.upload = None,
+                }
             }
         }
-        let mut progress = Progress::read(folder);
-        loop {
-            match progress.next(&files) {
-                Step::Done => return Ok(()),
-                Step::Put(file) => {
-                    let bytes = read(&folder.join(&file), 0, u64::MAX).await;
-                    let bytes = bytes.map_err(disk(&folder.join(&file)))?;
-                    self.client.put(&self.object(manifest, Some(&file)), bytes).await?;
-                    progress.stored(file);
-                }
-                Step::Begin(file) => {
-                    let id = self.client.begin(&self.object(manifest, Some(&file))).await?;
-                    progress.upload = Some(Upload { file, id, etags: Vec::new() });
-                }
-                step => {
-                    let Some(upload) = &mut progress.upload else { return Ok(()) };
-                    let object = self.object(manifest, Some(&upload.file));
-                    let sent = match step {
-                        Step::Send(part) => {
-                            let path = folder.join(&upload.file);
-                            let bytes =
-                                read(&path, part.at, part.bytes).await.map_err(disk(&path))?;
-                            let number = upload.etags.len() as u16 + 1;
-                            let sent = self.client.part(&object, &upload.id, number, bytes).await;
-                            sent.map(|etag| upload.etags.push(etag))
-                        }
-                        _ => self.client.complete(&object, &upload.id, &upload.etags).await,
-                    };
-                    match sent {
-                        Ok(()) if step == Step::Complete => {
-                            let file = upload.file.clone();
-                            progress.stored(file);
-                        }
-                        Ok(()) => {}
-                        // The store has forgotten the upload, or put it together before the server was killed.
-                        Err(StoreError::Refused { status: StatusCode::NOT_FOUND, .. })
-                            if !upload.etags.is_empty() =>
-                        {
-                            progress.upload = None;
-                        }
-                        Err(error) => return Err(error.into()),
-                    }
-                }
-            }
-            progress.save(folder).map_err(disk(folder))?;
-        }
+        Ok(true)
     }
 
     /// Name of an object of a recording; without a file, what the names of all of them begin with.
@@ -186,24 +174,76 @@ impl Store {
     }
 }
 
-/// Recordings below `root` that have ended, with their folders.
+/// What the store has answered; `None` if it has forgotten the upload, or had put it together before the server was
+/// killed.
+fn unless_forgotten<T>(
+    upload: &Upload,
+    answer: Result<T, StoreError>,
+) -> Result<Option<T>, StoreError> {
+    match answer {
+        Err(StoreError::Refused { status: StatusCode::NOT_FOUND, .. })
+            if !upload.etags.is_empty() =>
+        {
+            Ok(None)
+        }
+        answer => answer.map(Some),
+    }
+}
+
+/// Recordings below `root` that have ended, with their folders. A file that could not be completed gets its final name.
 fn ended(root: &Path) -> Vec<(Manifest, PathBuf)> {
     let folders = std::fs::read_dir(root).into_iter().flatten().flatten().map(|entry| entry.path());
     let all = folders.filter_map(|folder| Some((Manifest::find(&folder)?.0, folder)));
-    all.filter(|(manifest, _)| manifest.ended.is_some()).collect()
+    let mut ended: Vec<_> = all.filter(|(manifest, _)| manifest.ended.is_some()).collect();
+    for (manifest, folder) in &mut ended {
+        recover(folder, manifest);
+    }
+    ended
+}
+
+/// Writes the manifest as it is now; returns the files of a recording with their sizes in bytes, the manifest last.
+fn sizes(folder: &Path, manifest: &Manifest) -> io::Result<Vec<(String, u64)>> {
+    manifest.save(folder)?;
+    let mut files = Vec::new();
+    for file in &manifest.files {
+        let whole = folder.join(&file.file);
+        match whole.metadata() {
+            Ok(data) => files.push((file.file.clone(), data.len())),
+            // Nothing of it was ever written.
+            Err(_) if !part_of(&whole).exists() => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let name = manifest.file_name();
+    let bytes = folder.join(&name).metadata()?.len();
+    files.push((name, bytes));
+    Ok(files)
+}
+
+/// Works on a file or folder where other tasks do not wait for the disk.
+async fn on_disk<T: Send + 'static>(
+    path: &Path,
+    work: impl FnOnce(&Path) -> io::Result<T> + Send + 'static,
+) -> Result<T, SendError> {
+    let file = path.to_owned();
+    let done = tokio::task::spawn_blocking(move || {
+        let done = work(&file);
+        done.map_err(|source| SendError::Disk { file, source })
+    });
+    let lost = |error| SendError::Disk { file: path.to_owned(), source: io::Error::other(error) };
+    done.await.map_err(lost)?
 }
 
 /// Reads a part of a file, or up to its end.
-async fn read(path: &Path, at: u64, bytes: u64) -> io::Result<Bytes> {
-    let path = path.to_owned();
-    let read = tokio::task::spawn_blocking(move || {
+async fn read(path: &Path, at: u64, bytes: u64) -> Result<Bytes, SendError> {
+    let read = move |path: &Path| {
         let mut file = File::open(path)?;
         file.seek(SeekFrom::Start(at))?;
         let mut data = Vec::new();
         file.take(bytes).read_to_end(&mut data)?;
         Ok(Bytes::from(data))
-    });
-    read.await.unwrap_or_else(|error| Err(io::Error::other(error)))
+    };
+    on_disk(path, read).await
 }
 
 #[cfg(test)]

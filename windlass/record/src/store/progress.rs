@@ -52,10 +52,10 @@ pub(super) enum Step {
     Put(String),
     /// Begin to send a file in parts.
     Begin(String),
-    /// Send the next part of the file under way.
-    Send(Part),
-    /// All parts of the file under way are sent: have the store put them together.
-    Complete,
+    /// Send the next part of a file.
+    Send(Upload, Part),
+    /// All parts of a file are sent: have the store put them together.
+    Complete(Upload),
     /// All files are stored.
     Done,
 }
@@ -74,9 +74,9 @@ impl Progress {
         let size = PART_BYTES.max(bytes.div_ceil(MAX_PARTS));
         let at = upload.etags.len() as u64 * size;
         if at >= *bytes {
-            return Step::Complete;
+            return Step::Complete(upload.clone());
         }
-        Step::Send(Part { at, bytes: size.min(bytes - at) })
+        Step::Send(upload.clone(), Part { at, bytes: size.min(bytes - at) })
     }
 
     /// Notes that the store has a file.
@@ -128,13 +128,14 @@ mod tests {
             let upload = |etags| Upload { file: "a.webm".to_owned(), id: "u".to_owned(), etags };
             let (mut sent, mut parts) = (0, 0);
             progress.upload = Some(upload(Vec::new()));
-            while let Step::Send(part) = progress.next(&all) {
+            while let Step::Send(_, part) = progress.next(&all) {
                 assert_eq!(part.at, sent);
                 assert!(part.bytes >= PART_BYTES || part.at + part.bytes == bytes);
                 (sent, parts) = (sent + part.bytes, parts + 1);
                 progress.upload.as_mut().unwrap().etags.push(String::new());
             }
-            assert_eq!((sent, progress.next(&all)), (bytes, Step::Complete));
+            let whole = progress.upload.clone().unwrap();
+            assert_eq!((sent, progress.next(&all)), (bytes, Step::Complete(whole)));
             assert!(parts <= 10_000, "{parts}");
         }
     }

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::real_store::{BUCKET, KEY, SECRET, serve};
 use super::*;
 use crate::manifest::{EndReason, MediaFile};
+use crate::webm::{Shape, Slot, Webm};
 
 const PORT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
@@ -168,4 +169,30 @@ async fn what_cannot_be_stored_waits_on_the_disk_until_it_can() {
     let server = RealStore::start(addr).await;
     assert_eq!(places(&store).await.map(|all| all.len()), Ok(1));
     assert!(server.object("ours/rec_1/p0-1.webm").exists());
+}
+
+#[tokio::test]
+async fn a_file_that_could_not_be_completed_goes_to_the_store_as_far_as_it_was_written() {
+    let (server, root) = (RealStore::start(PORT).await, tempfile::tempdir().unwrap());
+    recording(root.path(), "rec_1", true, &[0]);
+    let folder = root.path().join("rec_1");
+    let (mut manifest, _) = Manifest::find(&folder).unwrap();
+    manifest.files[0].complete = false;
+    manifest.save(&folder).unwrap();
+    std::fs::remove_file(folder.join("p0-1.webm")).unwrap();
+    let shape = Shape { video: None, audio: true };
+    let (mut webm, head) = Webm::new(shape, std::time::SystemTime::now());
+    webm.push(Slot::Audio, Duration::ZERO, true, b"sound");
+    let written = [head, webm.flush().unwrap()].concat();
+    std::fs::write(folder.join("p0-1.webm.part"), &written).unwrap();
+
+    let store = store(root.path(), server.addr, SECRET);
+    assert_eq!(places(&store).await.map(|all| all.len()), Ok(1));
+    assert!(std::fs::read(server.object("ours/rec_1/p0-1.webm")).unwrap() == written);
+    let manifest = std::fs::read(server.object("ours/rec_1/recording-a1.json")).unwrap();
+    let manifest: Manifest = serde_json::from_slice(&manifest).unwrap();
+    assert_eq!(
+        (manifest.files[0].bytes, manifest.files[0].complete),
+        (written.len() as u64, false)
+    );
 }
