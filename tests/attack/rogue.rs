@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 use windlass_cluster::rooms::room_key;
 
-use crate::cluster::{Nats, TOKEN, eventually};
+use crate::cluster::{Nats, TOKEN};
 use crate::honest::Scene;
 use crate::server::free::free_address;
-use crate::server::{Client, Server};
+use crate::server::{Client, Server, eventually};
 
 const EVIL: &str = "127.0.0.1:9";
 const NODES: &str = "windlass-nodes";

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use cluster::{Nats, TOKEN, alone, eventually};
+use cluster::{Nats, TOKEN, alone};
 use server::free::free_address;
-use server::{Client, Server};
+use server::{Client, Server, eventually};
 
 /// A server that wants one participant of a room.
 fn serve(nats: &Nats) -> Server {

@@ -8,9 +8,9 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
-use cluster::{Nats, Worker, alone, eventually, until};
+use cluster::{Nats, Worker, alone, until};
 use serde_json::{Value, json};
-use server::{Client, Server, figure};
+use server::{Client, Server, eventually, figure};
 
 fn deploy(name: &str) -> PathBuf {
     PathBuf::from("../deploy").join(name)

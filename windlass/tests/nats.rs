@@ -6,10 +6,10 @@ mod server;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use cluster::{ANCHORS, MOVES, Nats, TOKEN, Worker, alone, call, eventually, until, went_on};
+use cluster::{ANCHORS, MOVES, Nats, TOKEN, Worker, alone, call, until, went_on};
 use serde_json::{Value, json};
 use server::free::free_address;
-use server::{Client, Server};
+use server::{Client, Server, eventually};
 
 const CONNECTED: &str = "windlass_cluster_nats_connected";
 const BALANCED: &str = "windlass_worker_balanced_total";

@@ -12,9 +12,9 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use server::Server;
 use server::free::free_address;
 use server::tls::{connect, get_of};
+use server::{Server, eventually};
 use tempfile::TempDir;
 use tokio_tungstenite::tungstenite::{self, Message};
 
@@ -165,15 +165,6 @@ fn served(server: &Server, root: &[u8]) -> Option<Vec<u8>> {
     Some(stream.conn.peer_certificates().unwrap()[0].to_vec())
 }
 
-/// Waits for a certificate that such a client trusts.
-fn wait_for_certificate(server: &Server, root: &[u8]) {
-    let since = Instant::now();
-    while served(server, root).is_none() {
-        assert!(since.elapsed() < PATIENCE, "there is no certificate:\n{}", server.log());
-        std::thread::sleep(Duration::from_millis(50));
-    }
-}
-
 fn mode(file: &Path) -> u32 {
     use std::os::unix::fs::PermissionsExt;
     fs::metadata(file).unwrap().permissions().mode() & 0o777
@@ -187,7 +178,7 @@ fn one_option_gets_a_certificate_keeps_it_over_a_restart_and_prints_a_link_that_
     let server = pebble.serve(state.path());
     assert_eq!(server.said, format!("Windlass is running: https://{NAME}\n"));
     server.wait_for_word("It has no certificate yet, and asks https://127.0.0.1:");
-    wait_for_certificate(&server, &root);
+    eventually(&server, "a certificate", || served(&server, &root).is_some());
     let first = served(&server, &root);
     let answer = get_of(connect(server.addr, &root, NAME).unwrap(), NAME, "/healthz");
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
@@ -224,10 +215,10 @@ fn a_certificate_is_renewed_before_its_end_and_the_former_one_stays_where_that_f
     pebble.name_leads_here();
     let (root, state) = (pebble.root(), tempfile::tempdir().unwrap());
     let server = pebble.serve(state.path());
-    wait_for_certificate(&server, &root);
+    eventually(&server, "a certificate", || served(&server, &root).is_some());
     let first = served(&server, &root);
     // A client that checks it never meets one that has ended.
-    until("the renewal", || {
+    eventually(&server, "a renewal", || {
         let now = served(&server, &root);
         assert!(now.is_some(), "there is always one that is good");
         now != first
@@ -254,7 +245,7 @@ fn what_the_acme_server_refuses_is_said_with_what_to_do_and_asked_for_again() {
     assert!(server.get("/").contains("speaks HTTPS"), "it serves");
     pebble.name_leads_here();
     server.signal("-HUP");
-    wait_for_certificate(&server, &root);
+    eventually(&server, "a certificate", || served(&server, &root).is_some());
 }
 
 #[test]

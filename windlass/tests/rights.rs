@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 use windlass_protocol::Grant;
 use windlass_signaling::access::{Claims, Grants, TokenKey};
 
-use cluster::{Nats, TOKEN, alone, eventually};
+use cluster::{Nats, TOKEN, alone};
 use server::free::free_address;
-use server::{Client, Server};
+use server::{Client, Server, eventually};
 
 const KEY: &str = "k1=0123456789abcdef0123456789abcdef";
 

@@ -16,10 +16,10 @@ use std::sync::{Arc, Mutex};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use cluster::{ANCHORS, Nats, TOKEN, alone, eventually, until};
+use cluster::{ANCHORS, Nats, TOKEN, alone, until};
 use emulated::{emulated_driver, sources};
 use serde_json::{Value, json};
-use server::{Server, figure, get_from, lab};
+use server::{Server, eventually, figure, get_from, lab};
 use windlass_sr::{Architecture, Model};
 
 /// Slices as `machine.h` numbers them.

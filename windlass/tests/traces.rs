@@ -5,7 +5,7 @@ mod server;
 
 use std::sync::{Arc, Mutex};
 
-use cluster::{alone, call, eventually, row};
+use cluster::{alone, call, row};
 use opentelemetry_proto::tonic::collector::trace::v1::trace_service_server::{
     TraceService, TraceServiceServer,
 };
@@ -13,8 +13,8 @@ use opentelemetry_proto::tonic::collector::trace::v1::{
     ExportTraceServiceRequest, ExportTraceServiceResponse,
 };
 use opentelemetry_proto::tonic::trace::v1::Span;
-use server::Server;
 use server::free::free_address;
+use server::{Server, eventually};
 use tonic::{Request, Response, Status};
 
 const STAGES: [&str; 5] = ["decode", "schedule", "infer", "encode", "deliver"];

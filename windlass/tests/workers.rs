@@ -6,8 +6,8 @@ mod server;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use cluster::{ANCHORS, MOVES, TOKEN, Worker, alone, call, eventually, row, until, went_on};
-use server::{Server, figure, get_from};
+use cluster::{ANCHORS, MOVES, TOKEN, Worker, alone, call, row, until, went_on};
+use server::{Server, eventually, figure, get_from};
 
 fn two_workers() -> ([Worker; 2], Server) {
     let workers = [Worker::start(&[]), Worker::start(&[])];

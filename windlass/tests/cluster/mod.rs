@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::server::{Server, lab};
+use crate::server::{Server, eventually, lab};
 
 /// Each test has many processes: one after the other.
 pub(crate) fn alone() -> MutexGuard<'static, ()> {
@@ -106,16 +106,6 @@ pub(crate) fn went_on(load: JoinHandle<Output>) {
     let row = row(load);
     assert_eq!(row["lost"], 0, "{row}");
     assert!(row["shown_fps"].as_f64() > Some(25.0), "video never stopped: {row}");
-}
-
-/// Waits until it is so; how long that took.
-pub(crate) fn eventually(server: &Server, what: &str, is_so: impl Fn() -> bool) -> Duration {
-    let since = Instant::now();
-    while !is_so() {
-        assert!(since.elapsed() < Duration::from_secs(20), "never {what}: {}", server.log());
-        sleep(Duration::from_millis(20));
-    }
-    since.elapsed()
 }
 
 /// Waits until a figure is at least `least`; returns how long it took.

@@ -23,6 +23,16 @@ use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 /// Longer than anything may take.
 const PATIENCE: Duration = Duration::from_secs(20);
 
+/// Waits until it is so; how long that took.
+pub(crate) fn eventually(server: &Server, what: &str, is_so: impl Fn() -> bool) -> Duration {
+    let since = Instant::now();
+    while !is_so() {
+        assert!(since.elapsed() < PATIENCE, "never {what}: {}", server.log());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    since.elapsed()
+}
+
 /// The laboratory's program, which makes calls: beside the server's. Cargo makes it with its own tests alone, so it is
 /// built here where it is missing.
 pub(crate) fn lab() -> Command {
