@@ -4,6 +4,7 @@ import { createHmac, generateKeyPairSync, verify } from "node:crypto";
 import { once } from "node:events";
 import { mkdtempSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
+import { createServer as createTcpServer } from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { after, before, test } from "node:test";
@@ -84,7 +85,11 @@ test("no answer is told from a refusal", async () => {
     new AdminClient(`http://127.0.0.1:${await freePort()}`, { key: KEY }).listRooms(),
     NoAnswerError,
   );
-  await assert.rejects(new AdminClient(running.url, { key: KEY, timeoutMs: 0 }).listRooms(), NoAnswerError);
+  const silent = createTcpServer();
+  await once(silent.listen(0, "127.0.0.1"), "listening");
+  const unheard = new AdminClient(`http://127.0.0.1:${silent.address().port}`, { key: KEY, timeoutMs: 50 });
+  await assert.rejects(unheard.listRooms(), NoAnswerError);
+  silent.close();
 });
 
 test("a token is sent to no other server", async () => {
