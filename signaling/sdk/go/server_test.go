@@ -14,6 +14,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"math/big"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -22,6 +23,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -74,12 +76,29 @@ func (p *program) until(wanted string) {
 	}
 }
 
+// freePort returns a port at which nobody listens, and that no other call returns while this process runs. It is below
+// those that systems give to whoever asks for any.
 func freePort(t *testing.T) string {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	check(t, err)
-	defer listener.Close()
-	_, port, _ := net.SplitHostPort(listener.Addr().String())
-	return port
+	t.Helper()
+	for {
+		offset, err := rand.Int(rand.Reader, big.NewInt(12_000))
+		check(t, err)
+		port := fmt.Sprint(20_000 + offset.Int64())
+		// A listener at the same port of another address stands for it, to the tests of all processes.
+		taken, err := net.Listen("tcp", "127.77.0.1:"+port)
+		if errors.Is(err, syscall.EADDRINUSE) {
+			continue
+		}
+		// Elsewhere than on Linux there is no such address.
+		if err == nil {
+			t.Cleanup(func() { taken.Close() })
+		}
+		listener, err := net.Listen("tcp", "127.0.0.1:"+port)
+		if err == nil {
+			listener.Close()
+			return port
+		}
+	}
 }
 
 // buildSample builds the README's sample.
