@@ -16,7 +16,7 @@ use windlass_vpx::{Encoder, FrameUse, SequenceConfig};
 
 use crate::connection::{Connection, vp9};
 use crate::honest::{Scene, alone, memory};
-use crate::server::{Client, Server, lab};
+use crate::server::{Client, Server, eventually, lab};
 
 const MIB: f64 = 1_048_576.0;
 /// Most bytes of a frame in a packet.
@@ -148,7 +148,7 @@ impl Gang {
 fn latecomers(server: &Server) -> Child {
     lab()
         .args(["loadtest", "--server", &format!("http://{}", server.addr), "--json"])
-        .args(["--publishers", "1", "--ramp", "0.1", "--seconds", "5", "--clip-seconds", "1"])
+        .args(["--publishers", "1", "--ramp", "0.1", "--seconds", "10", "--clip-seconds", "1"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
@@ -172,13 +172,14 @@ async fn six_publishers_of_large_pictures_take_neither_memory_nor_anchors() {
     let gang = Gang::of(&scene.server, 6, frames, 1.0).await;
     tokio::time::sleep(Duration::from_secs(4)).await;
     let grown = memory(&scene.server) - before;
-    let made = scene.server.metric("windlass_enhancer_anchors_total") - anchors;
     let streams = scene.server.metric("windlass_enhancer_streams");
+    // The gang is at work all the while: no anchors are made of its pictures, so these are of the honest calls.
+    let more = || scene.server.metric("windlass_enhancer_anchors_total") - anchors > 3.5;
+    eventually(&scene.server, "four anchors for the honest calls", more);
     gang.end();
-    eprintln!("six of 4096x2304: {:.1} MiB more, {streams} streams, {made} anchors", grown / MIB);
+    eprintln!("six of 4096x2304: {:.1} MiB more, {streams} streams", grown / MIB);
     assert!(grown < 32.0 * MIB, "{:.1} MiB more", grown / MIB);
     assert!(streams < 2.5, "{streams} streams are decoded");
-    assert!(made > 3.5, "{made} anchors for the honest calls");
     scene.close();
 }
 
