@@ -39,6 +39,8 @@ struct State {
     raised: Option<f64>,
     /// Time before which another sample is of no use.
     next: Option<Instant>,
+    /// End of the rest.
+    rest: Option<Instant>,
     trained: Option<Instant>,
 }
 
@@ -46,7 +48,7 @@ impl Progress {
     /// Whether a sample is wanted at `now`. If so, the next one is wanted [`EVERY`] later.
     pub(crate) fn due(&self, now: Instant) -> bool {
         let mut state = self.state.lock();
-        let due = state.next.is_none_or(|next| now >= next);
+        let due = [state.next, state.rest].iter().flatten().all(|&from| now >= from);
         if due {
             state.next = Some(now + EVERY);
         }
@@ -55,12 +57,18 @@ impl Progress {
 
     /// Wants no sample before `until`.
     pub(crate) fn rest(&self, until: Instant) {
-        self.state.lock().next = Some(until);
+        self.state.lock().rest = Some(until);
     }
 
-    /// Notes that a sample begins at `now`.
-    pub(crate) fn train(&self, now: Instant) {
-        self.state.lock().trained = Some(now);
+    /// Notes that a sample begins at `now`. Returns whether it may: one that was handed in before a rest must not
+    /// begin during it.
+    pub(crate) fn train(&self, now: Instant) -> bool {
+        let mut state = self.state.lock();
+        let may = state.rest.is_none_or(|until| now >= until);
+        if may {
+            state.trained = Some(now);
+        }
+        may
     }
 
     /// Time at which the last sample began.
@@ -121,6 +129,16 @@ mod tests {
         assert!(due(0) && !due(1) && !due(999) && due(1000) && !due(1999));
         progress.rest(start + Duration::from_secs(10));
         assert!(!due(2000) && !due(9999) && due(10_000));
+    }
+
+    #[test]
+    fn a_sample_that_was_handed_in_before_a_rest_does_not_begin_during_it() {
+        let (progress, start) = (Progress::default(), Instant::now());
+        let train = |s: u64| progress.train(start + Duration::from_secs(s));
+        assert!(train(0));
+        progress.rest(start + Duration::from_secs(10));
+        assert!(!train(9) && progress.trained() == Some(start));
+        assert!(train(10));
     }
 
     #[test]

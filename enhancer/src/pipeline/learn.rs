@@ -214,7 +214,9 @@ impl Learner {
     /// Trains a network with one sample.
     fn turn(&self, state: &mut State, sample: &Sample) {
         let Some(progress) = sample.progress.upgrade() else { return };
-        progress.train(self.clock.now());
+        if !progress.train(self.clock.now()) {
+            return count(&self.stats.counters.dropped_lessons);
+        }
         let trained = catch_unwind(AssertUnwindSafe(|| self.train(state, sample, &progress)));
         match trained {
             Ok(Ok(())) => {}
