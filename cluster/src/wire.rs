@@ -3,11 +3,13 @@
 
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use thiserror::Error;
+use windlass_types::weights::{MAX_DIFFERENCE, NetworkId, OwnWeights};
 use windlass_types::{
     Anchor, AnchorPolicy, AnchorSource, Bitrate, CapturedFrame, DecayReport, EnhancerOutput,
-    EnhancerRequest, Epoch, Layer, Owner, PublisherKnobs, PublisherUplink, Refusal, Size,
-    StageTimes, StreamId, TapFrame, TapInput, UplinkReport,
+    EnhancerRequest, Epoch, Layer, LessonFrame, Owner, PublisherKnobs, PublisherUplink, Refusal,
+    Size, StageTimes, StreamId, TapFrame, TapInput, UplinkReport, Weights,
 };
 
 use crate::clock::{Arrivals, FrameAge};
@@ -63,6 +65,13 @@ pub fn to_worker(input: &TapInput, now: Instant, within: Duration) -> Option<pro
         TapInput::CapturedGap { .. } => What::CapturedGap(proto::Nothing {}),
         TapInput::CaptureStop { .. } => What::CaptureStop(proto::Nothing {}),
         TapInput::Gap { .. } => What::Gap(proto::Nothing {}),
+        TapInput::Lesson(frame) => What::Lesson(proto::Lesson {
+            large: frame.large,
+            number: frame.number,
+            low_timestamp: frame.low_timestamp,
+            key: frame.key,
+            data: frame.data.clone(),
+        }),
         TapInput::Stop { .. } => return None,
     };
     Some(proto::ToWorker { what: Some(what), request: None })
@@ -146,6 +155,14 @@ fn tap_input(
         What::CapturedGap(_) => TapInput::CapturedGap { stream },
         What::CaptureStop(_) => TapInput::CaptureStop { stream },
         What::Gap(_) => TapInput::Gap { stream },
+        What::Lesson(frame) => TapInput::Lesson(LessonFrame {
+            stream,
+            large: frame.large,
+            number: frame.number,
+            low_timestamp: frame.low_timestamp,
+            key: frame.key,
+            data: frame.data,
+        }),
     })
 }
 
@@ -204,6 +221,8 @@ pub fn from_worker(output: &EnhancerOutput) -> proto::FromWorker {
             None => String::new(),
             Some(reason) => reason.name().to_owned(),
         }),
+        EnhancerOutput::Weights(weights) => What::Weights(weights_message(weights)),
+        EnhancerOutput::NeedLessonKeyFrames { .. } => What::NeedLessonKeyFrames(proto::Nothing {}),
         EnhancerOutput::Knobs { knobs, .. } => What::Knobs(proto::Knobs {
             layer: knobs.layer.rid().to_owned(),
             kbps: knobs.bitrate.as_kbps(),
@@ -250,6 +269,8 @@ pub fn output(
             scale: narrow(scale.scale, "scale")?,
         },
         What::Refused(reason) => EnhancerOutput::Refused { stream, reason: refusal(&reason)? },
+        What::Weights(weights) => EnhancerOutput::Weights(weights_of(weights, stream)?),
+        What::NeedLessonKeyFrames(_) => EnhancerOutput::NeedLessonKeyFrames { stream },
         What::Knobs(knobs) => {
             let knobs = PublisherKnobs {
                 layer: layer(&knobs.layer)?,
@@ -266,6 +287,34 @@ pub fn output(
         },
         What::NeedCapturedKeyFrame(_) => EnhancerOutput::NeedCapturedKeyFrame { stream },
     }))
+}
+
+fn weights_message(weights: &Weights) -> proto::Weights {
+    let own = weights.own.as_ref().map(|own| proto::OwnWeights {
+        width: own.size.width.into(),
+        height: own.size.height.into(),
+        hash: own.hash,
+        scene: Bytes::copy_from_slice(&own.scene),
+        difference: own.difference.clone(),
+    });
+    proto::Weights { tier: weights.network.tier.into(), scale: weights.network.scale.into(), own }
+}
+
+fn weights_of(weights: proto::Weights, stream: StreamId) -> Result<Weights, WireError> {
+    let network =
+        NetworkId { tier: narrow(weights.tier, "tier")?, scale: narrow(weights.scale, "scale")? };
+    let own = weights.own.map(|own| {
+        if own.difference.len() > MAX_DIFFERENCE {
+            return Err(WireError::Field("difference"));
+        }
+        Ok(OwnWeights {
+            size: size(own.width, own.height)?,
+            hash: own.hash,
+            scene: own.scene[..].try_into().map_err(|_| WireError::Field("scene"))?,
+            difference: own.difference,
+        })
+    });
+    Ok(Weights { stream, network, own: own.transpose()? })
 }
 
 fn anchor_message(anchor: &Anchor) -> proto::Anchor {
@@ -440,15 +489,33 @@ mod tests {
             policy: AnchorPolicy::QualitySla,
             data: data.clone(),
         };
-        let captured =
-            CapturedFrame { stream, low_timestamp: Some(5), arrival: now, key: false, data };
+        let captured = CapturedFrame {
+            stream,
+            low_timestamp: Some(5),
+            arrival: now,
+            key: false,
+            data: data.clone(),
+        };
         vec![
             TapInput::Frame(frame),
             TapInput::Captured(captured),
             TapInput::CapturedGap { stream },
             TapInput::CaptureStop { stream },
             TapInput::Gap { stream },
+            TapInput::Lesson(LessonFrame {
+                stream,
+                large: true,
+                number: 8,
+                low_timestamp: Some(5),
+                key: true,
+                data,
+            }),
         ]
+    }
+
+    fn weights(own: Option<OwnWeights>) -> Weights {
+        let network = NetworkId { tier: 1, scale: 2 };
+        Weights { stream: STREAM, network, own }
     }
 
     /// Through bytes, as on the way.
@@ -492,6 +559,14 @@ mod tests {
             EnhancerOutput::Anchor(anchor(now)),
             EnhancerOutput::NeedKeyFrame { stream },
             EnhancerOutput::Scale { stream, epoch: Epoch(2), scale: 4 },
+            EnhancerOutput::NeedLessonKeyFrames { stream },
+            EnhancerOutput::Weights(weights(None)),
+            EnhancerOutput::Weights(weights(Some(OwnWeights {
+                size: Size::new(320, 180),
+                hash: 7,
+                scene: [9; 24],
+                difference: Bytes::from_static(&[1, 2]),
+            }))),
             EnhancerOutput::Refused { stream, reason: None },
             EnhancerOutput::Refused { stream, reason: Some(Refusal::Cpu) },
             EnhancerOutput::Refused { stream, reason: Some(Refusal::Memory) },

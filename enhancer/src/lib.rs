@@ -15,6 +15,7 @@ pub mod sustain;
 pub mod tiles;
 pub mod twin;
 
+pub use learn::own_weights;
 pub use machine_memory::allowed_mib;
 pub use pipeline::{Enhancer, EnhancerConfig, EnhancerInput, StartError, Tuning};
 pub use stats::{

@@ -154,6 +154,18 @@ counters! {
     learned_given_up,
     /// Anchors made by learned weights.
     learned_anchors,
+    /// Frames decoded to learn weights for viewers' frame networks from.
+    lesson_frames,
+    /// Frames of lessons dropped, as the queue was full, the share of a core used up, or too many streams learned.
+    dropped_lesson_frames,
+    /// Frames of lessons that could not be decoded.
+    lesson_decode_errors,
+    /// Pairs of pictures that weights for viewers' frame networks were learned from.
+    own_lessons,
+    /// Updates of weights for viewers' frame networks handed to the SFU.
+    own_weights,
+    /// Updates that took weights of viewers' networks back: a picture was worse by them, or of another scene.
+    own_weights_taken_back,
     /// Panics caught, of any thread.
     panics,
 }
@@ -276,6 +288,8 @@ pub struct EnhancerStats {
     pub compute_capacity: f64,
     /// Time that learning took: CPU time, or time by the clock for a network on a GPU.
     pub learning: Duration,
+    /// CPU time that it took to learn weights for viewers' frame networks, decoding included.
+    pub teaching: Duration,
 }
 
 /// Everything that the pipeline's threads record.
@@ -307,6 +321,8 @@ pub(crate) struct Stats {
     pub networks: parking_lot::Mutex<Vec<NetworkStats>>,
     /// Time that learning has taken so far.
     pub learning: parking_lot::Mutex<Duration>,
+    /// CPU time that it has taken so far to learn weights for viewers' frame networks.
+    pub teaching: parking_lot::Mutex<Duration>,
 }
 
 impl Stats {
@@ -331,6 +347,7 @@ impl Stats {
             },
             compute: self.compute.read(),
             learning: *self.learning.lock(),
+            teaching: *self.teaching.lock(),
             ..EnhancerStats::default()
         }
     }

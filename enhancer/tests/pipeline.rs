@@ -87,6 +87,8 @@ fn anchors(enhancer: &Enhancer) -> Vec<Anchor> {
         | EnhancerOutput::WantRegions { .. }
         | EnhancerOutput::Refused { .. }
         | EnhancerOutput::Scale { .. }
+        | EnhancerOutput::Weights(_)
+        | EnhancerOutput::NeedLessonKeyFrames { .. }
         | EnhancerOutput::Knobs { .. } => None,
     });
     anchors.collect()

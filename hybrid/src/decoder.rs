@@ -14,13 +14,14 @@
 //!
 //! Bounds: [`HybridConfig::history`] frames are kept for late anchors; [`MAX_EARLY`] anchors, or parts of them, of
 //! [`MAX_EARLY_BYTES`] wait for their frame; six references are held, each a high luma and a low picture; a network has
-//! another high picture and a few rows. Nothing else grows, and between anchors nothing is allocated once all buffers
-//! have their size.
+//! another high picture and a few rows, and the stream's own weights of it. Nothing else grows, and between anchors
+//! nothing is allocated once all buffers have their size.
 
 mod contents;
 mod early;
 mod frame_network;
 mod outcome;
+mod own_weights;
 mod reconstruction;
 
 use crate::anchor::codec::MAX_AREA;
@@ -34,6 +35,7 @@ use early::{EarlyAnchors, may_come};
 pub use early::{MAX_EARLY, MAX_EARLY_BYTES};
 use frame_network::FrameNetworks;
 pub use outcome::{AnchorOutcome, FrameOutcome, HybridStats, KeptCells};
+pub use own_weights::{WeightsOutcome, WeightsRefusal};
 use reconstruction::Reconstruction;
 use windlass_network::Tier;
 use windlass_types::message::ReassembledAnchor;
@@ -318,6 +320,25 @@ impl HybridDecoder {
         }
     }
 
+    /// Takes a message with weights of the stream's own, or one that takes them back (`windlass_types::weights`). It
+    /// has effect from the next picture on. A wrong one takes the weights back.
+    pub fn push_weights(&mut self, message: &[u8]) -> WeightsOutcome {
+        let outcome = self.networks.take_weights(message);
+        self.stats.count_weights(outcome);
+        outcome
+    }
+
+    /// Forgets the stream's own weights from the next picture on, for another stream. [`reset`](Self::reset) and
+    /// [`rescale`](Self::rescale) keep them.
+    pub fn forget_weights(&mut self) {
+        self.networks.forget_weights();
+    }
+
+    /// Whether the picture on display was made by weights of the stream's own.
+    pub fn runs_own_weights(&self) -> bool {
+        self.networks.runs_own()
+    }
+
     /// The low picture on display, bit-exact, while it is remembered.
     pub fn lr(&self) -> Option<&FrameBuffer> {
         self.history.current().map(|e| e.low.as_ref())
@@ -393,7 +414,8 @@ impl HybridDecoder {
         let high = &mut self.high;
         let carried = self.rebuilder.rebuild(entry.id(), &entry.low, sources, searches, high);
         let (changed, best) = (self.rebuilder.changed(), || self.rebuilder.is_best(sources));
-        self.networks.run(self.config.scale, &entry.low, high, changed, best);
+        let anchored = carried || sources.is_taught();
+        self.networks.run(self.config.scale, &entry.low, high, changed, anchored, best);
         self.displayed = true;
         self.displayed_generation = sources.generation;
         Some(carried)
@@ -440,6 +462,8 @@ mod carry_tests;
 mod decay_tests;
 #[cfg(test)]
 mod frame_network_tests;
+#[cfg(test)]
+mod own_weights_tests;
 #[cfg(test)]
 mod rescale_tests;
 #[cfg(test)]

@@ -39,6 +39,7 @@ pub mod still;
 pub use decay::DecaySum;
 pub use decoder::{
     AnchorOutcome, FrameOutcome, HybridConfig, HybridDecoder, HybridStats, KeptCells,
+    WeightsOutcome, WeightsRefusal,
 };
 pub use detail::Detail;
 pub use enlarge::enlarge;

@@ -32,6 +32,8 @@ pub struct SfuConfig {
     pub scale: u16,
     /// Whether a higher layer is tapped too, for captured anchors.
     pub captured: bool,
+    /// Whether the enhancer learns own weights for viewers' frame networks from the layers that are sent.
+    pub learn: bool,
     /// Whether stills are requested from publishers whose users agree.
     pub regions: bool,
     /// Whether publishers' layers are adapted to their uplinks.
@@ -67,6 +69,7 @@ impl Default for SfuConfig {
             room_policies: BTreeMap::new(),
             scale: 2,
             captured: true,
+            learn: true,
             regions: true,
             adapt: false,
             pause_unused: true,

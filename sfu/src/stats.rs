@@ -211,6 +211,16 @@ counters! {
     anchors_due,
     /// Anchors sent, counted once for each subscriber.
     anchors_out,
+    /// Frames passed to the enhancer to learn viewers' weights from.
+    lesson_frames,
+    /// Updates of frame networks' weights that the enhancer sent.
+    weights_in,
+    /// Updates of weights sent to subscribers.
+    weights_out,
+    /// Bytes of the updates of weights sent to subscribers.
+    weights_out_bytes,
+    /// Updates sent to subscribers that took weights back.
+    weights_out_taken_back,
     /// Anchors dropped because they were older than the budget, counted once for each subscriber.
     anchors_dropped_late,
     /// Anchors dropped because bandwidth or the channel's buffer did not suffice.

@@ -25,6 +25,7 @@ pub mod relay;
 pub mod tiles;
 mod units;
 mod way;
+pub mod weights;
 
 use std::time::{Duration, Instant};
 
@@ -244,6 +245,8 @@ pub enum TapInput {
         /// The stream that goes on without pictures at HR size.
         stream: StreamId,
     },
+    /// A frame to learn weights for viewers' frame networks from.
+    Lesson(LessonFrame),
     /// No subscriber holds an enhanced rung of this stream any more; the enhancer forgets it.
     Stop {
         /// The stream to forget.
@@ -257,6 +260,7 @@ impl TapInput {
         match *self {
             TapInput::Frame(TapFrame { stream, .. })
             | TapInput::Captured(CapturedFrame { stream, .. })
+            | TapInput::Lesson(LessonFrame { stream, .. })
             | TapInput::Gap { stream }
             | TapInput::CapturedGap { stream }
             | TapInput::CaptureStop { stream }
@@ -371,6 +375,35 @@ pub struct Anchor {
     pub times: StageTimes,
 }
 
+/// A frame of one of the two layers that a stream's own weights are learned from: the low layer, and the layer that is
+/// [`weights::SCALE`] times as large.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LessonFrame {
+    /// The stream.
+    pub stream: StreamId,
+    /// Whether the frame is of the larger layer.
+    pub large: bool,
+    /// Counts the frames of the layer. If one is missing, the next that can be decoded is a key frame.
+    pub number: u32,
+    /// The low layer's RTP timestamp of the same camera frame; `None` if it is not known.
+    pub low_timestamp: Option<u32>,
+    /// Whether it is a key frame.
+    pub key: bool,
+    /// The VP9 frame.
+    pub data: Bytes,
+}
+
+/// Weights of a frame network that fit a stream better than the built-in ones, or none any more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Weights {
+    /// The stream whose pictures they are for.
+    pub stream: StreamId,
+    /// The network that they are of.
+    pub network: weights::NetworkId,
+    /// The weights; `None`: the built-in ones are better now.
+    pub own: Option<weights::OwnWeights>,
+}
+
 /// What a publisher is asked to send of a track.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PublisherKnobs {
@@ -448,6 +481,13 @@ pub enum EnhancerOutput {
         /// Maximum size of the answer, in bytes.
         bytes: usize,
     },
+    /// Weights for the subscribers who are taught, and for those who come later.
+    Weights(Weights),
+    /// The frames that weights are learned from cannot be decoded before the next key frames of both layers.
+    NeedLessonKeyFrames {
+        /// The stream that waits.
+        stream: StreamId,
+    },
     /// The stream's pictures at HR size cannot be decoded before their next key frame: the SFU asks for one,
     /// throttled.
     NeedCapturedKeyFrame {
@@ -461,7 +501,9 @@ impl EnhancerOutput {
     pub fn stream(&self) -> StreamId {
         match *self {
             EnhancerOutput::Anchor(Anchor { stream, .. })
+            | EnhancerOutput::Weights(Weights { stream, .. })
             | EnhancerOutput::NeedKeyFrame { stream }
+            | EnhancerOutput::NeedLessonKeyFrames { stream }
             | EnhancerOutput::Scale { stream, .. }
             | EnhancerOutput::Refused { stream, .. }
             | EnhancerOutput::Knobs { stream, .. }

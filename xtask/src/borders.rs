@@ -23,7 +23,7 @@ const ARROWS: [(&str, &[&str]); 29] = [
     ("wasm", &["hybrid", "network", "types", "vp9"]),
     ("scheduler", &["types"]),
     ("sr", &["htj2k", "hybrid", "types", "vp9"]),
-    ("enhancer", &["hybrid", "scheduler", "sr", "types", "vp9"]),
+    ("enhancer", &["hybrid", "network", "scheduler", "sr", "types", "vp9"]),
     ("sfu", &["types"]),
     ("protocol", &["types"]),
     ("signaling", &["protocol", "sfu", "types"]),

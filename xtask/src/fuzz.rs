@@ -32,7 +32,7 @@ const SUITES: [Suite; 4] = [
     },
     Suite {
         folder: "hybrid/fuzz",
-        targets: &["anchor_message", "anchor_image", "flow", "hybrid"],
+        targets: &["anchor_message", "anchor_image", "flow", "hybrid", "weights"],
         seeds: Some(&["hybrid_seeds", "../vp9/tests/fixtures", "../../tests/fixtures/vp9"]),
         max_bytes: 12_300,
     },

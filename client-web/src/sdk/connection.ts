@@ -1,5 +1,5 @@
 /**
- * One peer connection to the server: tracks in both directions, and the data channel of anchors.
+ * One peer connection to the server: tracks in both directions, and the data channels of anchors and of weights.
  *
  * The client always offers. A change marks the connection as due; one negotiation runs at a time. Each offer carries
  * the complete lists of publications and subscriptions.
@@ -24,6 +24,10 @@ import { type RemoteTrack, RemoteVideoTrack } from "./tracks.js";
 import { capUplink } from "./uplink/cap.js";
 
 const ANCHORS_LABEL = "windlass-anchors";
+/** Messages with weights of frame networks: `types/src/weights.rs`. */
+const WEIGHTS_LABEL = "windlass-weights";
+/** Where such a message has the stream id. */
+const WEIGHTS_STREAM = 4;
 /**
  * Max outage of the media path before the connection counts as lost, milliseconds. The server waits for 20 s after the
  * last offer.
@@ -100,11 +104,14 @@ export class Connection {
     this.ice = new IceAccess(ice);
     this.pc = new RTCPeerConnection({ bundlePolicy: "max-bundle", iceServers: ice.servers });
     relay.onLost.add(this.relayLost);
-    this.pc.createDataChannel("ctl"); // so that the offer has an m-line for the server's channel
+    this.pc.createDataChannel("ctl"); // so that the offer has an m-line for the server's channels
     this.pc.ondatachannel = ({ channel }) => {
-      if (channel.label !== ANCHORS_LABEL) return;
+      const takes = { [ANCHORS_LABEL]: this.routeAnchor, [WEIGHTS_LABEL]: this.routeWeights }[channel.label];
+      if (takes === undefined) return;
       channel.binaryType = "arraybuffer";
-      channel.onmessage = ({ data }) => this.route(data);
+      channel.onmessage = ({ data }) => {
+        if (data instanceof ArrayBuffer) takes(data);
+      };
     };
     this.pc.onconnectionstatechange = () => this.pathChanged();
     this.idleTimer = setTimeout(() => {
@@ -381,16 +388,21 @@ export class Connection {
     }
   }
 
-  private route(data: unknown): void {
-    if (!(data instanceof ArrayBuffer)) return;
+  private readonly routeAnchor = (data: ArrayBuffer): void => {
     const header = parseAnchorHeader(data);
-    if (header === null) return;
+    if (header !== null) this.ofStream(header.stream)?.anchor(data);
+  };
+
+  private readonly routeWeights = (data: ArrayBuffer): void => {
+    if (data.byteLength < WEIGHTS_STREAM + 4) return;
+    this.ofStream(new DataView(data).getUint32(WEIGHTS_STREAM))?.weights(data);
+  };
+
+  private ofStream(stream: number): RemoteVideoTrack | undefined {
     for (const { track } of this.slots) {
-      if (track?.kind === "video" && track.stream === header.stream) {
-        track.anchor(data);
-        return;
-      }
+      if (track instanceof RemoteVideoTrack && track.stream === stream) return track;
     }
+    return undefined;
   }
 
   private pathChanged(): void {

@@ -125,6 +125,11 @@ export class VideoReceiver {
     this.post({ type: "shown", width, height });
   }
 
+  /** Takes one message with weights of a frame network; its buffer is transferred. */
+  weights(data: ArrayBuffer): void {
+    this.post({ type: "weights", data }, [data]);
+  }
+
   /** Takes one anchor message; its buffer is transferred. */
   anchor(data: ArrayBuffer): void {
     this.post({ type: "anchor", data }, [data]);

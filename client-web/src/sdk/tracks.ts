@@ -339,6 +339,11 @@ export class RemoteVideoTrack extends Emitter<RemoteVideoTrackEvents> {
   }
 
   /** @internal */
+  weights(data: ArrayBuffer): void {
+    this.receiver.weights(data);
+  }
+
+  /** @internal */
   anchor(data: ArrayBuffer): void {
     this.receiver.anchor(data);
   }

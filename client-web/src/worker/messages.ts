@@ -3,6 +3,7 @@ import type { FailureReason } from "./network/backend.js";
 import type { NetworkAbsence, NetworkTier } from "./network-choice.js";
 import type { SoughtFile } from "./places.js";
 import type { RegionOutcome, RegionTask } from "./regions/cutter.js";
+import type { WeightsRefusal } from "./wasm.js";
 
 /** The messages between the window and its workers. Times are milliseconds since the epoch, with fractions. */
 
@@ -84,6 +85,8 @@ export type ToWorker =
   | { type: "speed"; module: WebAssembly.Module }
   /** A data channel message with an anchor of this track. */
   | { type: "anchor"; data: ArrayBuffer }
+  /** A data channel message with weights for this track. */
+  | { type: "weights"; data: ArrayBuffer }
   /** The native player showed the frame of `rtpTimestamp` at `at`. */
   | { type: "nativeShown"; rtpTimestamp: number; at: number }
   /** The colour space of the native player, which may be signalled outside the bit stream. */
@@ -190,6 +193,14 @@ export interface WorkerStats {
   networkMs: number | null;
   /** Pictures that were shown without the network because the GPU had no time for them. */
   networkSkipped: number;
+  /** Whether the network runs by weights of the stream's own, which the server has learned. */
+  ownWeights: boolean;
+  /** Updates of such weights that were taken. */
+  weightsTaken: number;
+  /** Updates that were wrong: after one, the network's built-in weights are used. */
+  weightsRefused: number;
+  /** Why the last of these was refused; null: none was. */
+  weightsRefusal: WeightsRefusal | null;
   /** Failures of the decoder. */
   faults: number;
   /** Size of the LR picture, pixels; null while unknown. */
@@ -198,7 +209,7 @@ export interface WorkerStats {
   hr: { width: number; height: number } | null;
 }
 
-export type { AnchorSource, FailureReason };
+export type { AnchorSource, FailureReason, WeightsRefusal };
 
 /** To the window, from the worker of a track. */
 export type FromWorker =

@@ -5,7 +5,7 @@ import { type FrameNetwork, NetworkFailure } from "./network/backend.js";
 import { GpuNetworks } from "./network/gpu-networks.js";
 import type { NetworkTier } from "./network-choice.js";
 import { type TrackDecoder, TrackPipeline } from "./track.js";
-import type { AnchorOutcome, Effort } from "./wasm.js";
+import type { AnchorOutcome, Effort, WeightsOutcome } from "./wasm.js";
 
 const KEY = new Uint8Array([0x82, 0x49, 0x83, 0x42, 0, 0x13, 0xf0, 0x0b, 0x30, 0, 0, 0]); // 320×180
 const INTER = new Uint8Array([0x86, 0, 0]);
@@ -18,6 +18,11 @@ class Bench {
   detail = false;
   broken = false;
   outcome: AnchorOutcome = "applied";
+  /** What the decoder says to weights, what it was given, and how often it forgot them. */
+  weightsOutcome: WeightsOutcome = "taken";
+  readonly weights: number[] = [];
+  forgotten = 0;
+  ownWeights = false;
   shown = 0;
   /** Whether the picture can be refreshed, and how often it was. */
   stale = false;
@@ -70,6 +75,12 @@ class Bench {
         if (this.outcome === "applied") this.stale = true;
         return this.outcome;
       },
+      pushWeights: ([, kind]) => {
+        this.weights.push(kind as number);
+        return this.weightsOutcome;
+      },
+      forgetWeights: () => void this.forgotten++,
+      runsOwnWeights: false,
       refresh: () => {
         const stale = this.stale;
         this.stale = false;
@@ -94,6 +105,7 @@ class Bench {
       kept: () => new Uint8Array(1),
       reset: () => undefined,
     };
+    Object.defineProperty(decoder, "runsOwnWeights", { get: () => this.ownWeights });
     const host = {
       clock: () => this.now,
       show: () => void this.shown++,
@@ -525,4 +537,49 @@ test("a worker that is too slow with the network on the GPU has none in the deco
   assert.equal(bench.pipeline.stats().networkFailure, "late");
   await bench.runOnGpu(3);
   assert.equal(bench.network, "none");
+});
+
+/** A weights message: its kind, and the rest of no matter. */
+const weights = (kind = 1): ArrayBuffer => new Uint8Array([1, kind, 1, 2, ...Array(60).fill(0)]).buffer;
+
+test("weights are given to the decoder, and again to one that replaces it", () => {
+  const bench = new Bench();
+  bench.pipeline.weights(weights());
+  assert.deepEqual(bench.weights, [], "there is no decoder yet");
+  bench.run(2);
+  assert.deepEqual(bench.weights, [1]);
+  bench.ownWeights = true;
+  bench.run(1);
+  assert.deepEqual([bench.pipeline.stats().ownWeights, bench.pipeline.stats().weightsTaken], [true, 1]);
+  bench.broken = true;
+  bench.run(1);
+  bench.broken = false;
+  bench.begin();
+  bench.run(2);
+  assert.deepEqual(bench.weights, [1, 1]);
+});
+
+test("wrong weights are counted with their reason and not given again", () => {
+  const bench = new Bench();
+  bench.run(2);
+  bench.weightsOutcome = "hash";
+  bench.pipeline.weights(weights());
+  assert.deepEqual([bench.pipeline.stats().weightsRefused, bench.pipeline.stats().weightsRefusal], [1, "hash"]);
+  bench.pipeline.weights(new ArrayBuffer(5000));
+  assert.deepEqual([bench.pipeline.stats().weightsRefused, bench.pipeline.stats().weightsRefusal], [2, "malformed"]);
+  assert.deepEqual([bench.weights, bench.forgotten], [[1], 1], "too large for the decoder, which goes back");
+  bench.broken = true;
+  bench.run(1);
+  bench.broken = false;
+  bench.begin();
+  bench.run(2);
+  assert.deepEqual(bench.weights, [1]);
+});
+
+test("another track begins without the weights of the one before", () => {
+  const bench = new Bench();
+  bench.run(2);
+  bench.pipeline.weights(weights());
+  bench.pipeline.restart(true);
+  assert.equal(bench.forgotten, 1);
 });

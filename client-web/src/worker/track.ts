@@ -26,6 +26,8 @@ import {
   HybridDecoder,
   type PictureView,
   SCALES,
+  type WeightsOutcome,
+  type WeightsRefusal,
 } from "./wasm.js";
 import { RateWindow, SampleWindow } from "./windows.js";
 
@@ -50,6 +52,9 @@ export interface TrackDecoder {
   setNetwork(network: NetworkTier): void;
   pushFrame(rtpTimestamp: number, data: Uint8Array): FrameOutcome;
   pushMessage(data: Uint8Array): AnchorOutcome;
+  pushWeights(data: Uint8Array): WeightsOutcome;
+  forgetWeights(): void;
+  readonly runsOwnWeights: boolean;
   refresh(): boolean;
   decay(): Decay;
   hr(): PictureView | null;
@@ -78,6 +83,12 @@ const KEY_ANCHOR_REQUEST_MS = 1000;
 const REFRESH_MS = 50;
 /** Time without a decodable frame after which the native picture is shown, milliseconds. */
 const STARVED_MS = 300;
+
+/** Bytes of a weights message: the least, and the most (`types/src/weights.rs`). */
+const WEIGHTS_HEAD = 12;
+const MAX_WEIGHTS = 4140;
+/** Max networks that weights are held of. */
+const MAX_NETWORKS = 4;
 
 /** A picture in the playout queue. */
 interface QueuedPicture {
@@ -151,6 +162,13 @@ export class TrackPipeline {
   private anchorsLost = 0;
   private anchorsDuplicate = 0;
   private anchorsFormerEpoch = 0;
+  /** By network, the last update of own weights, for a decoder that replaces a failed one. */
+  private readonly weightsHeld = new Map<number, Uint8Array>();
+  /** Whether the last picture was made by them. */
+  private ownWeights = false;
+  private weightsTaken = 0;
+  private weightsRefused = 0;
+  private weightsRefusal: WeightsRefusal | null = null;
   private lr: Size | null = null;
   private hr: Size | null = null;
 
@@ -180,6 +198,8 @@ export class TrackPipeline {
     this.anchorScale = null;
     this.place = null;
     this.resetDecoder();
+    this.guarded((decoder) => decoder.forgetWeights());
+    this.weightsHeld.clear();
     this.gpu.stop();
     this.playout.reset();
     this.nativeColourSpace = null;
@@ -274,6 +294,33 @@ export class TrackPipeline {
     }
   }
 
+  /** Takes a message with weights of the stream's own. One that comes before the decoder waits for it. */
+  weights(data: ArrayBuffer): void {
+    const message = new Uint8Array(data);
+    if (message.length < WEIGHTS_HEAD || message.length > MAX_WEIGHTS) {
+      this.refuseWeights("malformed");
+      this.guarded((decoder) => decoder.forgetWeights());
+      return;
+    }
+    this.weightsHeld.set(((message[2] as number) << 8) | (message[3] as number), message);
+    if (this.weightsHeld.size > MAX_NETWORKS) this.weightsHeld.clear();
+    this.pushWeights(message);
+  }
+
+  private pushWeights(message: Uint8Array): void {
+    const outcome = this.guarded((decoder) => decoder.pushWeights(message));
+    if (outcome === "taken") this.weightsTaken++;
+    else if (outcome !== undefined && outcome !== "taken-back" && outcome !== "former-epoch") {
+      this.refuseWeights(outcome);
+    }
+  }
+
+  private refuseWeights(why: WeightsRefusal): void {
+    this.weightsHeld.clear();
+    this.weightsRefused++;
+    this.weightsRefusal = why;
+  }
+
   /** Notes that the native player showed a frame at `at`. */
   nativeShown(rtpTimestamp: number, at: number): void {
     this.playout.nativeShown(this.timeline.toMs(rtpTimestamp), at);
@@ -350,6 +397,10 @@ export class TrackPipeline {
       picturesDropped: this.queue.dropped,
       pauses: this.guard.pauses,
       ...this.networkStats(),
+      ownWeights: this.ownWeights && this.showsRebuilt(),
+      weightsTaken: this.weightsTaken,
+      weightsRefused: this.weightsRefused,
+      weightsRefusal: this.weightsRefusal,
       faults: this.faults,
       lr: this.lr,
       hr: this.hr,
@@ -421,7 +472,10 @@ export class TrackPipeline {
       // A decoder that is new, or replaces a failed one, begins at a key frame.
       const header = parseVp9Header(frame.data);
       if (header?.colour !== undefined) this.colour = colourSpace(header.colour);
-      if (this.decoder === null && this.module !== null) this.decoder = this.create(this.module);
+      if (this.decoder === null && this.module !== null) {
+        this.decoder = this.create(this.module);
+        for (const message of [...this.weightsHeld.values()]) this.pushWeights(message);
+      }
     }
     this.refreshAt = null;
     const { effort } = this.guard;
@@ -435,6 +489,7 @@ export class TrackPipeline {
       return decoder.pushFrame(frame.rtpTimestamp, frame.data);
     });
     if (outcome === undefined) return;
+    this.ownWeights = this.decoder?.runsOwnWeights ?? false;
     const now = this.host.clock();
     this.times.frame.add(now, now - before);
     const early = this.early.get(frame.rtpTimestamp);

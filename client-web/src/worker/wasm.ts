@@ -23,6 +23,8 @@ export interface HybridExports extends ModuleMemory {
   set_network(handle: number, tier: number): number;
   push_frame(handle: number, rtpTimestamp: number, pointer: number, length: number): number;
   push_message(handle: number, pointer: number, length: number): number;
+  push_weights(handle: number, pointer: number, length: number): number;
+  forget_weights(handle: number): void;
   refresh(handle: number): number;
   hr_ptr(handle: number, plane: number): number;
   lr_ptr(handle: number, plane: number): number;
@@ -56,6 +58,19 @@ export interface FrameOutcome {
  */
 export type AnchorOutcome = "incomplete" | "applied" | "applied-late" | "early" | "duplicate" | "former-epoch" | "lost";
 
+/** Why weights were refused: the module's codes below zero, from -2 on. */
+const WEIGHTS_REFUSALS = ["malformed", "version", "network", "bounds", "hash"] as const;
+/** Why weights of the stream's own were refused. */
+export type WeightsRefusal = (typeof WEIGHTS_REFUSALS)[number];
+
+/**
+ * The outcome of a weights message.
+ * - `taken`: they count where pictures look like those that they are for; `taken-back`: the built-in ones count again.
+ * - `former-epoch`: nothing has changed.
+ * - otherwise why it was refused: the built-in weights of all networks count again.
+ */
+export type WeightsOutcome = "taken" | "taken-back" | "former-epoch" | WeightsRefusal;
+
 /** Loss of quality after anchors, as sums. */
 export interface Decay {
   /** Mean squared error of luma. */
@@ -84,6 +99,11 @@ const STAT_FRAMES = 0;
 const STAT_FRAMES_LATE = 8;
 const STAT_DECAY_LOST = 15;
 const STAT_DECAY_FRAMES = 16;
+const STAT_OWN_WEIGHTS = 17;
+const WEIGHTS_TAKEN = 1;
+const WEIGHTS_TAKEN_BACK = 2;
+const WEIGHTS_FORMER_EPOCH = 3;
+const WEIGHTS_FIRST_REFUSAL = -2;
 const HR = 0;
 const LR = 1;
 /** Side of a cell, low samples. */
@@ -171,6 +191,31 @@ export class HybridDecoder {
       default:
         return "lost";
     }
+  }
+
+  /** Takes a message with weights of the stream's own, or that takes them back. */
+  pushWeights(data: Uint8Array): WeightsOutcome {
+    const code = this.wasm.push_weights(this.handle, this.input.place(data), data.length);
+    switch (code) {
+      case WEIGHTS_TAKEN:
+        return "taken";
+      case WEIGHTS_TAKEN_BACK:
+        return "taken-back";
+      case WEIGHTS_FORMER_EPOCH:
+        return "former-epoch";
+      default:
+        return WEIGHTS_REFUSALS[WEIGHTS_FIRST_REFUSAL - code] ?? "malformed";
+    }
+  }
+
+  /** Forgets the stream's own weights, for another stream. */
+  forgetWeights(): void {
+    this.wasm.forget_weights(this.handle);
+  }
+
+  /** Whether the current picture was made by weights of the stream's own. */
+  get runsOwnWeights(): boolean {
+    return this.wasm.stat(this.handle, STAT_OWN_WEIGHTS) === 1;
   }
 
   /** Rebuilds the current HR picture if anchors have come since; returns whether they had. */

@@ -160,6 +160,9 @@ self.onmessage = (event: MessageEvent<Ping | ToRelay | TakeCopies | ToWorker | T
       pipeline?.message(message.data);
       present();
       break;
+    case "weights":
+      pipeline?.weights(message.data);
+      break;
     case "nativeShown":
       pipeline?.nativeShown(message.rtpTimestamp, message.at);
       break;

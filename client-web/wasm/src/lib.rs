@@ -15,6 +15,8 @@
 //! | `set_network(handle, tier) -> i32` | runs a built-in network on every picture from the next on: 0 none, 1 `xxs`, 2 `xs`, where there is one for the scale; 0, or -1 where there is no such decoder or network |
 //! | `push_frame(handle, rtp_ts, ptr, len) -> i32` | decodes one complete VP9 frame: bits 1 shown, 2 key, 4 detail present, 8 size of the picture changed; below zero an [error](#errors) |
 //! | `push_message(handle, ptr, len) -> i32` | takes one raw message of the data channel: an [outcome](#outcomes) |
+//! | `push_weights(handle, ptr, len) -> i32` | takes one message of the weights channel: an [outcome](#weights) |
+//! | `forget_weights(handle)` | forgets the stream's own weights, for another stream |
 //! | `refresh(handle) -> i32` | makes the picture on display anew where anchors have come since it was made: 1 it did, 0 there is nothing newer, -1 no such decoder. The next frame does so by itself |
 //! | `hr_ptr(handle, plane) -> ptr`, `lr_ptr(handle, plane) -> ptr` | samples of plane 0 Y, 1 U, 2 V of the picture on display; 0 before the first |
 //! | `hr_width`, `hr_height`, `lr_width`, `lr_height (handle) -> u32` | luma sizes, 0 before the first picture |
@@ -50,12 +52,20 @@
 //! · 5 of a former epoch · -1 no such decoder · -2 malformed message · -3 malformed payload · -4 wrong size. After 1
 //! with `stat(9) > 0` `refresh` makes a better picture.
 //!
+//! ## Weights
+//!
+//! 1 they count while pictures look like those that they are for · 2 the built-in weights count again · 3 of a former
+//! epoch, nothing has changed · -1 no such decoder. After wrong ones the built-in weights of all networks count again:
+//! -2 malformed · -3 another version · -4 no such network · -5 too large · -6 not what their hash says. An outcome has
+//! effect from the next picture on.
+//!
 //! ## Counters
 //!
 //! 0 frames, 1 frame errors, 2 enhanced pictures, 3 anchors applied, 4 of them late, 5 too old, 6 early, 7 malformed or
 //! of wrong size, 8 `frames_late` of the last anchor applied, 9 whether `refresh` would make another picture (0 or 1),
 //! 10 messages malformed, 11 anchors dropped unfinished, 12 repeated messages, 13 anchors that gave nothing new, 14
-//! anchors of a former epoch, 15 and 16 the decay that was measured, and over how many frames.
+//! anchors of a former epoch, 15 and 16 the decay that was measured, and over how many frames, 17
+//! whether weights of the stream's own made the picture on display (0 or 1).
 //!
 //! ## Example
 //!
@@ -82,7 +92,9 @@
 pub mod warm_up;
 
 use windlass_hybrid::still::{StillError, StillMaker, StillRequest};
-use windlass_hybrid::{AnchorOutcome, Effort, HybridConfig, HybridDecoder, KeptCells};
+use windlass_hybrid::{
+    AnchorOutcome, Effort, HybridConfig, HybridDecoder, KeptCells, WeightsOutcome, WeightsRefusal,
+};
 use windlass_network::Tier;
 use windlass_types::SCALES;
 use windlass_types::message::Reassembler;
@@ -268,6 +280,42 @@ pub unsafe extern "C" fn push_message(handle: *mut Track, ptr: *const u8, len: u
     }
 }
 
+/// Takes one message of the weights channel.
+///
+/// # Safety
+/// `handle` must be live or null; `ptr` must point to `len` readable bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn push_weights(handle: *mut Track, ptr: *const u8, len: usize) -> i32 {
+    // SAFETY: as promised by the caller.
+    let (Some(track), Some(message)) = (unsafe { (track_mut(handle), bytes(ptr, len)) }) else {
+        return -1;
+    };
+    match track.decoder.push_weights(message) {
+        WeightsOutcome::Taken => 1,
+        WeightsOutcome::TakenBack => 2,
+        WeightsOutcome::FormerEpoch => 3,
+        WeightsOutcome::Refused(why) => match why {
+            WeightsRefusal::Malformed => -2,
+            WeightsRefusal::Version => -3,
+            WeightsRefusal::Network => -4,
+            WeightsRefusal::Bounds => -5,
+            WeightsRefusal::Hash => -6,
+        },
+    }
+}
+
+/// Forgets the stream's own weights.
+///
+/// # Safety
+/// `handle` must be live or null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn forget_weights(handle: *mut Track) {
+    // SAFETY: as promised by the caller.
+    if let Some(track) = unsafe { track_mut(handle) } {
+        track.decoder.forget_weights();
+    }
+}
+
 /// Makes the picture on display anew where anchors have come since it was made.
 ///
 /// # Safety
@@ -406,6 +454,7 @@ pub unsafe extern "C" fn stat(handle: *const Track, index: u32) -> f64 {
         14 => stats.former_epoch,
         15 => return track.decoder.decay().lost,
         16 => track.decoder.decay().frames,
+        17 => u64::from(track.decoder.runs_own_weights()),
         _ => return f64::NAN,
     };
     value as f64

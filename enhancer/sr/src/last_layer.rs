@@ -19,6 +19,7 @@ use windlass_hybrid::resample::{Scratch, lanczos};
 use windlass_vp9::simd::Isa;
 
 use crate::model::Conv;
+use crate::ridge::Moments;
 use crate::{Engine, InferError, Input, Luma, Model, Residual};
 
 /// Interval of the low samples that are used, in each direction. Each picture uses others.
@@ -28,11 +29,6 @@ const STEP: usize = 2;
 const HOLD_EVERY: usize = 4;
 /// Side of a block that is held back or learned from, in low samples.
 const BLOCK: usize = 16;
-/// Minimum share of the squared error on held-back samples that new weights must remove.
-const MIN_GAIN: f64 = 0.01;
-/// Strengths of the ridge regression's pull to the generic weights that are tried, as shares of each feature's own
-/// energy.
-const RIDGES: [f64; 6] = [0.0003, 0.003, 0.03, 0.1, 0.3, 1.0];
 /// Gate input with which the sigmoid is zero.
 const SHUT: f32 = -100.0;
 
@@ -104,109 +100,6 @@ impl Learned {
     }
 }
 
-/// Sums over samples: of products of features, of features and errors, and of squared errors.
-#[derive(Debug, Clone)]
-struct Moments {
-    size: usize,
-    outputs: usize,
-    /// Sums of products of two features: the upper triangle, row by row.
-    products: Vec<f64>,
-    /// Sums of products of each feature with the error of each output, by feature.
-    errors: Vec<f64>,
-    squares: f64,
-}
-
-impl Moments {
-    fn new(size: usize, outputs: usize) -> Self {
-        let (products, errors) = (vec![0.0; size * size], vec![0.0; size * outputs]);
-        Moments { size, outputs, products, errors, squares: 0.0 }
-    }
-
-    fn add(&mut self, features: &[f64], errors: &[f64]) {
-        for (i, &feature) in features.iter().enumerate() {
-            // ReLU leaves many at zero.
-            if feature == 0.0 {
-                continue;
-            }
-            let row = &mut self.products[i * self.size + i..(i + 1) * self.size];
-            for (sum, other) in row.iter_mut().zip(&features[i..]) {
-                *sum += feature * other;
-            }
-            let row = &mut self.errors[i * self.outputs..][..self.outputs];
-            for (sum, error) in row.iter_mut().zip(errors) {
-                *sum += feature * error;
-            }
-        }
-        self.squares += errors.iter().map(|e| e * e).sum::<f64>();
-    }
-
-    fn scale(&mut self, by: f64) {
-        self.products.iter_mut().chain(&mut self.errors).for_each(|sum| *sum *= by);
-        self.squares *= by;
-    }
-
-    fn product(&self, i: usize, j: usize) -> f64 {
-        self.products[i.min(j) * self.size + i.max(j)]
-    }
-
-    /// Solves for the change of weights that leaves the least squared error, with `ridge` as the pull to no change. The
-    /// result has one value for each output, by feature.
-    fn solve(&self, ridge: f64) -> Option<Vec<f64>> {
-        let (n, outputs) = (self.size, self.outputs);
-        let mean = (0..n).map(|i| self.product(i, i)).sum::<f64>() / n as f64;
-        if mean <= 0.0 {
-            return None;
-        }
-        // Cholesky: L·Lᵀ, of which the lower triangle is kept.
-        let mut lower = vec![0.0; n * n];
-        for i in 0..n {
-            for j in 0..=i {
-                let pull = if i == j { ridge * (self.product(i, i) + 0.01 * mean) } else { 0.0 };
-                let known: f64 = (0..j).map(|k| lower[i * n + k] * lower[j * n + k]).sum();
-                let left = self.product(i, j) + pull - known;
-                lower[i * n + j] = if i == j {
-                    if left.is_nan() || left <= 0.0 {
-                        return None;
-                    }
-                    left.sqrt()
-                } else {
-                    left / lower[j * n + j]
-                };
-            }
-        }
-        let mut change = self.errors.clone();
-        for output in 0..outputs {
-            for i in 0..n {
-                let known: f64 =
-                    (0..i).map(|k| lower[i * n + k] * change[k * outputs + output]).sum();
-                change[i * outputs + output] =
-                    (change[i * outputs + output] - known) / lower[i * n + i];
-            }
-            for i in (0..n).rev() {
-                let known: f64 =
-                    (i + 1..n).map(|k| lower[k * n + i] * change[k * outputs + output]).sum();
-                change[i * outputs + output] =
-                    (change[i * outputs + output] - known) / lower[i * n + i];
-            }
-        }
-        Some(change)
-    }
-
-    /// Squared error that a change of weights would leave.
-    fn left_by(&self, change: &[f64]) -> f64 {
-        let (n, outputs) = (self.size, self.outputs);
-        let mut left = self.squares;
-        for output in 0..outputs {
-            let of = |i: usize| change[i * outputs + output];
-            for i in 0..n {
-                let mixed: f64 = (0..n).map(|j| self.product(i, j) * of(j)).sum();
-                left += of(i) * (mixed - 2.0 * self.errors[i * outputs + output]);
-            }
-        }
-        left
-    }
-}
-
 impl LastLayer {
     /// Creates a learner without samples.
     pub fn new(generic: Arc<Model>) -> Self {
@@ -266,8 +159,8 @@ impl LastLayer {
         let architecture = self.generic.architecture();
         let (scale, channels) = (architecture.scale, architecture.channels);
         let high_width = scale * width;
-        let mut features = vec![0.0; self.learned.size];
-        let mut errors = vec![0.0; self.learned.outputs];
+        let mut features = vec![0.0; self.learned.features()];
+        let mut errors = vec![0.0; self.learned.outputs()];
         // Others in each picture, all in time.
         let start = self.pictures as usize * 5;
         for y in (start / STEP % STEP..height).step_by(STEP) {
@@ -315,16 +208,9 @@ impl LastLayer {
 
     /// Weights that are better on held-back samples by at least `MIN_GAIN`; `None` if there are none.
     pub fn learned(&self) -> Option<Learned> {
-        let before = self.held.squares;
-        let tried = RIDGES.iter().filter_map(|&ridge| {
-            let change = self.learned.solve(ridge)?;
-            let left = self.held.left_by(&change);
-            (left.is_finite() && left < before * (1.0 - MIN_GAIN)).then_some((left, change))
-        });
-        let (left, change) = tried.min_by(|a, b| a.0.total_cmp(&b.0))?;
-        let held_back_db = 10.0 * (before / left.max(1e-9)).log10();
+        let (change, held_back_db) = self.learned.best_change(&self.held)?;
         let mut last = self.generic.convs().last()?.clone();
-        let (outputs, taps) = (self.learned.outputs, self.learned.size - 1);
+        let (outputs, taps) = (self.learned.outputs(), self.learned.features() - 1);
         for output in 0..outputs {
             for (tap, weight) in last.weights[output * taps..][..taps].iter_mut().enumerate() {
                 *weight += change[tap * outputs + output] as f32;

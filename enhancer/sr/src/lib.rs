@@ -17,6 +17,7 @@ mod network_choice;
 mod number;
 mod packed;
 mod picture;
+mod ridge;
 mod simd;
 mod tiles;
 
@@ -33,6 +34,7 @@ pub use model::{
 };
 pub use network_choice::{NamedModel, NetworkChoice, NetworkError};
 pub use picture::{InferError, Input, Luma, MAX_SIDE, Residual};
+pub use ridge::Moments;
 pub use simd::Simd;
 pub use tiles::{energy_by_tile, infer_tiles, infer_tiles_fused};
 pub use windlass_vp9::simd::cap::cap as max_isa;

@@ -13,8 +13,8 @@ use crossbeam_channel::{Sender, TrySendError, bounded};
 use parking_lot::Mutex;
 use windlass_types::key_frame::key_frame_size;
 use windlass_types::{
-    CapturedFrame, DecayReport, EnhancerOutput, EnhancerRequest, Owner, Refusal, StreamId,
-    TapFrame, TapInput,
+    CapturedFrame, DecayReport, EnhancerOutput, EnhancerRequest, LessonFrame, Owner, Refusal,
+    StreamId, TapFrame, TapInput,
 };
 
 use super::adapt::Operator;
@@ -68,6 +68,8 @@ struct Registry {
     /// Threads that were stopped and may still decode their last frame.
     retired: Vec<JoinHandle<()>>,
     frames: Sender<Decoded>,
+    /// Queue to the teacher of viewers' networks; `None`: nothing is learned.
+    lessons: Option<Sender<LessonFrame>>,
     output: Sender<EnhancerOutput>,
 }
 
@@ -151,6 +153,7 @@ pub(super) struct IntakeParts {
     pub decoders: DecoderFactory,
     pub enabled: Arc<AtomicBool>,
     pub frames: Sender<Decoded>,
+    pub lessons: Option<Sender<LessonFrame>>,
     pub output: Sender<EnhancerOutput>,
 }
 
@@ -170,6 +173,7 @@ impl Intake {
             coded: Duration::ZERO,
             retired: Vec::new(),
             frames: parts.frames,
+            lessons: parts.lessons,
             output: parts.output,
         };
         Intake {
@@ -257,6 +261,12 @@ impl Intake {
                 }
             }
             TapInput::CaptureStop { stream } => registry.end_capture(stream),
+            TapInput::Lesson(frame) => {
+                let Some(lessons) = &registry.lessons else { return };
+                if lessons.try_send(frame).is_err() {
+                    count(&counters.dropped_lesson_frames);
+                }
+            }
             TapInput::Stop { stream } => registry.forget(stream),
         }
     }

@@ -8,6 +8,8 @@
 //!                                         │ captured pictures   ▲ weights
 //!                                         ▼                     │
 //!                                      [queue] ─▶ learn (one thread)
+//!
+//! push ─▶ [queue] ─▶ teach (one thread) ─▶ [output] weights for viewers' networks
 //! ```
 //!
 //! Decoding and encoding take a [slot](Slots) of the CPU first, so that no more of them run at once than it has cores.
@@ -31,6 +33,7 @@ mod job;
 mod jobs;
 mod key_anchor_throttle;
 mod learn;
+mod lessons;
 mod priority;
 mod select;
 mod slot_time;
@@ -64,6 +67,7 @@ use decode::DecoderFactory;
 use input::{Intake, IntakeParts, join};
 use jobs::Jobs;
 use learn::Learner;
+use lessons::Teacher;
 use select::Selector;
 use windlass_scheduler::promise::promise_of_db;
 use windlass_scheduler::slots::SlotConfig;
@@ -376,6 +380,15 @@ impl Enhancer {
         let max = JOBS_PER_WORKER * config.threads;
         let (jobs_in, jobs) = Jobs::new(&costs, max, config.timing().deadline(), clock.clone());
         let (finished_in, finished) = bounded((JOBS_PER_WORKER + 1) * config.threads);
+        let (lessons_in, lessons) = bounded(lessons::QUEUE);
+        let teacher = Teacher {
+            frames: lessons,
+            output: output_in.clone(),
+            decoders: decoders.clone(),
+            enabled: enabled.clone(),
+            clock: clock.clone(),
+            stats: stats.clone(),
+        };
         let intake = Arc::new(Intake::new(IntakeParts {
             config: config.clone(),
             live: live.clone(),
@@ -388,6 +401,7 @@ impl Enhancer {
             decoders,
             enabled: enabled.clone(),
             frames: frames_in,
+            lessons: config.learn.then_some(lessons_in),
             output: output_in.clone(),
         }));
         let mut enhancer = Enhancer {
@@ -445,6 +459,7 @@ impl Enhancer {
             let learner = Learner { samples, networks, enabled, clock, stats };
             let nice = config.nice.saturating_add(LEARN_LATER);
             enhancer.spawn("learn".to_owned(), nice, move || learner.run())?;
+            enhancer.spawn("teach".to_owned(), nice, move || teacher.run())?;
         }
         tracing::info!(backend, threads = config.threads, accelerators, "enhancer started");
         for (network, NetworkCost { scale, per_pixel }) in networks.iter().zip(costs) {

@@ -17,10 +17,12 @@ use windlass_hybrid::Detail;
 use windlass_hybrid::anchor::codec::Htj2k;
 use windlass_hybrid::anchor::payload;
 use windlass_hybrid_fuzz::scale;
-use windlass_types::AnchorSource;
+use windlass_network::{SCENE_BYTES, Tier, difference};
 use windlass_types::message::HTJ2K;
 use windlass_types::message::{AnchorHeader, encode_chunks};
 use windlass_types::tiles::TileMap;
+use windlass_types::weights::{NetworkId, OwnWeights, WeightsMessage};
+use windlass_types::{AnchorSource, Size};
 use windlass_vp9::Decoder;
 use windlass_vp9_fuzz::LIMIT;
 use windlass_vp9_fuzz::container::join;
@@ -51,6 +53,10 @@ fn make() -> Result<(), Box<dyn Error>> {
                 fs::write(hybrid.join(name), &seed)?;
             }
         }
+    }
+    let weights = folder("weights")?;
+    for (name, message) in own_weights() {
+        fs::write(weights.join(name), join(0, &[message.to_bytes()], MAX_BYTES))?;
     }
     let (messages, images) = (folder("anchor_message")?, folder("anchor_image")?);
     for (n, (width, height)) in [(1u16, 1u16), (16, 8), (50, 38), (128, 96)].into_iter().enumerate()
@@ -85,6 +91,29 @@ fn make() -> Result<(), Box<dyn Error>> {
         }
     }
     Ok(())
+}
+
+/// Weights of each built-in network, not quite its own, and a message that takes them back.
+fn own_weights() -> Vec<(String, WeightsMessage)> {
+    let mut messages = Vec::new();
+    for (tier, number) in Tier::ALL.into_iter().zip(0..) {
+        for network in tier.networks() {
+            let id = NetworkId { tier: number, scale: network.scale() as u8 };
+            let mut last = network.last_layer();
+            last.weights.iter_mut().step_by(3).for_each(|weight| *weight -= 5);
+            let own = difference::write(network, &last, 0).map(|difference| OwnWeights {
+                size: Size::new(161, 91),
+                hash: last.hash(),
+                scene: [10; SCENE_BYTES],
+                difference: difference.into(),
+            });
+            for (what, own) in [("own", own), ("back", None)] {
+                let message = WeightsMessage { stream: 1, epoch: 1, network: id, own };
+                messages.push((format!("{tier}-x{}-{what}", id.scale), message));
+            }
+        }
+    }
+    messages
 }
 
 /// A seed: frames, and behind each a few anchor messages, whole and in tiles, in time and late. `None` where the

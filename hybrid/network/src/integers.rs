@@ -55,6 +55,12 @@ impl Network {
     pub(crate) fn layers(&self) -> &[Layer] {
         &self.layers
     }
+
+    /// The same network with another last convolution.
+    pub(crate) fn ending_in(&self, last: Layer) -> Self {
+        let before = &self.layers[..self.layers.len() - 1];
+        Self { size: self.size, layers: before.iter().cloned().chain([last]).collect() }
+    }
 }
 
 impl Layer {

@@ -8,6 +8,8 @@
 //! - [`Network`] is one in integers; [`packed`] has its bytes.
 //! - `Weights`, with the feature `file`, reads what training writes, and [`Network`] is made of it.
 //! - [`Runner`] runs it over pictures, and over those parts alone that have changed.
+//! - [`LastLayer`] is what a stream may have of its own in place of a built-in network's; [`difference`] has its bytes.
+//! - [`Scene`] says what pictures it was learned from.
 //!
 //! The result is in integers and the same on every machine, bit for bit.
 //!
@@ -28,15 +30,18 @@
 #![allow(clippy::extra_unused_type_parameters)]
 
 pub mod built_in;
+pub mod difference;
 #[cfg(feature = "file")]
 pub mod file;
 mod integers;
 mod kernel;
+mod last_layer;
 pub mod packed;
 mod ring;
 #[cfg(feature = "file")]
 mod rounding;
 mod runner;
+mod scene;
 mod size;
 mod spans;
 
@@ -44,7 +49,9 @@ pub use built_in::Tier;
 #[cfg(feature = "file")]
 pub use file::{FileError, Weights};
 pub use integers::Network;
+pub use last_layer::{LastLayer, LastLayerError};
 pub use packed::PackedError;
 #[cfg(feature = "file")]
 pub use rounding::RoundingError;
-pub use runner::{Changed, Runner};
+pub use runner::{Changed, Features, Runner};
+pub use scene::{SCENE_BYTES, Scene};

@@ -6,6 +6,7 @@ use windlass_vp9::simd::Isa;
 use windlass_vp9::{Plane, Samples};
 
 use crate::Network;
+use crate::integers::Layer;
 use crate::kernel::convolve;
 use crate::ring::Ring;
 use crate::spans::Spans;
@@ -37,6 +38,33 @@ pub struct Runner {
     needed: Spans,
 }
 
+/// What the last convolution of a network sees of a picture.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Features {
+    width: usize,
+    height: usize,
+    channels: usize,
+    samples: Vec<i16>,
+}
+
+impl Features {
+    /// Width and height of the low picture.
+    pub fn size(&self) -> (usize, usize) {
+        (self.width, self.height)
+    }
+
+    /// Channels of each low sample.
+    pub fn channels(&self) -> usize {
+        self.channels
+    }
+
+    /// The channels of a low sample; `None` outside of the picture, where all are zero.
+    pub fn at(&self, x: usize, y: usize) -> Option<&[i16]> {
+        let inside = x < self.width && y < self.height;
+        inside.then(|| &self.samples[(y * self.width + x) * self.channels..][..self.channels])
+    }
+}
+
 impl Runner {
     /// A runner without memory yet.
     pub fn new(isa: Isa) -> Self {
@@ -63,11 +91,51 @@ impl Runner {
         assert_eq!((high.width, high.height), size, "the high picture has another size");
         assert_eq!((shown.width(), shown.height()), size, "the picture to show has another size");
         self.plan(network, (width, height), changed);
+        let stride = shown.stride();
+        self.pass(network, network.layers(), low, high, |layer, y, span, row| {
+            let channels = layer.outputs;
+            let shown = &mut shown.samples_mut()[scale * y * stride..];
+            unfold(&row[channels..], channels, high, scale, y, span, shown);
+        });
+    }
+
+    /// What the last convolution sees of the pictures: of each low sample, row by row, its channels. What was run
+    /// before is forgotten.
+    ///
+    /// # Panics
+    ///
+    /// Where the high picture is not [`Network::scale`] times as large as the low one.
+    pub fn features(&mut self, network: &Network, low: Samples<'_>, high: Samples<'_>) -> Features {
+        let (width, height, scale) = (low.width, low.height, network.scale());
+        let size = (scale * width, scale * height);
+        assert_eq!((high.width, high.height), size, "the high picture has another size");
+        self.plan(network, (width, height), Changed::All);
+        let layers = network.layers();
+        let before = &layers[..layers.len() - 1];
+        let channels = before.last().map_or(0, |layer| layer.used);
+        let mut features = Features { width, height, channels, samples: Vec::new() };
+        features.samples.reserve(width * height * channels);
+        self.pass(network, before, low, high, |layer, _, _, row| {
+            let samples = row[layer.outputs..].chunks_exact(layer.outputs).take(width);
+            features.samples.extend(samples.flat_map(|sample| &sample[..channels]));
+        });
+        features
+    }
+
+    /// Runs the first convolutions, those `layers`, over what is [planned](Self::plan), and hands on the rows of the
+    /// last of them: its number, which of its samples were made, and the row with a sample of zeros around it.
+    fn pass(
+        &mut self,
+        network: &Network,
+        layers: &[Layer],
+        low: Samples<'_>,
+        high: Samples<'_>,
+        mut made: impl FnMut(&Layer, usize, Range<usize>, &[i16]),
+    ) {
+        let (height, scale, isa) = (low.height, network.scale(), self.isa);
         if self.spans[0].is_empty() {
             return;
         }
-        let (layers, isa) = (network.layers(), self.isa);
-        let stride = shown.stride();
         for step in 0..height + layers.len() {
             if step < height {
                 let span = self.spans[0].row(step);
@@ -81,10 +149,7 @@ impl Runner {
                 let (rows, span) = (before[n].around(y, height), self.spans[n + 1].row(y));
                 convolve(isa, layer, rows, span.clone(), after[0].row_mut(y));
                 if n + 1 == layers.len() {
-                    let channels = layer.outputs;
-                    let residual = &after[0].row_mut(y)[channels..];
-                    let shown = &mut shown.samples_mut()[scale * y * stride..];
-                    unfold(residual, channels, high, scale, y, span, shown);
+                    made(layer, y, span, after[0].row_mut(y));
                 }
             }
         }
@@ -279,6 +344,34 @@ mod tests {
             let made = run(Isa::detect(), &weights, &low, &high);
             for (&made, exact) in made.samples().iter().zip(exact(&weights, &low, &high)) {
                 assert!((f64::from(made) - exact).abs() < 2.0, "{width}x{height}: {made} {exact}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_last_convolution_of_the_features_makes_the_picture() {
+        let (width, height) = (13, 9);
+        let network = Network::new(&random(2, 8, 4, 3)).unwrap();
+        let (low, high) = (plane(width, height, 1), plane(2 * width, 2 * height, 2));
+        let mut runner = Runner::new(Isa::detect());
+        let mut shown = Plane::filled(2 * width, 2 * height, 0);
+        runner.run(&network, (&low).into(), (&high).into(), Changed::All, &mut shown);
+        let features = runner.features(&network, (&low).into(), (&high).into());
+        assert_eq!((features.size(), features.channels()), ((width, height), 8));
+        let (last, unit) = (network.last_layer(), network.last_unit() as i32);
+        for (x, y) in [(0, 0), (5, 4), (width - 1, height - 1), (12, 0)] {
+            for output in 0..4 {
+                let mut sum = last.bias[output];
+                for at in 0..9 {
+                    let (x, y) = ((x + at % 3).wrapping_sub(1), (y + at / 3).wrapping_sub(1));
+                    for (input, &a) in features.at(x, y).into_iter().flatten().enumerate() {
+                        let weight = last.weights[(output * 8 + input) * 9 + at];
+                        sum += i32::from(a) * i32::from(weight);
+                    }
+                }
+                let at = (2 * y + output / 2) * 2 * width + 2 * x + output % 2;
+                let made = i32::from(high.samples()[at]) + sum.div_euclid(unit);
+                assert_eq!(i32::from(shown.samples()[at]), made.clamp(0, 255));
             }
         }
     }

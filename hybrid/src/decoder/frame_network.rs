@@ -10,11 +10,15 @@ use windlass_network::{Changed, Network, Runner, Tier};
 use windlass_vp9::simd::Isa;
 use windlass_vp9::{FrameBuffer, Picture, Plane, Samples};
 
+use super::own_weights::{OwnNetworks, WeightsOutcome};
 use crate::cells::CELL;
 
 /// The networks of a decoder, and the picture that they made last.
 pub(super) struct FrameNetworks {
-    networks: &'static [Arc<Network>],
+    tier: Option<Tier>,
+    own: OwnNetworks,
+    /// The network of the stream's own that made `shown`; `None`: a built-in one did.
+    own_made: Option<Arc<Network>>,
     runner: Runner,
     shown: Picture,
     /// For each cell, whether `shown` is the rebuilt picture there, as no network makes it better.
@@ -26,11 +30,12 @@ pub(super) struct FrameNetworks {
 
 impl FrameNetworks {
     pub(super) fn new(isa: Isa, tier: Option<Tier>) -> Self {
-        let (networks, shown) = (of(tier), Picture::default());
         Self {
-            networks,
+            tier,
+            own: OwnNetworks::default(),
+            own_made: None,
             runner: Runner::new(isa),
-            shown,
+            shown: Picture::default(),
             best: Vec::new(),
             changed: Vec::new(),
             current: false,
@@ -39,23 +44,51 @@ impl FrameNetworks {
 
     /// Uses the networks of another tier from the next picture on, or none.
     pub(super) fn set(&mut self, tier: Option<Tier>) {
-        (self.networks, self.current) = (of(tier), false);
+        (self.tier, self.current) = (tier, false);
+    }
+
+    /// Takes a weights message; its effect comes with the next picture.
+    pub(super) fn take_weights(&mut self, message: &[u8]) -> WeightsOutcome {
+        self.own.take(message)
+    }
+
+    /// Forgets the stream's own weights from the next picture on.
+    pub(super) fn forget_weights(&mut self) {
+        self.own.clear();
+    }
+
+    /// Whether the picture to show was made by weights of the stream's own.
+    pub(super) fn runs_own(&self) -> bool {
+        self.current && self.own_made.is_some()
     }
 
     /// Makes the picture to show from a rebuilt one, if there is a network for the scale. `changed` has a flag for
-    /// each cell: whether it has changed since the last call. `best` says where no network makes the picture better.
+    /// each cell: whether it has changed since the last call. `anchored`: anchors have a part in the rebuilt picture.
+    /// `best` says where no network makes the picture better.
     pub(super) fn run(
         &mut self,
         scale: usize,
         low: &FrameBuffer,
         high: &Picture,
         changed: &[bool],
+        anchored: bool,
         best: impl FnOnce() -> Vec<bool>,
     ) {
-        let Some(network) = self.networks.iter().find(|n| n.scale() == scale) else {
+        let built_in = self.tier.and_then(|tier| {
+            let network = tier.networks().iter().find(|n| n.scale() == scale)?;
+            Some((tier, network))
+        });
+        let Some((tier, built_in)) = built_in else {
             self.current = false;
             return;
         };
+        // The stream's own weights were proved on pictures without anchors.
+        let own = (!anchored).then(|| self.own.of(tier, scale, Samples::from(&low.planes()[0])));
+        let own = own.flatten();
+        if own.as_ref().map(Arc::as_ptr) != self.own_made.as_ref().map(Arc::as_ptr) {
+            // Another network makes all of the picture anew.
+            (self.own_made, self.current) = (own, false);
+        }
         let best = best();
         let size = (high.width(), high.height());
         if (self.shown.width(), self.shown.height()) != size {
@@ -72,6 +105,7 @@ impl FrameNetworks {
         } else {
             Changed::All
         };
+        let network = self.own_made.as_ref().unwrap_or(built_in);
         self.runner.run(network, low, luma, changed, &mut self.shown.y);
         self.best = best;
         self.keep(scale, low, luma);
@@ -98,11 +132,6 @@ impl FrameNetworks {
     pub(super) fn shown(&self) -> Option<&Picture> {
         self.current.then_some(&self.shown)
     }
-}
-
-/// The networks of a tier, by scale.
-fn of(tier: Option<Tier>) -> &'static [Arc<Network>] {
-    tier.map_or(&[], Tier::networks)
 }
 
 fn copy(from: &Plane, to: &mut Plane) {

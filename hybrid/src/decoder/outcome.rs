@@ -1,4 +1,6 @@
-//! The outcomes of frames and anchors, and their counters.
+//! The outcomes of frames, anchors and weights, and their counters.
+
+use super::own_weights::WeightsOutcome;
 
 /// The outcome of a chunk of the low layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,9 +65,19 @@ pub struct HybridStats {
     pub malformed: u64,
     /// `frames_late` of the last anchor applied.
     pub last_frames_late: u32,
+    /// Weights of the stream's own that were taken.
+    pub weights_taken: u64,
+    /// Messages with weights that were wrong.
+    pub weights_refused: u64,
 }
 
 impl HybridStats {
+    /// Counts a weights message.
+    pub(super) fn count_weights(&mut self, outcome: WeightsOutcome) {
+        self.weights_taken += u64::from(outcome == WeightsOutcome::Taken);
+        self.weights_refused += u64::from(matches!(outcome, WeightsOutcome::Refused(_)));
+    }
+
     /// Counts an anchor.
     pub(super) fn count(&mut self, outcome: AnchorOutcome) {
         match outcome {

@@ -1,6 +1,6 @@
 //! Allocates rungs to all subscribers, and announces to clients what they receive.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
 use windlass_types::{Bitrate, Layer, Refusal, Rung};
@@ -86,6 +86,16 @@ pub(super) fn layer_demands(
         demands.entry(track).or_default().add(layer, of_tile.unwrap_or(scale));
     }
     demands
+}
+
+/// The tracks with subscribers who are taught own weights.
+pub(super) fn taught_tracks(now: Instant, peers: &Peers, tracks: &Tracks) -> BTreeSet<TrackId> {
+    let peers = peers.iter().filter(|peer| peer.link.connected && peer.can_receive_anchors());
+    let watched = peers.flat_map(|peer| &peer.slots).filter_map(|slot| {
+        let track = tracks.get(slot.track?)?;
+        slot.is_taught(now, track.tapped(), true).then_some(track.info.track)
+    });
+    watched.collect()
 }
 
 /// Announces rungs that have changed, and requests a first anchor for those that begin to have anchors.

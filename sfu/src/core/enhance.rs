@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use windlass_types::{
-    Anchor, EnhancerOutput, EnhancerRequest, Layer, PublisherKnobs, Rung, Size, StreamId,
+    Anchor, EnhancerOutput, EnhancerRequest, Layer, PublisherKnobs, Rung, Size, StreamId, Weights,
 };
 
 use super::anchor_channel::OutgoingAnchor;
@@ -39,6 +39,13 @@ impl Core {
                 let track = self.tracks.of_stream_mut(stream);
                 if let Some(track) = track {
                     track.refused = reason;
+                }
+            }
+            EnhancerOutput::Weights(weights) => self.on_weights(weights),
+            EnhancerOutput::NeedLessonKeyFrames { stream } => {
+                if let Some(track) = self.tracks.of_stream_mut(stream) {
+                    track.taps.lessons.await_key();
+                    self.schedule.wake(now);
                 }
             }
             EnhancerOutput::Knobs { stream, knobs } => self.on_adaptation(now, stream, knobs),
@@ -86,6 +93,25 @@ impl Core {
         track.anchor_costs.count(anchor.source, anchor.payload.len());
         let source = Source { track: track.info.track, layer };
         self.send_anchor(now, &OutgoingAnchor { anchor, source, tapped });
+    }
+
+    /// Keeps a stream's own weights for the subscribers who are taught.
+    fn on_weights(&mut self, weights: Weights) {
+        self.counters.weights_in += 1;
+        if let Some(track) = self.tracks.of_stream_mut(weights.stream) {
+            track.weights.take(weights);
+        }
+    }
+
+    /// Sends subscribers the weights that they lack.
+    pub(super) fn send_weights(&mut self, now: Instant) {
+        for track in self.tracks.iter().filter(|track| !track.weights.is_empty()) {
+            for &subscriber in &track.subscribers {
+                if let Some(peer) = self.peers.get_mut(subscriber) {
+                    peer.send_weights(now, track, &mut self.counters);
+                }
+            }
+        }
     }
 
     /// Passes a publisher's uplink bandwidth to the enhancer's controller. Our SDK reports it where the user has agreed

@@ -1,7 +1,7 @@
 //! State of the enhancer in the core, and the layers that the enhancer gets: the taps of all tracks after an
 //! allocation.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Instant;
 
 use windlass_types::{AnchorPolicy, TapInput};
@@ -10,6 +10,7 @@ use super::anchor_costs::AnchorLimits;
 use super::output::Output;
 use super::peers::Peers;
 use super::tapping::{LayerDemand, TrackTerms};
+use super::track::Track;
 use super::tracks::Tracks;
 use crate::api::TrackId;
 use crate::config::SfuConfig;
@@ -60,6 +61,7 @@ impl Enhancement {
         now: Instant,
         config: &SfuConfig,
         mut demands: BTreeMap<TrackId, LayerDemand>,
+        taught: &BTreeSet<TrackId>,
         tracks: &mut Tracks,
         peers: &Peers,
         outputs: &mut VecDeque<Output>,
@@ -80,6 +82,12 @@ impl Enhancement {
                 outputs.push_back(Output::Tap(TapInput::Stop { stream }));
                 let ended = track.params.end_adaptation();
                 outputs.extend(ended.map(|layers| track.ask(layers)));
+            }
+            let learns = self.available && config.learn && !track.info.muted;
+            let learns = learns && taught.contains(&track.info.track);
+            let Track { taps, layers, .. } = track;
+            if taps.lessons.set(now, stream, learns, layers, max_frame_bytes) && !taps.is_on() {
+                outputs.push_back(Output::Tap(TapInput::Stop { stream }));
             }
             let scale = config.captured.then_some(track.scale(config.scale));
             let stop = track.taps.set_capture(now, stream, scale, &track.layers, max_frame_bytes);
@@ -105,7 +113,6 @@ mod tests {
     use windlass_types::Layer;
 
     use super::super::shard::Shard;
-    use super::super::track::Track;
     use super::*;
     use crate::api::{Kind, ParticipantId};
 
@@ -120,10 +127,26 @@ mod tests {
         demand.add(Layer::Q, 2);
         let demands = || BTreeMap::from([(id, demand)]);
         let (config, mut outputs) = (SfuConfig::default(), VecDeque::new());
-        enhancement.update_taps(now, &config, demands(), &mut tracks, &peers, &mut outputs);
+        enhancement.update_taps(
+            now,
+            &config,
+            demands(),
+            &BTreeSet::new(),
+            &mut tracks,
+            &peers,
+            &mut outputs,
+        );
         assert_eq!(tracks.get(id).and_then(Track::tapped), Some(Layer::Q));
         assert!(outputs.is_empty() && enhancement.set_available(false));
-        enhancement.update_taps(now, &config, demands(), &mut tracks, &peers, &mut outputs);
+        enhancement.update_taps(
+            now,
+            &config,
+            demands(),
+            &BTreeSet::new(),
+            &mut tracks,
+            &peers,
+            &mut outputs,
+        );
         assert_eq!(tracks.get(id).and_then(Track::tapped), None);
         assert!(matches!(outputs.pop_front(), Some(Output::Tap(TapInput::Stop { .. }))));
         assert!(outputs.is_empty());

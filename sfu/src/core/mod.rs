@@ -35,6 +35,7 @@ mod gcra;
 mod in_flight;
 mod keyframes;
 mod layers;
+mod lessons;
 mod link;
 mod media;
 mod members;
@@ -88,6 +89,7 @@ mod viewer_network;
 mod vp9;
 mod wakes;
 mod ways;
+mod weights;
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -363,6 +365,7 @@ impl Core {
         }
         if self.schedule.take_allocation(now) {
             self.allocate(now);
+            self.send_weights(now);
             self.remove_idle(now);
             self.remove_unconnected(now);
             self.schedule.request_key_frames(now);
@@ -402,7 +405,8 @@ impl Core {
         };
         allocation::allocate_rungs(now, terms, peers, tracks, rooms, outputs);
         let demands = allocation::layer_demands(peers, tracks, config.scale);
-        enhancement.update_taps(now, config, demands, tracks, peers, outputs);
+        let taught = allocation::taught_tracks(now, peers, tracks);
+        enhancement.update_taps(now, config, demands, &taught, tracks, peers, outputs);
         recorded::choose_layers(now, tracks.iter_mut());
         allocation::announce_rungs(peers, tracks, config.scale, outputs);
         allocation::announce_ways(now, peers, tracks, outputs);
@@ -595,3 +599,5 @@ mod scale_tests;
 mod tests;
 #[cfg(test)]
 mod way_tests;
+#[cfg(test)]
+mod weights_tests;

@@ -35,7 +35,9 @@ use super::rewriter::{Dropped, PacketIn, PacketOut, Source};
 use super::sctp_filter;
 use super::slot::Slot;
 use super::stack::{MAX_RTX_PACKETS, stack_bitrate};
+use super::track::Track;
 use super::wakes::Wakes;
+use super::weights::{self, WeightsChannel};
 use crate::api::{Kind, ParticipantId, Permissions, TrackId, TrackStats};
 use crate::stats::Counters;
 
@@ -105,6 +107,8 @@ pub(super) struct Peer {
     pub allocator: Allocator,
     /// Data channel for the participant's anchors.
     pub anchors: AnchorChannel,
+    /// Data channel for the weights of the participant's frame networks.
+    pub weights: WeightsChannel,
 }
 
 impl Peer {
@@ -133,6 +137,7 @@ impl Peer {
             fit: Fit::default(),
             allocator: Allocator::default(),
             anchors: AnchorChannel::new(decodes_anchors, now),
+            weights: WeightsChannel::default(),
         }
     }
 
@@ -146,7 +151,21 @@ impl Peer {
     pub(super) fn open_anchor_channel(&mut self, budget: Duration) {
         if self.link.connected {
             self.anchors.begin(self.permissions, budget, &mut self.link);
+            if self.can_receive_anchors() {
+                self.weights.begin(&mut self.link);
+            }
         }
+    }
+
+    /// Sends a track's newest weights, if they are due and neither video nor anchors need the room.
+    pub(super) fn send_weights(&mut self, now: Instant, track: &Track, counters: &mut Counters) {
+        if self.anchors.pacer.waiting() > 0 || self.downlink.state() == State::Congested {
+            return;
+        }
+        let Peer { link, slots, permissions, .. } = self;
+        let path = weights::Path { link, slots, permissions: *permissions };
+        let (id, tapped) = (track.info.track, track.tapped());
+        self.weights.send(now, id, &track.weights, tapped, path, counters);
     }
 
     /// Sends an anchor on the slots that hold an enhanced rung of the tapped layer.
@@ -226,6 +245,7 @@ impl Peer {
             connection: &mut self.connection,
             channels: &mut self.link.channels,
             anchors: &mut self.anchors,
+            weights: &mut self.weights,
             paths: &mut self.link.paths,
             outputs,
             events,
@@ -424,6 +444,7 @@ struct Drain<'a> {
     connection: &'a mut ConnectionMeter,
     channels: &'a mut ClientChannels,
     anchors: &'a mut AnchorChannel,
+    weights: &'a mut WeightsChannel,
     paths: &'a mut Paths,
     outputs: &'a mut VecDeque<Output>,
     events: &'a mut Vec<(ParticipantId, PeerEvent)>,
@@ -489,6 +510,7 @@ impl Drain<'_> {
                 self.anchors.open = true;
                 self.emit(PeerEvent::Ready);
             }
+            Event::ChannelOpen(id, _) if Some(id) == self.weights.id => self.weights.open = true,
             Event::ChannelOpen(id, label) => {
                 let stays = self.channels.on_open(id, &label);
                 if !stays {
@@ -499,6 +521,7 @@ impl Drain<'_> {
                 self.anchors.open = false;
                 self.emit(PeerEvent::Ready);
             }
+            Event::ChannelClose(id) if Some(id) == self.weights.id => self.weights.open = false,
             Event::ChannelClose(id) => self.channels.on_close(id),
             Event::ChannelData(message) if self.channels.is_region(message.id) => {
                 self.emit(PeerEvent::Region(message.data));

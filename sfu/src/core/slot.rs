@@ -14,6 +14,7 @@ use super::reports::ReportQuota;
 use super::rewriter::Rewriter;
 use super::view::View;
 use super::viewer_network::ViewerNetwork;
+use super::weights::SentWeights;
 use crate::api::{Kind, TrackId, TrackStats};
 
 /// The last announcement of a subscription to the client ([`SfuEvent::RungChanged`](crate::SfuEvent::RungChanged)).
@@ -71,6 +72,8 @@ pub(super) struct Slot {
     pub(super) in_flight: InFlight,
     /// Totals of the subscription.
     pub sent: Sent,
+    /// Which of its track's weights the client was sent.
+    pub(super) weights: SentWeights,
 }
 
 /// What one subscription was sent, in this second and in all.
@@ -114,6 +117,7 @@ impl Slot {
             ssrc: None,
             in_flight: InFlight::new(now),
             sent: Sent::default(),
+            weights: SentWeights::default(),
         }
     }
 
@@ -130,6 +134,7 @@ impl Slot {
             self.way = None;
             self.max = Rung::F;
             self.sent = Sent::default();
+            self.weights = SentWeights::default();
             self.interrupt();
         }
     }

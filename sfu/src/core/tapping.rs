@@ -10,6 +10,7 @@ use windlass_types::{AnchorPolicy, Epoch, Layer, Owner, StreamId, TapInput};
 use super::alignment::{Alignment, Report};
 use super::capture;
 use super::layers::Layers;
+use super::lessons::Lessons;
 use super::output::Output;
 use super::rewriter::PacketIn;
 use super::tap::{Tap, TapTerms};
@@ -109,6 +110,8 @@ pub(super) struct Taps {
     low: Option<Tap>,
     /// Tap of a higher layer, for captured anchors.
     capture: Option<Tap>,
+    /// Taps of the layers that own weights are learned from.
+    pub(super) lessons: Lessons,
     /// Maps timestamps between the layers.
     alignment: Alignment,
     tapped: TappedLayer,
@@ -247,6 +250,7 @@ impl Taps {
     /// Drops frames until the next key frames: the track was muted or goes on.
     pub(super) fn await_key(&mut self) {
         [&mut self.low, &mut self.capture].into_iter().flatten().for_each(Tap::await_key);
+        self.lessons.await_key();
     }
 
     /// Notes that the enhancer's queue was full, for frames of the higher layer if `captured`. Returns whether there is
@@ -258,6 +262,7 @@ impl Taps {
 
     /// Treats packets that are missing for too long as gaps.
     pub(super) fn advance(&mut self, now: Instant) {
+        self.lessons.advance(now);
         let Some(low) = &mut self.low else { return };
         low.advance(now);
         if let Some(capture) = &mut self.capture {
@@ -267,7 +272,8 @@ impl Taps {
 
     /// When [`Taps::advance`] is due.
     pub(super) fn timeout(&self) -> Option<Instant> {
-        [&self.low, &self.capture].into_iter().flatten().filter_map(Tap::timeout).min()
+        let taps = [&self.low, &self.capture].into_iter().flatten().filter_map(Tap::timeout);
+        taps.chain(self.lessons.timeout()).min()
     }
 
     /// The layers whose key frames the taps need now, of those that are sent.
@@ -280,7 +286,8 @@ impl Taps {
             let tap = tap.as_mut().filter(|tap| layers.rate(tap.layer(), now).is_some())?;
             tap.take_key_request(now).then(|| tap.layer())
         };
-        [take(&mut self.low), take(&mut self.capture)].into_iter().flatten()
+        let taps = [take(&mut self.low), take(&mut self.capture)].into_iter().flatten();
+        taps.chain(self.lessons.take_key_requests(now))
     }
 
     /// Takes the RTP timestamp of a packet and the last sender report of its stream.
@@ -290,13 +297,15 @@ impl Taps {
 
     /// Takes a packet, if its layer is tapped. Returns whether it is.
     pub(super) fn push(&mut self, layer: Layer, packet: PacketIn, payload: &Arc<[u8]>) -> bool {
+        let of_lessons = self.lessons.push(layer, packet, payload);
         let mut taps = [&mut self.low, &mut self.capture].into_iter().flatten();
         let tap = taps.find(|tap| tap.layer() == layer);
-        tap.map(|tap| tap.push(packet, payload)).is_some()
+        tap.map(|tap| tap.push(packet, payload)).is_some() || of_lessons
     }
 
     /// Passes the frames of the taps to the enhancer.
     pub(super) fn collect(&mut self, counters: &mut Counters, outputs: &mut VecDeque<Output>) {
+        self.lessons.collect(&mut self.alignment, counters, outputs);
         let Some(low) = &mut self.low else { return };
         counters.tap_gaps += std::mem::take(&mut low.gaps);
         while let Some(input) = low.poll() {

@@ -22,6 +22,7 @@ use super::regions::Stills;
 use super::relayed::{Making, NodeDemands, RemotePublisher};
 use super::tap::Tap;
 use super::tapping::Taps;
+use super::weights::TrackWeights;
 use crate::api::{ParticipantId, SfuEvent, TrackInfo, UplinkReport};
 
 /// A published track.
@@ -46,6 +47,8 @@ pub(super) struct Track {
     pub(super) recording: Option<TrackRecording>,
     pub(super) stills: Stills,
     pub(super) anchor_costs: AnchorCostMeter,
+    /// The newest own weights for the frame networks of the track's subscribers.
+    pub(super) weights: TrackWeights,
     /// Why the enhancer makes no anchors of the track.
     pub(super) refused: Option<Refusal>,
 }
@@ -67,6 +70,7 @@ impl Track {
             recording: None,
             stills: Stills::default(),
             anchor_costs: AnchorCostMeter::default(),
+            weights: TrackWeights::default(),
             refused: None,
             info,
             room,

@@ -128,6 +128,10 @@ const ENHANCER: &[Family] = &[
         "windlass_enhancer_learning_seconds_total",
         "CPU time of learning from captured pictures, in seconds.",
     ),
+    Family::counter(
+        "windlass_enhancer_teaching_seconds_total",
+        "CPU time of learning weights for viewers' networks, decoding included, in seconds.",
+    ),
     Family::histogram(
         "windlass_enhancer_anchor_seconds",
         "Time from a frame's arrival at the server until its anchor is ready to be sent.",

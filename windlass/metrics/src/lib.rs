@@ -76,6 +76,7 @@ pub fn of_enhancer(enhancer: &Enhancer) -> Vec<Metric> {
         Metric::new("windlass_enhancer_memory_bound_bytes", stats.max_memory),
         Metric::new("windlass_enhancer_cpu_demand", stats.slots_demand),
         Metric::new("windlass_enhancer_learning_seconds_total", stats.learning),
+        Metric::new("windlass_enhancer_teaching_seconds_total", stats.teaching),
     ];
     let mut by_scale = BTreeMap::<usize, usize>::new();
     for network in &stats.networks {

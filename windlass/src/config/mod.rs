@@ -160,6 +160,7 @@ fn sfu(said: &Settings, limits: Limits, budget: Duration) -> Result<SfuConfig> {
     let reach = Reach::of(said, limits.participants)?;
     Ok(SfuConfig {
         captured: captured.has(Use::Layers),
+        learn: captured.has(Use::Learn),
         regions: captured.has(Use::Stills),
         adapt: captured.has(Use::Adapt),
         udp: reach.udp,

@@ -326,6 +326,8 @@ pub(in crate::pipeline) fn anchor(enhancer: &Enhancer) -> Anchor {
             | EnhancerOutput::Refused { .. }
             | EnhancerOutput::WantRegions { .. }
             | EnhancerOutput::Scale { .. }
+            | EnhancerOutput::Weights(_)
+            | EnhancerOutput::NeedLessonKeyFrames { .. }
             | EnhancerOutput::Knobs { .. } => {}
         }
     }
