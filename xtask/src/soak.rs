@@ -114,7 +114,7 @@ fn sdks() -> Result<()> {
 
 fn browsers(times: u32) -> Result<()> {
     let calls = ("WINDLASS_CALL_SECONDS", (60 * times).to_string());
-    e2e(&SUITES, &[calls, ("WINDLASS_FAULTS_SECONDS", (150 * times).to_string())])
+    e2e(&SUITES, &[], &[calls, ("WINDLASS_FAULTS_SECONDS", (150 * times).to_string())])
 }
 
 /// Sends a number of malformed datagrams beside a call.

@@ -124,10 +124,13 @@ fn fuzzing() -> Result<()> {
     fuzz::run(FUZZ_SECONDS, fuzz::Build::Stable)
 }
 
+/// Ends a file of browser tests after half an hour, in ms: a browser that died can leave one waiting without end.
+const BOUND: &str = "--test-timeout=1800000";
+
 fn calls() -> Result<()> {
-    e2e(&["ci"], &[])?;
+    e2e(&["ci"], &[BOUND], &[])?;
     step("Taking the main path of each longer browser test");
-    browsers(&["soak"], &["--test-only"], &[])
+    browsers(&["soak"], &[BOUND, "--test-only"], &[])
 }
 
 /// Checks that each workspace's lock file knows all crates: a workspace that is built later would fail late.
@@ -251,15 +254,16 @@ fn npm(folder: &str, script: &str) -> Result<()> {
     Cmd::new("npm").args(["run", "--silent", script]).dir(folder).run()
 }
 
-/// Runs test files of `tests/e2e` against the real server: those named, and all of the folders named.
-pub(crate) fn e2e(tests: &[&str], env: &[(&str, String)]) -> Result<()> {
+/// Runs test files of `tests/e2e` against the real server, with these options of Node's test runner: the files named,
+/// and all of the folders named.
+pub(crate) fn e2e(tests: &[&str], options: &[&str], env: &[(&str, String)]) -> Result<()> {
     page::npm_ci("tests/e2e")?;
     page::npm_ci("tests/e2e/bundlers")?;
     page::npm_ci(REACT)?;
     step("Building the server for the browser tests");
     build_programs()?;
     step("Running calls between real browsers");
-    browsers(tests, &[], env)
+    browsers(tests, options, env)
 }
 
 /// How a file of browser tests can run beside others.
@@ -280,8 +284,7 @@ const COMPANY: [(&str, Company); 3] = [
     ("// Runs beside light files.", Company::Light),
 ];
 
-/// Runs test files as [`e2e`] does, with these options of Node's test runner; what they need is built already. Files
-/// that can run beside others run two at a time.
+/// Runs test files as [`e2e`] does; what they need is built already. Files that can run beside others run two at a time.
 fn browsers(tests: &[&str], options: &[&str], env: &[(&str, String)]) -> Result<()> {
     let mut files = Vec::new();
     for test in tests {
