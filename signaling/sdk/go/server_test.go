@@ -84,12 +84,12 @@ func freePort(t *testing.T) string {
 		offset, err := rand.Int(rand.Reader, big.NewInt(12_000))
 		check(t, err)
 		port := fmt.Sprint(20_000 + offset.Int64())
-		// A listener at the same port of another address stands for it, to the tests of all processes.
-		taken, err := net.Listen("tcp", "127.77.0.1:"+port)
+		// A name that one process at a time can have stands for it, to the tests of all processes.
+		taken, err := net.Listen("unix", "@windlass-test-port-"+port)
 		if errors.Is(err, syscall.EADDRINUSE) {
 			continue
 		}
-		// Elsewhere than on Linux there is no such address.
+		// Linux alone has such names.
 		if err == nil {
 			t.Cleanup(func() { taken.Close() })
 		}

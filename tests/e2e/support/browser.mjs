@@ -1,6 +1,7 @@
 // Real browsers: one process each, so that a subscriber never shares a thread with the publisher.
 import { existsSync } from "node:fs";
 import { chromium } from "playwright-core";
+import { endAfterTests } from "./leftovers.mjs";
 
 const CANDIDATES = [process.env.WINDLASS_CHROMIUM, "/usr/bin/chromium", "/usr/bin/google-chrome"];
 
@@ -31,7 +32,9 @@ export async function openPage({ camera, cameraAllowed = true, viewport, colorSc
   ];
   if (cameraAllowed) args.push("--use-fake-ui-for-media-stream");
   if (camera) args.push(`--use-file-for-fake-video-capture=${camera}`);
-  const browser = await chromium.launch({ executablePath, headless: true, args });
+  const launched = chromium.launch({ executablePath, headless: true, args });
+  const ended = endAfterTests(async () => (await launched).close());
+  const browser = await launched;
   const newPage = async ({ init } = {}) => {
     const context = await browser.newContext({
       viewport: viewport ?? { width: 1280, height: 800 },
@@ -46,7 +49,7 @@ export async function openPage({ camera, cameraAllowed = true, viewport, colorSc
       if (m.type() === "error") errors.push(m.text());
     });
     page.on("pageerror", (e) => errors.push(`uncaught: ${e.message}`));
-    return { page, errors, newPage, closePage: () => context.close(), close: () => browser.close() };
+    return { page, errors, newPage, closePage: () => context.close(), close: () => browser.close().finally(ended) };
   };
   return newPage({ init });
 }

@@ -2,6 +2,7 @@
 import { existsSync } from "node:fs";
 import { networkInterfaces } from "node:os";
 import puppeteer from "puppeteer-core";
+import { endAfterTests } from "./leftovers.mjs";
 
 const CANDIDATES = [process.env.WINDLASS_FIREFOX, "/usr/bin/firefox-esr", "/usr/bin/firefox"];
 
@@ -18,7 +19,7 @@ export const firefoxMissing = (!firefoxPath && "no Firefox found; set WINDLASS_F
 
 /** Opens a browser with a drawn camera and a tone; `newPage` opens pages, each with an `init` that runs before its scripts. */
 export async function openFirefox() {
-  const browser = await puppeteer.launch({
+  const launched = puppeteer.launch({
     browser: "firefox",
     executablePath: firefoxPath,
     headless: true,
@@ -28,6 +29,8 @@ export async function openFirefox() {
       "media.autoplay.default": 0,
     },
   });
+  const ended = endAfterTests(async () => (await launched).close());
+  const browser = await launched;
   return {
     version: () => browser.version(),
     async newPage({ init } = {}) {
@@ -41,7 +44,7 @@ export async function openFirefox() {
       if (init) await page.evaluateOnNewDocument(init);
       return { page, errors };
     },
-    close: () => browser.close(),
+    close: () => browser.close().finally(ended),
   };
 }
 

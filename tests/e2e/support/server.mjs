@@ -4,6 +4,7 @@ import dgram from "node:dgram";
 import net from "node:net";
 import path from "node:path";
 import { once } from "node:events";
+import { endAfterTests } from "./leftovers.mjs";
 import { UdpProxy } from "./udp_proxy.mjs";
 
 /** The laboratory's program: beside the server's, unless `WINDLASS_LAB` names it. */
@@ -18,13 +19,14 @@ export const labBinary = () => {
  */
 export async function freePort() {
   const port = 20_000 + Math.floor(12_000 * Math.random());
-  // A listener at the same port of another address stands for it, to the tests of all processes.
-  const sockets = [net.createServer().unref().listen(port, "127.77.0.1"), net.createServer().listen(port, "127.0.0.1")];
-  sockets.push(dgram.createSocket("udp4").bind(port, "127.0.0.1"));
-  const ended = await Promise.allSettled(sockets.map((socket) => once(socket, "listening")));
-  const closed = sockets.slice(1).filter((_, i) => ended[i + 1].status === "fulfilled");
+  // A name that one process at a time can have stands for it, to the tests of all processes. Linux alone has such names.
+  const taken = net.createServer().unref().listen({ path: `\0windlass-test-port-${port}` });
+  const sockets = [net.createServer().listen(port, "0.0.0.0"), dgram.createSocket("udp4").bind(port, "0.0.0.0")];
+  const [name, ...free] = await Promise.allSettled([taken, ...sockets].map((socket) => once(socket, "listening")));
+  const closed = sockets.filter((_, i) => free[i].status === "fulfilled");
   await Promise.all(closed.map((socket) => new Promise((done) => socket.close(done))));
-  return ended.every(({ status }) => status === "fulfilled") ? port : freePort();
+  const isFree = closed.length === sockets.length && name.reason?.code !== "EADDRINUSE";
+  return isFree ? port : freePort();
 }
 
 /**
@@ -49,6 +51,7 @@ export async function startServer({ args = [], ports: given, path: impaired, lin
     ["serve", "--http", `${host ?? "127.0.0.1"}:${ports.http}`, "--udp", `${udpHost}:${ports.udp}`, "--forwarding-threads", "2", "--admin-local", ...advertise, ...(typeof args === "function" ? args(ports) : args)],
     { stdio: ["ignore", "pipe", "pipe"], env: { ...process.env, RUST_BACKTRACE: "1", ...env } },
   );
+  const ended = endAfterTests(() => [child, emulator].forEach((program) => program?.kill("SIGKILL")));
   let log = "";
   for (const stream of [child.stdout, child.stderr]) stream.on("data", (d) => (log += d));
   const url = `${secure ? "https" : "http"}://${host ?? "localhost"}:${ports.http}`;
@@ -87,6 +90,7 @@ export async function startServer({ args = [], ports: given, path: impaired, lin
       const hard = setTimeout(() => child.kill("SIGKILL"), 10_000);
       const [code] = await once(child, "exit");
       clearTimeout(hard);
+      ended();
       return code;
     },
   };

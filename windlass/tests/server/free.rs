@@ -1,7 +1,6 @@
 //! Addresses at which nobody listens.
 
 use std::hash::{BuildHasher, RandomState};
-use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpListener, UdpSocket};
 
 /// An address of this machine at which nobody listens, by TCP or UDP, and that no other call returns while this process
@@ -9,17 +8,29 @@ use std::net::{SocketAddr, TcpListener, UdpSocket};
 pub(crate) fn free_address() -> SocketAddr {
     loop {
         let port = 20_000 + (RandomState::new().hash_one(()) % 12_000) as u16;
-        // A listener at the same port of another address stands for it, to the tests of all processes.
-        let taken = TcpListener::bind(SocketAddr::from(([127, 77, 0, 1], port)));
-        let address = SocketAddr::from(([127, 0, 0, 1], port));
-        match taken {
-            // Not on Linux: there is no such address.
-            Err(e) if e.kind() != ErrorKind::AddrInUse => {}
-            Err(_) => continue,
-            Ok(taken) => std::mem::forget(taken),
+        if !is_mine(port) {
+            continue;
         }
+        let address = SocketAddr::from(([127, 0, 0, 1], port));
         if TcpListener::bind(address).is_ok() && UdpSocket::bind(address).is_ok() {
             return address;
         }
     }
+}
+
+/// Takes a port for this process: a name that one process at a time can have stands for it, to the tests of all
+/// processes. Linux alone has such names.
+#[cfg(target_os = "linux")]
+fn is_mine(port: u16) -> bool {
+    use std::os::linux::net::SocketAddrExt;
+    use std::os::unix::net::{SocketAddr, UnixListener};
+
+    let name = SocketAddr::from_abstract_name(format!("windlass-test-port-{port}"));
+    let taken = name.and_then(|name| UnixListener::bind_addr(&name));
+    taken.map(std::mem::forget).is_ok()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn is_mine(_: u16) -> bool {
+    true
 }

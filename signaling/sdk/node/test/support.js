@@ -17,10 +17,10 @@ const here = new URL("..", import.meta.url);
 export async function freePort() {
   const port = 20_000 + Math.floor(12_000 * Math.random());
   try {
-    // A listener at the same port of another address stands for it, to the tests of all processes.
-    await once(createServer().unref().listen(port, "127.77.0.1"), "listening");
+    // A name that one process at a time can have stands for it, to the tests of all processes.
+    await once(createServer().unref().listen({ path: `\0windlass-test-port-${port}` }), "listening");
   } catch (error) {
-    // Elsewhere than on Linux there is no such address.
+    // Linux alone has such names.
     if (error.code === "EADDRINUSE") return freePort();
   }
   const server = createServer();

@@ -27,11 +27,13 @@ def free_port() -> int:
     systems give to whoever asks for any."""
     while True:
         port = random.randrange(20_000, 32_000)
+        # A name that one process at a time can have stands for it, to the tests of all processes.
+        taken = socket.socket(socket.AF_UNIX)
         try:
-            # A listener at the same port of another address stands for it, to the tests of all processes.
-            _taken.append(socket.create_server(("127.77.0.1", port)))
+            taken.bind(f"\0windlass-test-port-{port}")
+            _taken.append(taken)
         except OSError as error:
-            # Elsewhere than on Linux there is no such address.
+            # Linux alone has such names.
             if error.errno == errno.EADDRINUSE:
                 continue
         try:
