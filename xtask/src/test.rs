@@ -284,7 +284,8 @@ const COMPANY: [(&str, Company); 3] = [
     ("// Runs beside light files.", Company::Light),
 ];
 
-/// Runs test files as [`e2e`] does; what they need is built already. Files that can run beside others run two at a time.
+/// Runs test files as [`e2e`] does; what they need is built already. Files that can run beside others run two at a
+/// time.
 fn browsers(tests: &[&str], options: &[&str], env: &[(&str, String)]) -> Result<()> {
     let mut files = Vec::new();
     for test in tests {

@@ -57,7 +57,7 @@ export async function startServer({ args = [], ports: given, path: impaired, lin
   const url = `${secure ? "https" : "http"}://${host ?? "localhost"}:${ports.http}`;
   const deadline = Date.now() + 20_000;
   for (;;) {
-    if (child.exitCode !== null) throw new Error(`the server ended at once:\n${log}`);
+    if (child.exitCode !== null || child.signalCode !== null) throw new Error(`the server ended at once:\n${log}`);
     const ready = await fetch(`${url}/healthz`).then((r) => r.ok, () => false);
     if (ready) break;
     if (Date.now() > deadline) throw new Error(`the server did not become ready:\n${log}`);

@@ -18,7 +18,8 @@ export async function freePort() {
   const port = 20_000 + Math.floor(12_000 * Math.random());
   try {
     // A name that one process at a time can have stands for it, to the tests of all processes.
-    await once(createServer().unref().listen({ path: `\0windlass-test-port-${port}` }), "listening");
+    const taken = createServer().unref();
+    await once(taken.listen({ path: `\0windlass-test-port-${port}` }), "listening");
   } catch (error) {
     // Linux alone has such names.
     if (error.code === "EADDRINUSE") return freePort();
