@@ -61,9 +61,8 @@ fn compile(machine: &Machine, profile: &str, tools: &Path) -> Result<()> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let path = std::iter::once(tools.to_owned()).chain(std::env::split_paths(&path));
     let [major, minor] = GLIBC;
-    // Backtraces name lines. Uncompressed, the data for that is most of the file.
-    let mut flags = vec!["-Clink-arg=-Wl,--compress-debug-sections=zlib".to_owned()];
-    // Lines are named without the folders of whoever builds, so that another build is the same.
+    let mut flags = Vec::new();
+    // Panics name lines without the folders of whoever builds, so that another build is the same.
     let cargo_home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
     let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cargo"));
     for (folder, name) in [(cargo_home.or_else(home), "/cargo"), (Some(root()), "/windlass")] {
