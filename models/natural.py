@@ -88,7 +88,7 @@ def run(args: argparse.Namespace) -> None:
     torch.manual_seed(args.seed)
     shape, weights = network.load(args.start)
     scale = shape.scale
-    stock = patches.prepare(args.work / f"frames/x{scale}.pt", shape, None, None, args.draws, 1)
+    stock = patches.prepare(args.work / f"frames/x{scale}.pt", shape, None, None, args.draws, 0.0, 1)
     net = network.Net(shape)
     net.become(weights)
     mean = {name: value.clone() for name, value in net.state_dict().items()}

@@ -29,6 +29,8 @@ TWINS = ("", "", "", "enhanced=5 late=0", "enhanced=15", "detail=35@1", "detail=
 # The same for frame networks, which see what a viewer is shown: nothing in half of the draws, or stills up to 4 s old.
 STILLS = ("detail=15@0.25", "detail=20@0.5", "detail=30@0.5", "detail=30@1", "detail=40@1")
 VIEWERS = ("",) * len(STILLS) + STILLS
+# Standard deviation, in LR samples, of the blur that makes a sharp clip one of a soft camera, least and most.
+BLUR = (0.25, 0.8)
 
 
 @dataclass(frozen=True)
@@ -114,9 +116,12 @@ def size_of(text: str) -> tuple[int, int]:
 
 
 def read_i420(
-    path: Path, clip: dict[str, Any], width: int, height: int, start: int = 0, most: int | None = None
+    path: Path, clip: dict[str, Any], width: int, height: int, start: int = 0, most: int | None = None, blur: float = 0
 ) -> tuple[npt.NDArray[np.uint8], float]:
-    """Frames of a clip from about `start` on, cropped and scaled (never up), as rows of I420 bytes, and their rate."""
+    """Frames of a clip from about `start` on, cropped and scaled (never up), as rows of I420 bytes, and their rate.
+
+    `blur`: standard deviation of a Gaussian blur of the scaled frames, in samples of luma.
+    """
     rate = float(clip.get("rate", clip.get("fps", 30)))
     exe = ffmpeg_with()
     if exe is None:
@@ -130,6 +135,8 @@ def read_i420(
         if width > crop_width or height > crop_height:
             raise ValueError(f"{clip['name']}: {width}x{height} is above the crop {crop_width}x{crop_height}")
     filters.append(f"scale={width}:{height}:flags=bicubic+accurate_rnd")
+    if blur:
+        filters.append(f"gblur=sigma={blur:.2f}:planes=1")
     count = min(clip["frames"] - start, most or clip["frames"])
     out = ["-frames:v", str(count), "-fps_mode", "passthrough", "-pix_fmt", "yuv420p", "-f", "rawvideo", "-"]
     seek = ["-ss", f"{start / rate:.3f}"] if start else []
@@ -222,12 +229,13 @@ def drawn(
     draws: int,
     twins: Sequence[str],
     enhancer: Path | None,
+    soft: float,
     rng: np.random.Generator,
 ) -> Iterator[tuple[Variant, Pairs]]:
     """Streams of a clip as training sees it: size, part, bit rate and what the twin has had, all drawn at random.
 
     `twins`: what the twin may have had; without any, there is no twin. `enhancer`: the network of the enhanced anchors,
-    where it is not the built-in one.
+    where it is not the built-in one. `soft`: share of the streams of faces that are blurred, as many cameras are soft.
     """
     most = size_of(clip["most"])
     least, range_of_bits = min(1.0, max(0.4, 96 * scale / min(most))), BITS[clip["kind"]]
@@ -235,7 +243,10 @@ def drawn(
         share = float(rng.uniform(least, 1.0))
         width, height = fitting(round(share * most[0]), round(share * most[1]), scale)
         start = int(rng.integers(max(1, clip["frames"] - LONGEST + 1)))
-        frames, fps = read_i420(path, clip, width, height, start, LONGEST)
+        # Nothing is drawn where it is not asked for: trainings without it keep their streams.
+        blurred = soft > 0 and clip["kind"] == "face" and rng.random() < soft
+        blur = float(rng.uniform(*BLUR)) * scale if blurred else 0
+        frames, fps = read_i420(path, clip, width, height, start, LONGEST, blur)
         bits = float(np.exp(rng.uniform(*np.log(range_of_bits))))
         kbps = int(np.clip(bits * width * height / scale**2 * fps / 1000, 40, 700))
         twin = str(rng.choice(twins)) if twins else ""

@@ -81,11 +81,11 @@ def sources(folder: Path | None) -> Iterator[tuple[dict[str, Any], Path]]:
 
 
 def prepare(
-    cache: Path, shape: network.Shape, folder: Path | None, enhancer: Path | None, draws: int, seed: int
+    cache: Path, shape: network.Shape, folder: Path | None, enhancer: Path | None, draws: int, soft: float, seed: int
 ) -> dict[str, Batch]:
-    """The patches by kind, from the cache file when it was made for the same clips, draws and seed."""
+    """The patches by kind, from the cache file when it was made for the same clips, draws, softness and seed."""
     twins = pairs.VIEWERS if shape.over_twin else pairs.TWINS if shape.fused else ()
-    listing = str([clip for clip, _ in sources(folder)] + [draws, seed, shape.scale, twins, str(enhancer)])
+    listing = str([clip for clip, _ in sources(folder)] + [draws, soft, seed, shape.scale, twins, str(enhancer)])
     if cache.exists():
         stored = torch.load(cache)
         if stored["listing"] == listing:
@@ -93,7 +93,7 @@ def prepare(
     rng = np.random.default_rng(seed)
     found: dict[str, list[Batch]] = {}
     for clip, path in sources(folder):
-        for variant, made in pairs.drawn(clip, path, shape.scale, draws, twins, enhancer, rng):
+        for variant, made in pairs.drawn(clip, path, shape.scale, draws, twins, enhancer, soft, rng):
             cuts = cut(made, shape.scale, rng)
             found.setdefault(variant.kind, []).append(cuts)
             print(f"{variant.label}: {len(cuts.lr)} patches", flush=True)

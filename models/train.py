@@ -117,7 +117,7 @@ def train(args: argparse.Namespace) -> None:
     device = torch.device(args.device)
     shape = replace(network.TIERS[args.tier], scale=args.scale, inputs=args.inputs, base=args.base)
     stock = patches.prepare(
-        args.work / f"{args.kind}x{args.scale}.pt", shape, args.clips, args.enhancer, args.draws, args.seed
+        args.work / f"{args.kind}x{args.scale}.pt", shape, args.clips, args.enhancer, args.draws, args.soft, args.seed
     )
     print(
         f"{args.out.stem}: {shape.macs} MAC for each LR sample;", {k: len(p.lr) for k, p in stock.items()}, flush=True
@@ -180,6 +180,7 @@ def main() -> None:
     parser.add_argument("--work", type=Path, default=pairs.HERE / ".work", help="cache of patches, checkpoints")
     parser.add_argument("--steps", type=int, default=18000)
     parser.add_argument("--draws", type=int, default=8, help="streams drawn of each clip")
+    parser.add_argument("--soft", type=float, default=0.0, help="share of the streams of faces that are blurred")
     parser.add_argument("--batch", type=int, default=16)
     parser.add_argument("--rate", type=float, default=1.5e-3)
     parser.add_argument("--l1-share", type=float, default=0.5, help="share of the steps with L1; the rest squared")
