@@ -4,10 +4,10 @@ import { spawn, spawnSync } from "node:child_process";
 import { createHash, X509Certificate } from "node:crypto";
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { connect } from "node:http2";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { after, test } from "node:test";
+import { freePort } from "../e2e/support/ports.mjs";
 import { copyOfChart, install, lint, NAMESPACE, render, template, uninstall, withoutHelm } from "./support/helm.mjs";
 import { problems } from "./support/schemas.mjs";
 import { startStore } from "./support/store.mjs";
@@ -387,15 +387,6 @@ test("a server and an enhancer start by the chart's command lines, and answer it
 function secretOf(manifests, name) {
   const { data } = one(manifests, "Secret", name);
   return Object.fromEntries(Object.entries(data).map(([key, value]) => [key, Buffer.from(value, "base64").toString()]));
-}
-
-/** A port of this machine that is free. */
-async function freePort() {
-  const server = createServer().listen(0, "127.0.0.1");
-  await new Promise((resolve) => server.once("listening", resolve));
-  const { port } = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  return port;
 }
 
 test("servers that relay are whom other servers dial, and ask for certificate and token", started, async () => {

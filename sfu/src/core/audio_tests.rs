@@ -36,8 +36,7 @@ impl Talk {
         let (kind, name) = (Kind::Audio, "microphone".into());
         let publish = vec![Publish { mid: mid.to_string(), kind, name, max: None }];
         let offer = Offer { sdp: sdp.to_sdp_string(), publish, subscribe: Vec::new() };
-        let answer = harness.core.offer(now, PUBLISHER, &offer).expect("answer");
-        harness.accept(at, pending, &answer);
+        let answer = harness.exchange(at, PUBLISHER, &offer, pending);
         for (n, &red) in subscribers.iter().enumerate() {
             let id = ParticipantId(10 + n as u64);
             harness.core.join(now, "room", id, JoinOptions::default()).expect("joined");
@@ -48,8 +47,7 @@ impl Talk {
             let (mid, track) = (mid.to_string(), answer.tracks[0].1);
             let subscribe = vec![Subscribe { mid, track, max: None }];
             let offer = Offer { sdp: sdp.to_sdp_string(), publish: Vec::new(), subscribe };
-            let answer = harness.core.offer(now, id, &offer).expect("answer");
-            harness.accept(at, pending, &answer);
+            harness.exchange(at, id, &offer, pending);
         }
         harness.run(Duration::from_secs(5));
         let params = harness.clients[0].rtc.codec_config().params();

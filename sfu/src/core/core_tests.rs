@@ -48,8 +48,7 @@ fn a_subscriptions_cap_holds_from_its_first_packet_on() {
     let (sdp, pending) = api.apply().expect("offer");
     let subscribe = vec![Subscribe { mid, track, max: None }];
     let offer = Offer { sdp: sdp.to_sdp_string(), publish: Vec::new(), subscribe };
-    let answer = harness.core.offer(harness.now, third, &offer).expect("answer");
-    harness.accept(at, pending, &answer);
+    harness.exchange(at, third, &offer, pending);
     harness.run(Duration::from_secs(1));
     assert_eq!(harness.rungs(third).len(), 1, "{:?}", harness.rungs(third));
 }
@@ -673,9 +672,8 @@ fn a_loopback_room_gives_back_ones_own_track() {
     let publish = vec![Publish { mid, kind: Kind::Video, name: "camera".into(), max: None }];
     let subscribe = vec![Subscribe { mid: receiving.to_string(), track, max: None }];
     let offer = Offer { sdp: sdp.to_sdp_string(), publish, subscribe };
-    let answer = harness.core.offer(harness.now, PUBLISHER, &offer).expect("answer");
+    let answer = harness.exchange(0, PUBLISHER, &offer, pending);
     assert_eq!(answer.tracks[0].1, track, "the track stays the same over a new offer");
-    harness.accept(0, pending, &answer);
     harness.run(Duration::from_secs(2));
     assert!(harness.clients[0].received.len() > 50);
     assert_continuous(&harness.clients[0].received);

@@ -143,8 +143,7 @@ fn with_data() -> Harness {
     join(&mut harness, PUBLISHER);
     let at = harness.client(PUBLISHER);
     let (offer, pending) = offer_data(&mut harness, at);
-    let answer = harness.core.offer(harness.now, PUBLISHER, &offer).expect("answer");
-    harness.accept(at, pending, &answer);
+    harness.exchange(at, PUBLISHER, &offer, pending);
     harness.run(2 * SECOND);
     assert_eq!(harness.core.stats().connected, 1, "an offer of a data channel alone is enough");
     harness

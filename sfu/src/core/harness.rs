@@ -11,7 +11,7 @@ use str0m::media::Mid;
 use windlass_types::recording::RecordInput;
 use windlass_types::{EnhancerRequest, Rung};
 
-use str0m::change::SdpAnswer;
+use str0m::change::{SdpAnswer, SdpPendingOffer};
 use str0m::channel::{ChannelData, ChannelId};
 use str0m::media::{Direction, MediaKind, Rid, Simulcast, SimulcastLayer};
 use str0m::net::TcpType;
@@ -71,6 +71,10 @@ pub(super) struct Camera {
     pub(super) number: u32,
     pub(super) key_wanted: bool,
     pub(super) due: Option<Instant>,
+}
+
+fn camera_at(mid: Mid) -> Publish {
+    Publish { mid: mid.to_string(), kind: Kind::Video, name: "camera".into(), max: None }
 }
 
 impl Harness {
@@ -144,15 +148,9 @@ impl Harness {
         let mut api = self.clients[at].rtc.sdp_api();
         let mid = api.add_media(MediaKind::Video, Direction::SendOnly, None, None, Some(simulcast));
         let (sdp, pending) = api.apply().expect("offer");
-        let publish = vec![Publish {
-            mid: mid.to_string(),
-            kind: Kind::Video,
-            name: "camera".into(),
-            max: None,
-        }];
+        let publish = vec![camera_at(mid)];
         let offer = Offer { sdp: sdp.to_sdp_string(), publish, subscribe: Vec::new() };
-        let answer = self.core.offer(self.now, PUBLISHER, &offer).expect("answer");
-        self.accept(at, pending, &answer);
+        let answer = self.exchange(at, PUBLISHER, &offer, pending);
         self.camera = Camera {
             mid: Some(mid),
             layers: Layer::ALL.into(),
@@ -163,12 +161,20 @@ impl Harness {
         answer.tracks[0].1
     }
 
-    pub(super) fn accept(
+    /// Has the core answer a client's offer, and the client accept that.
+    pub(super) fn exchange(
         &mut self,
         at: usize,
-        pending: str0m::change::SdpPendingOffer,
-        answer: &Answer,
-    ) {
+        id: ParticipantId,
+        offer: &Offer,
+        pending: SdpPendingOffer,
+    ) -> Answer {
+        let answer = self.core.offer(self.now, id, offer).expect("answer");
+        self.accept(at, pending, &answer);
+        answer
+    }
+
+    pub(super) fn accept(&mut self, at: usize, pending: SdpPendingOffer, answer: &Answer) {
         let answer = SdpAnswer::from_sdp_string(&answer.sdp).expect("answer");
         self.clients[at].rtc.sdp_api().accept_answer(pending, answer).expect("accepted");
         self.clients[at].due = self.now;
@@ -191,8 +197,7 @@ impl Harness {
         let (sdp, pending) = api.apply().expect("offer");
         let subscribe = vec![Subscribe { mid: mid.to_string(), track, max }];
         let offer = Offer { sdp: sdp.to_sdp_string(), publish: Vec::new(), subscribe };
-        let answer = self.core.offer(self.now, id, &offer).expect("answer");
-        self.accept(at, pending, &answer);
+        self.exchange(at, id, &offer, pending);
         at
     }
 
@@ -217,16 +222,9 @@ impl Harness {
         let mut api = self.clients[0].rtc.sdp_api();
         api.add_channel(regions::CHANNEL.into());
         let (sdp, pending) = api.apply().expect("offer");
-        let camera = self.camera.mid.expect("published");
-        let publish = vec![Publish {
-            mid: camera.to_string(),
-            kind: Kind::Video,
-            name: "camera".into(),
-            max: None,
-        }];
+        let publish = vec![camera_at(self.camera.mid.expect("published"))];
         let offer = Offer { sdp: sdp.to_sdp_string(), publish, subscribe: Vec::new() };
-        let answer = self.core.offer(self.now, PUBLISHER, &offer).expect("answer");
-        self.accept(0, pending, &answer);
+        self.exchange(0, PUBLISHER, &offer, pending);
     }
 
     /// The camera's next frame, every 35 ms, two packets a layer.

@@ -334,8 +334,7 @@ pub(super) fn watcher(
     let (sdp, pending) = api.apply().expect("offer");
     let subscribe = vec![Subscribe { mid: mid.to_string(), track, max: None }];
     let offer = Offer { sdp: sdp.to_sdp_string(), publish: Vec::new(), subscribe };
-    let answer = harness.core.offer(harness.now, id, &offer).expect("answer");
-    harness.accept(at, pending, &answer);
+    let answer = harness.exchange(at, id, &offer, pending);
     (at, offer, answer)
 }
 

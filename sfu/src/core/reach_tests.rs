@@ -185,8 +185,7 @@ fn a_client_that_says_its_addresses_by_names_is_as_welcome() {
                  tcptype active generation 0\r\n";
     let sdp = sdp.to_sdp_string() + local + other + "a=end-of-candidates\r\n";
     let offer = Offer { sdp, publish: Vec::new(), subscribe: Vec::new() };
-    let answer = harness.core.offer(harness.now, id, &offer).expect("answer");
-    harness.accept(at, pending, &answer);
+    harness.exchange(at, id, &offer, pending);
     harness.run(Duration::from_secs(2));
     assert_eq!(harness.core.stats().connected, 3);
 }

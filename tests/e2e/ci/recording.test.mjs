@@ -10,7 +10,8 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { after, before, test } from "node:test";
 import { nativeFrames, publish, sleep, subscribe, until } from "../support/call.mjs";
-import { freePort, startServer } from "../support/server.mjs";
+import { freePort } from "../support/ports.mjs";
+import { startServer } from "../support/server.mjs";
 import { skipped } from "../support/skips.mjs";
 
 const folder = mkdtempSync(path.join(tmpdir(), "windlass-recording-"));

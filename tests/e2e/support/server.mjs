@@ -1,10 +1,9 @@
 // The real server as a process, on free ports.
 import { spawn } from "node:child_process";
-import dgram from "node:dgram";
-import net from "node:net";
 import path from "node:path";
 import { once } from "node:events";
 import { endAfterTests } from "./leftovers.mjs";
+import { freePort } from "./ports.mjs";
 import { UdpProxy } from "./udp_proxy.mjs";
 
 /** The laboratory's program: beside the server's, unless `WINDLASS_LAB` names it. */
@@ -12,22 +11,6 @@ export const labBinary = () => {
   const { WINDLASS_LAB, WINDLASS_BIN } = process.env;
   return WINDLASS_LAB ?? path.join(path.dirname(WINDLASS_BIN), "windlass-lab");
 };
-
-/**
- * A port at which nobody listens, by TCP or UDP, and that no other call returns while this process runs. It is below those that systems
- * give to whoever asks for any.
- */
-export async function freePort() {
-  const port = 20_000 + Math.floor(12_000 * Math.random());
-  // A name that one process at a time can have stands for it, to the tests of all processes. Linux alone has such names.
-  const taken = net.createServer().unref().listen({ path: `\0windlass-test-port-${port}` });
-  const sockets = [net.createServer().listen(port, "0.0.0.0"), dgram.createSocket("udp4").bind(port, "0.0.0.0")];
-  const [name, ...free] = await Promise.allSettled([taken, ...sockets].map((socket) => once(socket, "listening")));
-  const closed = sockets.filter((_, i) => free[i].status === "fulfilled");
-  await Promise.all(closed.map((socket) => new Promise((done) => socket.close(done))));
-  const isFree = closed.length === sockets.length && name.reason?.code !== "EADDRINUSE";
-  return isFree ? port : freePort();
-}
 
 /**
  * Starts `windlass serve`; with `path` its media goes through an impaired path, with `link` through `windlass-lab link` of these options. `host` is the address of its page,
