@@ -10,7 +10,7 @@ use windlass_plan::PlanArgs;
 
 use crate::cluster::enhance;
 use crate::config::{self, Config, File, Settings};
-use crate::{devices, health, key, logging, manual};
+use crate::{devices, health, key, manual};
 
 /// A video conferencing server whose neural enhancement makes weak pictures sharp.
 #[derive(Debug, Parser)]
@@ -173,7 +173,7 @@ fn read(path: &Path) -> Result<File> {
     let mut said = SAID.lock().unwrap_or_else(PoisonError::into_inner);
     for warning in &file.warnings {
         if !said.contains(warning) {
-            logging::say(&format!("windlass: {}: {warning}", path.display()));
+            windlass_logging::say(&format!("windlass: {}: {warning}", path.display()));
             said.push(warning.clone());
         }
     }

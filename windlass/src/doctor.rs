@@ -14,7 +14,7 @@ use windlass_sr::cuda::devices::Devices;
 
 use crate::cluster;
 use crate::config::Config;
-use crate::{logging, public, tls};
+use crate::{public, tls};
 
 /// Checks everything that a server with this configuration needs. Fails if it would not serve.
 pub(crate) fn run(config: Result<Config>, json: bool) -> Result<()> {
@@ -27,7 +27,7 @@ pub(crate) fn run(config: Result<Config>, json: bool) -> Result<()> {
         }
     });
     let said = if json { serde_json::to_string(&report)? } else { report.to_string() };
-    logging::announce(&said)?;
+    windlass_logging::announce(&said)?;
     if report.has_faults() {
         bail!("the server would not do all that it is configured for");
     }

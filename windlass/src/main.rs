@@ -18,9 +18,7 @@ mod devices;
 mod doctor;
 mod health;
 mod key;
-mod logging;
 mod manual;
-mod page;
 mod public;
 mod reload;
 mod serve;
@@ -46,7 +44,7 @@ use crate::cluster::enhance;
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> ExitCode {
-    let _written = logging::LastWords;
+    let _written = windlass_logging::LastWords;
     let given = Cli::command().get_matches();
     let command = match Cli::from_arg_matches(&given) {
         Ok(cli) => cli.command,
@@ -55,29 +53,31 @@ fn main() -> ExitCode {
     let done = windlass_sr::max_isa().map_err(Error::msg).and_then(|_| match command {
         Command::Serve(args) => serve::run(&args),
         Command::Enhance(args) => enhance::run(&args),
-        Command::Devices(args) => logging::init("warn", false).and_then(|_| devices::run(&args)),
+        Command::Devices(args) => {
+            windlass_logging::init("warn", false).and_then(|_| devices::run(&args))
+        }
         Command::Config(args) => args.run(given.subcommand_matches("config").unwrap_or(&given)),
-        Command::Doctor(args) => {
-            logging::init("error", false).and_then(|_| doctor::run(args.serve.load(), args.json))
-        }
-        Command::Plan(args) => {
-            args.run().map_err(Error::new).and_then(|said| logging::announce(said.trim_end()))
-        }
+        Command::Doctor(args) => windlass_logging::init("error", false)
+            .and_then(|_| doctor::run(args.serve.load(), args.json)),
+        Command::Plan(args) => args
+            .run()
+            .map_err(Error::new)
+            .and_then(|said| windlass_logging::announce(said.trim_end())),
         Command::Health(args) => health::run(&args),
         Command::Key(args) => key::run(&args),
         Command::Token(args) => {
-            args.run().map_err(Error::new).and_then(|said| logging::announce(&said))
+            args.run().map_err(Error::new).and_then(|said| windlass_logging::announce(&said))
         }
         Command::Completions(args) => manual::completions(&args, Cli::command()),
         Command::Man(args) => manual::pages(&args, Cli::command()),
         Command::Admin(command) => {
-            command.run().map_err(Error::new).and_then(|said| logging::announce(&said))
+            command.run().map_err(Error::new).and_then(|said| windlass_logging::announce(&said))
         }
     });
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            logging::say(&format!("windlass: {error:#}"));
+            windlass_logging::say(&format!("windlass: {error:#}"));
             ExitCode::FAILURE
         }
     }

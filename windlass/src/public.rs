@@ -9,7 +9,6 @@ use windlass_signaling::TurnUrl;
 
 use crate::cli::ServeArgs;
 use crate::config::{Config, Public};
-use crate::logging;
 use crate::tls::Source;
 
 /// Loads the configuration, and makes the token key of a server with a public name if there is none.
@@ -48,13 +47,13 @@ pub(crate) fn announce(
     media: &[SocketAddr],
 ) -> Result<()> {
     let page = format!("https://{}", public.name);
-    logging::announce(&format!("Windlass is running: {page}"))?;
+    windlass_logging::announce(&format!("Windlass is running: {page}"))?;
     match &config.tls {
-        None => logging::announce(&format!(
+        None => windlass_logging::announce(&format!(
             "It waits at {} for a proxy that has the certificate, and forwards WebSockets too.",
             config.http
         ))?,
-        Some(Source::Acme(acme)) if acme.kept().is_none() => logging::announce(&format!(
+        Some(Source::Acme(acme)) if acme.kept().is_none() => windlass_logging::announce(&format!(
             "It has no certificate yet, and asks {} for one at port 443. Until then browsers warn; the log says how it goes.",
             acme.directory()
         ))?,
@@ -62,17 +61,19 @@ pub(crate) fn announce(
     }
     let places = media.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and ");
     let by = by.map_or(String::new(), |by| format!(", where {by} sees this machine"));
-    logging::announce(&format!("Media is at {places}{by}: open these ports for UDP and TCP."))?;
+    windlass_logging::announce(&format!(
+        "Media is at {places}{by}: open these ports for UDP and TCP."
+    ))?;
     let Some(key) = public.keys.first() else { return Ok(()) };
     match token::first_link(key, &page) {
-        Ok(link) => logging::announce(&format!("A room, for one person: {link}"))?,
+        Ok(link) => windlass_logging::announce(&format!("A room, for one person: {link}"))?,
         Err(error) => {
             tracing::warn!(%error, "cannot print an invitation link; make one with `windlass token`");
         }
     }
     let key =
         public.key.as_ref().map_or("KEY".to_owned(), |file| format!("k1=@{}", file.display()));
-    logging::announce(&format!(
+    windlass_logging::announce(&format!(
         "For others: windlass token --key {key} --room {} --identity NAME --page {page}",
         token::FIRST_ROOM
     ))

@@ -10,12 +10,12 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use anyhow::{Context, Result, ensure};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use windlass_enhancer::Enhancer;
+use windlass_logging::Log;
 use windlass_sfu::{SfuHandle, Tuning};
 use windlass_signaling::{Metric, Signaling, Tls};
 
 use crate::cli::ServeArgs;
 use crate::config::{Config, Settings};
-use crate::logging::Log;
 use crate::tls::Source;
 use crate::watch::Watch;
 

@@ -10,6 +10,7 @@ use anyhow::{Context, Error, Result, anyhow};
 use tokio::net::TcpListener;
 use windlass_doctor::RIGHTS;
 use windlass_enhancer::{Enhancer, StartError as EnhancerError};
+use windlass_logging::Log;
 use windlass_record::{RecordTo, ServerRecorder};
 use windlass_sfu::{Sfu, StartError};
 use windlass_signaling::{MetricSource, Services, Signaling};
@@ -20,8 +21,6 @@ use crate::cluster::{Connections, has_workers};
 use crate::config::Config;
 use crate::deliver::deliver;
 use crate::devices;
-use crate::logging::{self, Log};
-use crate::page;
 use crate::public;
 use crate::reload::{Parts, Reloader, Reloads};
 use crate::shutdown::{self, Signals};
@@ -44,7 +43,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<()> {
     if !has_workers(config) {
         devices::enter(config)?;
     }
-    let log = logging::init(&config.log, config.log_json)?;
+    let log = windlass_logging::init(&config.log, config.log_json)?;
     windlass_sfu::log_panics();
     match args.file() {
         Some(file) => tracing::info!(file = %file.display(), "configuration read"),
@@ -119,7 +118,7 @@ async fn serve(args: &ServeArgs, config: &Config, by: Option<&str>, log: Log) ->
     let stopped = signals.rooms_ended(signaling.clone(), sfu.handle(), cluster, config.drain);
     let stop = async move {
         Box::pin(stopped).await;
-        logging::say("Windlass is shutting down.");
+        windlass_logging::say("Windlass is shutting down.");
     };
     // Whoever reads that the server runs may send it signals: all of them are heard by now.
     match &config.public {
@@ -134,7 +133,7 @@ async fn serve(args: &ServeArgs, config: &Config, by: Option<&str>, log: Log) ->
         let signaling = signaling.clone();
         tokio::spawn(async move { signaling.serve_figures(listener).await });
     }
-    Box::pin(signaling.serve(listener, page::router(), stop, GRACE)).await;
+    Box::pin(signaling.serve(listener, windlass_page::router(), stop, GRACE)).await;
     if let Some(recorder) = &recorder {
         recorder.stop().await;
     }
@@ -202,7 +201,7 @@ fn services(
         metrics: MetricSource {
             families: windlass_metrics::families,
             read: Arc::new(move || {
-                let mut all = windlass_metrics::of_process(logging::lost());
+                let mut all = windlass_metrics::of_process(windlass_logging::lost());
                 all.extend(reloads.metrics());
                 all.extend(enhancer.as_deref().into_iter().flat_map(windlass_metrics::of_enhancer));
                 all.extend(cluster.metrics());
@@ -236,12 +235,12 @@ fn add_recorder(services: &mut Services, recorder: ServerRecorder) {
 fn announce(config: &Config, http: SocketAddr, sfu: &Sfu) -> Result<()> {
     let secure = config.tls.is_some();
     let url = url(http, secure);
-    logging::announce(&format!("Windlass is running: {url}"))?;
+    windlass_logging::announce(&format!("Windlass is running: {url}"))?;
     if matches!(config.tls, Some(tls::Source::SelfSigned(_))) {
-        logging::announce("Its certificate is its own: browsers ask before they go on.")?;
+        windlass_logging::announce("Its certificate is its own: browsers ask before they go on.")?;
     }
     if !config.signaling.access.is_open() {
-        logging::announce(&format!(
+        windlass_logging::announce(&format!(
             "Rooms need access tokens. A link to one: windlass token --key KEY --room tea-room --identity NAME --page {url}"
         ))?;
     }
@@ -249,20 +248,20 @@ fn announce(config: &Config, http: SocketAddr, sfu: &Sfu) -> Result<()> {
         return Ok(());
     }
     if !secure {
-        logging::announce(
+        windlass_logging::announce(
             "Browsers on other machines need HTTPS for camera and microphone: put a proxy with a \
              certificate before this port, or use --tls CERT,KEY (--tls self-signed to try it).",
         )?;
     }
     let others: Vec<_> = sfu.candidates().iter().filter(|a| !a.ip().is_loopback()).collect();
     if others.is_empty() {
-        logging::announce(&format!(
+        windlass_logging::announce(&format!(
             "Media reaches this machine only. For others, add `--udp 0.0.0.0:{} --advertise PUBLIC_IP`.",
             sfu.local_addr().port()
         ))?;
     } else if config.sfu.advertise.is_empty() && config.sfu.udp.ip().is_unspecified() {
         let others = others.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and ");
-        logging::announce(&format!(
+        windlass_logging::announce(&format!(
             "Others get media at {others}. If they reach this machine by another address, add `--advertise PUBLIC_IP`."
         ))?;
     }
@@ -270,7 +269,10 @@ fn announce(config: &Config, http: SocketAddr, sfu: &Sfu) -> Result<()> {
 }
 
 fn announce_figures(listener: &TcpListener) -> Result<()> {
-    logging::announce(&format!("Its figures are at http://{}/metrics.", listener.local_addr()?))
+    windlass_logging::announce(&format!(
+        "Its figures are at http://{}/metrics.",
+        listener.local_addr()?
+    ))
 }
 
 fn url(http: SocketAddr, secure: bool) -> String {

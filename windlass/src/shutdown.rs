@@ -11,7 +11,6 @@ use windlass_sfu::SfuHandle;
 use windlass_signaling::{Drain, Signaling};
 
 use crate::cluster::Connections;
-use crate::logging;
 
 /// Interval at which it is checked whether rooms are left.
 const LOOK: Duration = Duration::from_millis(250);
@@ -90,7 +89,7 @@ impl Signals {
             return;
         }
         let how = begin.await;
-        logging::say(&format!(
+        windlass_logging::say(&format!(
             "Windlass {how}, or in {} seconds; a second signal ends it at once.",
             drain.as_secs()
         ));

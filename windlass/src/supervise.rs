@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use tokio::runtime::Handle;
+use windlass_logging::LastWords;
 use windlass_sfu::{SfuHandle, ThreadFault};
 
 use crate::cluster::Connections;
-use crate::logging::LastWords;
 
 /// Exit status for a fault of the program itself (`EX_SOFTWARE` of sysexits.h).
 const STATUS: i32 = 70;

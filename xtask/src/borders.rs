@@ -13,7 +13,7 @@ use crate::source::{code, files};
 
 /// The project's crates, and those of its crates that each may depend on. Dependencies of tests alone are not
 /// checked.
-const ARROWS: [(&str, &[&str]); 29] = [
+const ARROWS: [(&str, &[&str]); 31] = [
     ("types", &[]),
     ("netem", &["types"]),
     ("htj2k", &[]),
@@ -30,6 +30,8 @@ const ARROWS: [(&str, &[&str]); 29] = [
     ("cluster", &["types"]),
     ("admin", &["protocol", "signaling", "types"]),
     ("doctor", &["sr"]),
+    ("logging", &[]),
+    ("page", &[]),
     ("plan", &["types"]),
     ("public", &["doctor"]),
     ("record", &["signaling", "types"]),
@@ -42,7 +44,9 @@ const ARROWS: [(&str, &[&str]); 29] = [
             "cluster",
             "doctor",
             "enhancer",
+            "logging",
             "metrics",
+            "page",
             "plan",
             "protocol",
             "public",

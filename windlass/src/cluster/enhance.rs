@@ -30,8 +30,8 @@ use windlass_types::{EnhancerRequest, StreamId, TapInput};
 use super::mutual;
 use crate::cli::ServeArgs;
 use crate::config::Config;
+use crate::devices;
 use crate::shutdown::Signals;
-use crate::{devices, logging};
 
 /// Maximum bytes of a message: a frame, or an anchor.
 pub(crate) const MAX_MESSAGE_BYTES: usize = 4 << 20;
@@ -121,7 +121,7 @@ pub(crate) fn run(args: &EnhanceArgs) -> Result<()> {
     if !args.each_device {
         devices::enter(&config)?;
     }
-    logging::init(&config.log, config.log_json)?;
+    windlass_logging::init(&config.log, config.log_json)?;
     let Some(enhancer) = &config.enhancer else {
         bail!("--device off leaves nothing to offer: name a device, or leave the option out");
     };
@@ -183,12 +183,12 @@ async fn serve(args: &EnhanceArgs, config: Config) -> Result<()> {
     let listener = tokio::net::TcpListener::bind(args.listen).await;
     let listener = listener.with_context(|| format!("cannot listen on {}", args.listen))?;
     let own = listener.local_addr()?;
-    logging::announce(&format!("Windlass enhances for SFUs that come to {own}."))?;
+    windlass_logging::announce(&format!("Windlass enhances for SFUs that come to {own}."))?;
     if let Some(address) = config.metrics {
         let asked = tokio::net::TcpListener::bind(address).await;
         let asked = asked.with_context(|| format!("cannot listen on {address}"))?;
         let at = asked.local_addr()?;
-        logging::announce(&format!("Its figures are at http://{at}/metrics."))?;
+        windlass_logging::announce(&format!("Its figures are at http://{at}/metrics."))?;
         let router = figures(&enhancer, &worker, tls.clone());
         tokio::spawn(async move { axum::serve(asked, router).await });
     }
@@ -208,7 +208,7 @@ async fn serve(args: &EnhanceArgs, config: Config) -> Result<()> {
     let ending = async move {
         let (streams, give_away) = (|| worker.stats().streams, || worker.drain());
         signals.streams_left(streams, give_away, config.drain, supervised).await;
-        logging::say("Windlass is shutting down.");
+        windlass_logging::say("Windlass is shutting down.");
         let _ = stop.send(true);
     };
     let served = async move {
@@ -234,7 +234,7 @@ async fn serve(args: &EnhanceArgs, config: Config) -> Result<()> {
 fn figures(enhancer: &Arc<Enhancer>, worker: &Arc<Worker>, tls: Option<Mutual>) -> Router {
     let (enhancer, worker) = (enhancer.clone(), worker.clone());
     let told = move |request: HeaderMap| async move {
-        let mut all = windlass_metrics::of_process(logging::lost());
+        let mut all = windlass_metrics::of_process(windlass_logging::lost());
         all.extend(windlass_metrics::of_enhancer(&enhancer));
         all.extend(tls.iter().flat_map(mutual::metrics));
         metrics_page(&request, windlass_metrics::families(), all)

@@ -18,7 +18,7 @@ use self::enhancement::Use;
 use self::reach::Reach;
 use self::values::{Parsed, TlsChoice};
 use crate::cluster::NatsConfig;
-use crate::{logging, tls};
+use crate::tls;
 
 pub(crate) use self::annotated::annotated;
 pub(crate) use self::cluster::{Cluster, NodeConfig};
@@ -130,7 +130,7 @@ impl Config {
         let closed = !open_rooms || signaling.access.is_open();
         allow!(closed, "open-rooms", "must not stand beside token-key");
         let log = said.log();
-        if let Err(error) = logging::filter(&log) {
+        if let Err(error) = windlass_logging::filter(&log) {
             allow!(false, "log", "must be a log filter: {error}");
         }
         Ok(Config {

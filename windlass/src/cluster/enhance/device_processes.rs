@@ -20,7 +20,6 @@ use super::EnhanceArgs;
 use super::children::{Child, Own, children};
 use crate::config::Config;
 use crate::devices::{VISIBLE, chosen};
-use crate::logging;
 use crate::shutdown::{Asked, Signals};
 
 /// Pause before a process that ended is started again, at first; it doubles up to [`LONGEST`].
@@ -79,7 +78,7 @@ async fn tend_all(children: Vec<Child>, drain: Duration) -> Result<()> {
     // Once: a program that is replaced meanwhile is found by its path.
     let program = std::env::current_exe().context("cannot find this program")?;
     let count = children.len();
-    logging::announce(&format!("Windlass enhances on {count} devices, a process each."))?;
+    windlass_logging::announce(&format!("Windlass enhances on {count} devices, a process each."))?;
     let (order, orders) = watch::channel(Order::Run);
     let ends: Ends = (0..count).map(|_| AtomicU32::new(0)).collect();
     let mut tended = JoinSet::new();
@@ -119,7 +118,7 @@ async fn tend_all(children: Vec<Child>, drain: Duration) -> Result<()> {
         let _ = order.send(Order::Kill);
         all_ended().await;
     }
-    logging::say(&format!("Windlass has ended on {count} devices."));
+    windlass_logging::say(&format!("Windlass has ended on {count} devices."));
     if fine {
         Ok(())
     } else {

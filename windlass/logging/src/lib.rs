@@ -29,7 +29,11 @@ static WORDS: OnceLock<Lines> = OnceLock::new();
 
 /// Reads a log filter: a level, or a list such as `info,windlass_sfu=debug`. A level alone applies to Windlass's own
 /// parts. Libraries stay at `info` at most, because they log what identifies people (addresses, session descriptions).
-pub(crate) fn filter(text: &str) -> Result<EnvFilter> {
+///
+/// # Errors
+///
+/// The text is no filter.
+pub fn filter(text: &str) -> Result<EnvFilter> {
     let level = text.trim().parse::<LevelFilter>();
     let filter = match level {
         Ok(level) if level > LevelFilter::INFO => {
@@ -49,17 +53,25 @@ fn quiet(text: &str) -> Result<EnvFilter> {
 
 /// Handle to the running log.
 #[derive(Debug, Clone)]
-pub(crate) struct Log(reload::Handle<EnvFilter, Registry>);
+pub struct Log(reload::Handle<EnvFilter, Registry>);
 
 impl Log {
     /// Replaces the log filter.
-    pub(crate) fn set_filter(&self, text: &str) -> Result<()> {
+    ///
+    /// # Errors
+    ///
+    /// The text is no filter.
+    pub fn set_filter(&self, text: &str) -> Result<()> {
         Ok(self.0.reload(quiet(text)?)?)
     }
 }
 
-/// Starts logging.
-pub(crate) fn init(text: &str, json: bool) -> Result<Log> {
+/// Starts logging to standard error. Panics are logged there too.
+///
+/// # Errors
+///
+/// The text is no filter, the thread that writes did not start, or logging has started before.
+pub fn init(text: &str, json: bool) -> Result<Log> {
     let (filter, handle) = reload::Layer::new(quiet(text)?);
     let told = |lost| tracing::warn!(lost, "log lines dropped: nobody reads standard error");
     let errors = Lines::start("log", stderr(), told).context("cannot start the log's thread")?;
@@ -76,7 +88,7 @@ pub(crate) fn init(text: &str, json: bool) -> Result<Log> {
 }
 
 /// Writes a line to standard error.
-pub(crate) fn say(line: &str) {
+pub fn say(line: &str) {
     match ERRORS.get() {
         Some(errors) => errors.push(format!("{line}\n").as_bytes()),
         None => eprintln!("{line}"),
@@ -85,7 +97,11 @@ pub(crate) fn say(line: &str) {
 
 /// Writes a line to standard output. Whoever started the program may have closed the pipe, or never read it: that must
 /// not end the program.
-pub(crate) fn announce(line: &str) -> Result<()> {
+///
+/// # Errors
+///
+/// The thread that writes did not start.
+pub fn announce(line: &str) -> Result<()> {
     if WORDS.get().is_none() {
         let words = Lines::start("words", stdout(), |_| ());
         let _ = WORDS.set(words.context("cannot start standard output's thread")?);
@@ -97,13 +113,14 @@ pub(crate) fn announce(line: &str) -> Result<()> {
 }
 
 /// Number of log lines that were dropped because nobody read them.
-pub(crate) fn lost() -> u64 {
+#[must_use]
+pub fn lost() -> u64 {
     ERRORS.get().map_or(0, Lines::lost)
 }
 
 /// Waits for unwritten lines when it is dropped, at the end of the program.
 #[derive(Debug)]
-pub(crate) struct LastWords;
+pub struct LastWords;
 
 impl Drop for LastWords {
     fn drop(&mut self) {

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 fn main() {
-    let dist = Path::new("../client-web/dist");
+    let dist = Path::new("../../client-web/dist");
     if let Err(e) = std::fs::create_dir_all(dist) {
         println!("cargo::warning=cannot create {}: {e}", dist.display());
     }

@@ -11,7 +11,7 @@ use axum::response::{IntoResponse, Response};
 use rust_embed::{EmbeddedFile, RustEmbed};
 
 #[derive(RustEmbed)]
-#[folder = "../client-web/dist"]
+#[folder = "../../client-web/dist"]
 struct Dist;
 
 /// Content security policy of the page: scripts, WASM, workers and sockets of its own origin, and pictures and media
@@ -30,7 +30,7 @@ const NOT_BUILT: &str = "The server runs, but its page was not built. \
     Stop it and run `cargo xtask run`, which builds the page first.\n";
 
 /// Routes that answer every path with a file of the page.
-pub(crate) fn router() -> Router {
+pub fn router() -> Router {
     Router::new().fallback(file)
 }
 
