@@ -161,6 +161,23 @@ mod tests {
     }
 
     #[test]
+    fn the_service_runs_no_program_that_a_bare_debian_lacks() {
+        let unit = fs::read_to_string(source("windlass.service")).expect("the unit");
+        let files: Vec<_> = listed().into_iter().map(|(_, to, _)| to).collect();
+        let commands = unit.lines().filter(|line| line.starts_with("Exec"));
+        let mut programs = Vec::new();
+        for command in commands.filter_map(|line| line.split_once('=')) {
+            programs.push(command.1.split_whitespace().next().expect("a program"));
+        }
+        assert!(programs.len() > 3, "{programs:?}");
+        for program in programs {
+            // Debian's policy promises a shell, and no `kill` beside it.
+            let there = program == "/bin/sh" || files.iter().any(|file| file == &program[1..]);
+            assert!(there, "{program}");
+        }
+    }
+
+    #[test]
     fn files_that_are_not_made_first_are_there() {
         for (from, to, mode) in listed() {
             let made = from.starts_with("/work") || from.starts_with(crate::target_dir());
