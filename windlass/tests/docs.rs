@@ -33,7 +33,10 @@ const ELSEWHERE: [(&str, &str); 23] = [
     ("tar -xf windlass-", "`cargo xtask release` tries what it makes"),
     ("apt install ./windlass_", "it needs root on a Debian; .github/workflows/release.yml"),
     ("apt remove windlass", "it needs root on a Debian"),
-    ("apt install prometheus", "it needs root on a Debian; windlass/tests/deploy.rs reads the rules"),
+    (
+        "apt install prometheus",
+        "it needs root on a Debian; windlass/tests/deploy.rs reads the rules",
+    ),
     ("skopeo copy", "it needs a registry"),
     ("windlass doctor --public", "windlass/tests/public.rs"),
     ("windlass enhance --each-device", "it needs a GPU; windlass/tests/slices.rs"),
