@@ -31,8 +31,8 @@ const ELSEWHERE: [(&str, &str); 23] = [
     ("cargo xtask run ", "continuous integration runs both"),
     ("cargo run --release -p windlass-lab -- eval", "lab/src/eval, on a clip"),
     ("tar -xf windlass-", "`cargo xtask release` tries what it makes"),
-    ("apt install ./windlass_", "it needs root on a Debian; .github/workflows/release.yml"),
-    ("apt remove windlass", "it needs root on a Debian"),
+    ("apt install ./windlass_", "deploy/debian/trial.sh, as root on a Debian"),
+    ("apt remove windlass", "deploy/debian/trial.sh, as root on a Debian"),
     (
         "apt install prometheus",
         "it needs root on a Debian; windlass/tests/deploy.rs reads the rules",
