@@ -11,7 +11,7 @@ export DEBIAN_FRONTEND=noninteractive
 apt-get install -y "$package"
 systemctl is-enabled windlass
 windlass health
-curl --fail --silent http://localhost:7880/ | grep -q '<!doctype html>'
+curl --fail --silent http://127.0.0.1:7880/ | grep -q '<!doctype html>'
 WINDLASS_TOKEN_KEY=k1=@/var/lib/windlass/token-key windlass rooms
 man -w windlass-serve || zcat /usr/share/man/man1/windlass-serve.1.gz | grep -q drain
 
