@@ -1,7 +1,7 @@
 #!/bin/sh
 # Tries a package on this machine: a Debian or Ubuntu with systemd that is thrown away afterwards. As root:
 #   trial.sh windlass_0.1.0_amd64.deb
-# It is installed, serves, is reloaded, upgraded over itself, removed and purged. Fails at the first thing that is not so.
+# It is installed, serves, is reloaded, upgraded over itself, removed and purged. Ends at the first failure.
 set -eux
 package=$(realpath "$1")
 config=/etc/windlass/windlass.yaml
@@ -35,5 +35,5 @@ apt-get remove -y windlass
 if systemctl is-active windlass; then exit 1; fi
 test -f "$config" -a -f /var/lib/windlass/token-key
 apt-get purge -y windlass
-left=$(find /etc /usr /var -xdev -name '*windlass*' -not -path '/usr/local/*' -not -path '/var/lib/apt/*' -not -path '/var/log/*')
+left=$(find /etc /usr /var -xdev -name '*windlass*' -not -path '/usr/local/*' -not -path '/var/log/*')
 test -z "$left$(getent passwd windlass)$(getent group windlass)"
