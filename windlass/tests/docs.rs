@@ -30,7 +30,7 @@ const STORY: &str = "docs/day.md";
 const ELSEWHERE: [(&str, &str); 23] = [
     ("cargo xtask run ", "continuous integration runs both"),
     ("cargo run --release -p windlass-lab -- eval", "lab/src/eval, on a clip"),
-    ("tar -xf windlass-", "`cargo xtask release` tries what it makes"),
+    ("tar -xf windlass-", "`cargo xtask release` lets the program write its manual"),
     ("apt install ./windlass_", "deploy/debian/trial.sh, as root on a Debian"),
     ("apt remove windlass", "deploy/debian/trial.sh, as root on a Debian"),
     (
