@@ -7,7 +7,8 @@ use crate::process::{Cmd, step, which};
 /// Packages to build the server: a C compiler, for cryptography and the allocator.
 pub(crate) const BUILD: &[&str] = &["build-essential"];
 /// Additional packages for the tests and the laboratory: libvpx, a browser, ffmpeg to read clips, the store by which
-/// clusters learn of each other, a reader of small print, and issuers of certificates and addresses, and a reader of certificates.
+/// clusters learn of each other, a reader of small print, issuers of certificates and addresses, and what reads
+/// certificates.
 pub(crate) const TEST: &[&str] = &[
     "pkg-config",
     "libvpx-dev",
@@ -21,7 +22,7 @@ pub(crate) const TEST: &[&str] = &[
     "openssl",
 ];
 /// Additional packages for the long tests: shaped links, another browser, an encoder that is none of ours,
-/// certificates, and Go for its server SDK.
+/// and Go for its server SDK.
 pub(crate) const SOAK: &[&str] = &[
     "iproute2",
     "firefox-esr",
