@@ -187,6 +187,15 @@ mod tests {
     }
 
     #[test]
+    fn systemd_never_gives_up_on_the_service() {
+        let unit = fs::read_to_string(source("windlass.service")).expect("the unit");
+        let (general, service) = unit.split_once("[Service]").expect("two sections");
+        // Five failures in ten seconds are soon had, where the network is late.
+        assert!(general.lines().any(|line| line == "StartLimitIntervalSec=0"), "{general}");
+        assert!(service.lines().any(|line| line == "Restart=on-failure"), "{service}");
+    }
+
+    #[test]
     fn what_the_manual_names_of_the_package_is_in_it() {
         let page = fs::read_to_string(root().join("docs/day.md")).expect("the page");
         let is_end = |c: char| c.is_whitespace() || c == '`';
