@@ -1,8 +1,8 @@
 //! Lines on their way to a stream that somebody else may not read: standard error, standard output.
 //!
 //! If the reader stops, a write waits for ever, and with it the writer. So a thread of its own writes, from a queue of
-//! at most [`MAX_QUEUED_BYTES`] bytes. Lines without room are dropped and counted. When the stream is read again, one line says how
-//! many were dropped.
+//! at most [`MAX_QUEUED_BYTES`] bytes. Lines without room are dropped and counted. When the stream is read again, one
+//! line says how many were dropped.
 
 use std::io::{self, Write};
 use std::mem;
