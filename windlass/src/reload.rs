@@ -128,7 +128,8 @@ impl Reloader {
             if let Err(error) = self.reload().await {
                 self.reloads.failed.fetch_add(1, Ordering::Relaxed);
                 tracing::error!(
-                    "configuration not reloaded, the former one stays in use: {error:#}"
+                    "configuration not reloaded, the former one stays in use until the file is mended: \
+                     {error:#}"
                 );
             }
         }
@@ -141,7 +142,8 @@ impl Reloader {
             Err(error) => {
                 self.reloads.failed.fetch_add(1, Ordering::Relaxed);
                 tracing::error!(
-                    "TLS certificate not reloaded, the former one stays in use: {error:#}"
+                    "TLS certificate not reloaded, the former one stays in use until the files are \
+                     mended: {error:#}"
                 );
             }
         }

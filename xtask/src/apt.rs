@@ -7,8 +7,8 @@ use crate::process::{Cmd, step, which};
 /// Packages to build the server: a C compiler, for cryptography and the allocator.
 pub(crate) const BUILD: &[&str] = &["build-essential"];
 /// Additional packages for the tests and the laboratory: libvpx, a browser, ffmpeg to read clips, the store by which
-/// clusters learn of each other, a reader of small print, issuers of certificates and addresses, and what reads
-/// certificates.
+/// clusters learn of each other, a reader of small print, issuers of certificates and addresses, what reads
+/// certificates, and pip.
 pub(crate) const TEST: &[&str] = &[
     "pkg-config",
     "libvpx-dev",
@@ -20,6 +20,7 @@ pub(crate) const TEST: &[&str] = &[
     "pebble",
     "coturn",
     "openssl",
+    "python3-pip",
 ];
 /// Additional packages for the long tests: shaped links, another browser, an encoder that is none of ours,
 /// and Go for its server SDK.

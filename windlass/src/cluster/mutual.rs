@@ -32,7 +32,8 @@ pub(super) fn start(files: Option<&Files>, role: Role) -> Result<Option<Mutual>>
                 Ok(()) => tracing::info!("cluster certificate reloaded"),
                 Err(error) => {
                     tracing::error!(
-                        "cannot reload the cluster certificate; the former one stays in use: {error}"
+                        "cluster certificate not reloaded, the former one stays in use until the files are \
+                         mended: {error}"
                     );
                 }
             }
