@@ -13,7 +13,7 @@ use crate::source::{code, files};
 
 /// The project's crates, and those of its crates that each may depend on. Dependencies of tests alone are not
 /// checked.
-const ARROWS: [(&str, &[&str]); 31] = [
+const ARROWS: [(&str, &[&str]); 32] = [
     ("types", &[]),
     ("netem", &["types"]),
     ("htj2k", &[]),
@@ -34,7 +34,8 @@ const ARROWS: [(&str, &[&str]); 31] = [
     ("page", &[]),
     ("plan", &["types"]),
     ("public", &["doctor"]),
-    ("record", &["signaling", "types"]),
+    ("render", &["hybrid", "network", "types", "vp9"]),
+    ("record", &["render", "signaling", "types"]),
     ("traces", &["types"]),
     ("metrics", &["enhancer", "signaling", "sr"]),
     (
