@@ -11,7 +11,7 @@ use windlass_vp9::Samples;
 
 /// Speed of the encoder, 0 to 10: the fastest.
 const SPEED: u8 = 10;
-/// Quantizer, 0 to 255. The pictures lose less to it than anchors gain (`tests/gain.rs`).
+/// Quantizer, 0 to 255. The pictures lose less to it than anchors gain (measured in `windlass/record`).
 const QUANTIZER: usize = 80;
 /// Maximum frames from one key frame to the next: a player seeks to key frames.
 const KEY_FRAME_INTERVAL: u64 = 240;
