@@ -150,3 +150,6 @@ fn lower_priority() {
         tracing::debug!(%error, "the thread keeps its priority");
     }
 }
+
+#[cfg(test)]
+mod tests;
