@@ -30,7 +30,7 @@ pub enum RecordedWho {
 
 /// How a track is recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct TrackTerms {
+pub(super) struct RecordTerms {
     /// Maximum bytes of a frame.
     pub(super) max_frame_bytes: usize,
     /// Whether the track's anchors are recorded too.
@@ -65,9 +65,9 @@ impl RecordedRooms {
         room: &str,
         participant: ParticipantId,
         max_frame_bytes: usize,
-    ) -> Option<TrackTerms> {
+    ) -> Option<RecordTerms> {
         let recorded = self.0.get(room).filter(|recorded| recorded.contains(participant))?;
-        Some(TrackTerms { max_frame_bytes, anchors: recorded.anchors })
+        Some(RecordTerms { max_frame_bytes, anchors: recorded.anchors })
     }
 }
 
@@ -96,7 +96,7 @@ pub(super) fn request_key_anchors<'a>(
 }
 
 /// Begins or ends the recording of a track that is published here.
-pub(super) fn set_track(track: &mut Track, wanted: Option<TrackTerms>) -> Option<Output> {
+pub(super) fn set_track(track: &mut Track, wanted: Option<RecordTerms>) -> Option<Output> {
     if wanted.is_some() == track.recording.is_some() || track.remote.is_some() {
         return None;
     }

@@ -15,7 +15,7 @@ use windlass_types::{Layer, Rung, Size, StreamId, TapInput};
 use super::alignment::Report;
 use super::layers::Layers;
 use super::output::Output;
-use super::recorded::TrackTerms;
+use super::recorded::RecordTerms;
 use super::red::Red;
 use super::rewriter::PacketIn;
 use super::tap::Tap;
@@ -43,13 +43,13 @@ pub(super) struct TrackRecording {
     current: Option<LayerTap>,
     /// The larger layer that takes the place of the current one at its first key frame.
     next: Option<LayerTap>,
-    terms: TrackTerms,
+    terms: RecordTerms,
     /// The layer whose anchors are recorded since its last key anchor was requested.
     anchored: Option<Layer>,
 }
 
 impl TrackRecording {
-    pub(super) fn new(track: TrackId, terms: TrackTerms) -> TrackRecording {
+    pub(super) fn new(track: TrackId, terms: RecordTerms) -> TrackRecording {
         TrackRecording { track, current: None, next: None, terms, anchored: None }
     }
 

@@ -194,7 +194,7 @@ async fn record(
     only: Option<&str>,
     enhanced: bool,
 ) -> Result<Report, AdminError> {
-    let mut wanted = json!({"enhanced": enhanced});
+    let mut wanted = if enhanced { json!({"enhanced": true}) } else { json!({}) };
     if let Some(name) = only {
         let seen = show(client, room).await?;
         wanted["participant"] = text(find::participant(&seen, name)?, "id").into();

@@ -12,7 +12,9 @@ use std::time::{Duration, Instant, SystemTime};
 use windlass_types::TrackId;
 use windlass_types::recording::RecordInput;
 
-use crate::manifest::{EndReason, Enhanced, Manifest};
+#[cfg(feature = "enhanced")]
+use crate::manifest::Enhanced;
+use crate::manifest::{EndReason, Manifest};
 use crate::order::{BeginError, Event, Hooks, Order};
 use crate::queue::Queue;
 use crate::recording::{Epoch, Files, Recording, Wanted, part_of};
@@ -30,12 +32,14 @@ pub(crate) enum Request {
     /// End the recording of a room.
     End(String, EndReason),
     /// Note in the manifest what became of a file's enhanced picture.
+    #[cfg(feature = "enhanced")]
     Made(Made, Sender<io::Result<()>>),
     /// End: the recordings go on when the server is started again.
     Stop(Sender<()>),
 }
 
 /// What became of a file's enhanced picture.
+#[cfg(feature = "enhanced")]
 pub(crate) struct Made {
     /// Folder of the recording.
     pub(crate) folder: PathBuf,
@@ -114,6 +118,7 @@ impl<F: Files> Disk<F> {
                     let _ = answer.send(self.begin(order));
                 }
                 Ok(Request::End(room, reason)) => self.end(&room, reason, None),
+                #[cfg(feature = "enhanced")]
                 Ok(Request::Made(made, answer)) => {
                     let _ = answer.send(self.made(&made));
                 }
@@ -214,6 +219,7 @@ impl<F: Files> Disk<F> {
     }
 
     /// Notes what became of a file's enhanced picture, and tells of the last one. The recording may run again.
+    #[cfg(feature = "enhanced")]
     fn made(&mut self, made: &Made) -> io::Result<()> {
         let Made { folder, file, enhanced } = made;
         let note = |manifest: &mut Manifest| {

@@ -66,6 +66,7 @@ impl Queue {
         self.unrendered.store(files, Ordering::Relaxed);
     }
 
+    #[cfg(feature = "enhanced")]
     pub(crate) fn render_failed(&self) {
         self.render_failures.fetch_add(1, Ordering::Relaxed);
     }

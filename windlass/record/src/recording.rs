@@ -280,12 +280,12 @@ impl Recording {
     }
 
     fn close(&mut self, index: usize, files: &mut dyn Files) -> io::Result<()> {
-        let index_of_stream = index;
-        let Some(Writing { webm, path, index, .. }) = self.streams[index].writing.take() else {
+        let stream = &mut self.streams[index];
+        stream.anchors.end(files);
+        let Some(Writing { webm, path, index, .. }) = stream.writing.take() else {
             return Ok(());
         };
         let (duration, written) = (webm.duration(), webm.written());
-        self.streams[index_of_stream].anchors.end(files);
         let finish = webm.finish();
         files.append(&path, &finish.tail)?;
         let file = &mut self.manifest.files[index];
