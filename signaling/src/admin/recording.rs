@@ -25,7 +25,7 @@ pub(crate) struct Record {
     /// Id of the only participant to record, also after it comes back with its identity. By default all are recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     participant: Option<String>,
-    /// Whether enhanced pictures are made of it too, once it has ended: in files of their own, beside the others.
+    /// Whether enhanced pictures are made too, in files of their own, when the recording has ended.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     enhanced: bool,
 }
@@ -40,7 +40,7 @@ pub(crate) struct RoomRecording {
     /// Identity, or else id, of the only participant that is recorded; absent: all are.
     #[serde(skip_serializing_if = "Option::is_none")]
     participant: Option<String>,
-    /// Whether enhanced pictures are made of it too, once it has ended.
+    /// Whether enhanced pictures are made too, when the recording has ended.
     enhanced: bool,
 }
 
