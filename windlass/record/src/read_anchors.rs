@@ -12,6 +12,8 @@ use windlass_types::message::{
 
 /// Maximum number of messages that are read. Their places are kept in memory.
 const MAX_MESSAGES: usize = 4 << 20;
+/// Maximum number of messages of a frame; what comes later is left out.
+const MAX_OF_FRAME: usize = 1024;
 
 /// Place of a message in the file.
 #[derive(Debug, Clone, Copy)]
@@ -68,7 +70,8 @@ impl AnchorFile {
     /// The complete anchors of a frame.
     pub(crate) fn of_frame(&mut self, number: u32) -> io::Result<Vec<ReassembledAnchor>> {
         let (mut anchors, mut reassembler) = (Vec::new(), Reassembler::new());
-        for Place { at, len } in self.places.remove(&number).unwrap_or_default() {
+        let places = self.places.remove(&number).unwrap_or_default();
+        for Place { at, len } in places.into_iter().take(MAX_OF_FRAME) {
             let mut message = vec![0; len as usize];
             self.file.seek(SeekFrom::Start(at))?;
             self.file.read_exact(&mut message)?;

@@ -86,7 +86,11 @@ impl Encoder {
         debug_assert_eq!(picture[0].width, usize::from(self.size.width));
         let mut frame = self.context.new_frame();
         for (plane, samples) in frame.planes.iter_mut().zip(picture) {
-            plane.copy_from_raw_u8(samples.data, samples.stride, 1);
+            let stride = plane.cfg.stride;
+            let rows = plane.data_origin_mut().chunks_mut(stride).zip(0..samples.height);
+            for (row, y) in rows {
+                row[..samples.width].copy_from_slice(samples.row(y));
+            }
         }
         self.numbers.push_back(number);
         self.context.send_frame(frame).map_err(EncodeError::Failed)?;
