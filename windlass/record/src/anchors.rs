@@ -6,7 +6,6 @@
 //! counted. Nothing that happens here ends a recording.
 
 use std::collections::VecDeque;
-use std::io;
 use std::path::PathBuf;
 
 use windlass_types::message::{AnchorHeader, MAX_CHUNK, encode_chunks};
@@ -135,6 +134,7 @@ fn id_of(anchor: &RecordedAnchor) -> FrameId {
 
 #[cfg(test)]
 mod tests {
+    use std::io;
     use std::path::Path;
     use std::time::Instant;
 

@@ -197,8 +197,9 @@ fn clip(frames: usize) -> Option<Vec<Picture>> {
     let folder = std::env::var_os("WINDLASS_CLIPS")
         .map_or_else(|| PathBuf::from("../../../shared/clips"), PathBuf::from);
     let file = folder.join("LivePortrait__s18.mp4");
-    let out = Command::new("ffmpeg").args(["-v", "error", "-i"]).arg(&file);
     let filter = format!("scale={}:{}:flags=area", HIGH.width, HIGH.height);
+    let mut ffmpeg = Command::new("ffmpeg");
+    let out = ffmpeg.args(["-v", "error", "-i"]).arg(&file);
     let out = out.args(["-vf", &filter, "-frames:v", &frames.to_string()]);
     let data = out.args(["-pix_fmt", "yuv420p", "-f", "rawvideo", "-"]).output();
     let bytes = HIGH.pixels() as usize * 3 / 2;
@@ -245,7 +246,7 @@ fn smaller(picture: &Picture) -> Picture {
 
 #[test]
 fn the_enhanced_picture_of_a_real_clip_is_nearer_to_the_original_than_the_layer_enlarged() {
-    const FRAMES: usize = 120;
+    const FRAMES: usize = 60;
     let Some(originals) = clip(FRAMES) else { return };
     let folder = tempfile::tempdir().unwrap();
     let (mut low, mut maker) = (encoder(LOW, 250), AnchorMaker::new());
@@ -254,9 +255,7 @@ fn the_enhanced_picture_of_a_real_clip_is_nearer_to_the_original_than_the_layer_
     let anchors: Vec<_> =
         frames.iter().enumerate().filter_map(|(n, frame)| maker.make(n, frame)).flatten().collect();
     record(folder.path(), &frames.into_iter().map(Some).collect::<Vec<_>>(), &anchors);
-    let began = std::time::Instant::now();
     let made = render(folder.path(), "p7-1.webm", &|| false).unwrap();
-    let took = began.elapsed();
     assert_eq!((made.frames, made.anchors), (FRAMES as u64, FRAMES.div_ceil(EVERY) as u64));
     let enhanced = decoded(&folder.path().join(made.file.unwrap()), HIGH);
     let plain = decoded(&folder.path().join("p7-1.webm"), LOW);
@@ -267,10 +266,7 @@ fn the_enhanced_picture_of_a_real_clip_is_nearer_to_the_original_than_the_layer_
     });
     let gained = mean(&|n| psnr(&enhanced[n].y, &originals[n].y));
     let before = std::fs::metadata(folder.path().join("p7-1.webm")).unwrap().len();
-    println!(
-        "bicubic {bicubic:.2} dB, enhanced {gained:.2} dB, {:.1} frames a second, {before} → {} bytes",
-        FRAMES as f64 / took.as_secs_f64(),
-        made.bytes
-    );
+    let bytes = made.bytes;
+    println!("bicubic {bicubic:.2} dB, enhanced {gained:.2} dB, {before} and {bytes} bytes");
     assert!(gained > bicubic + 0.3, "{gained:.2} against {bicubic:.2}");
 }
