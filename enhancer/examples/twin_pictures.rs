@@ -30,6 +30,7 @@ use windlass_hybrid::resample::box_down;
 use windlass_hybrid::{HybridConfig, HybridDecoder};
 use windlass_sr::{CpuEngine, Engine, InferError, Luma, Model, Residual, embedded_model};
 use windlass_types::AnchorSource;
+use windlass_types::Size;
 use windlass_types::message::HTJ2K;
 use windlass_types::message::encode_chunks;
 use windlass_types::message::{AnchorHeader, ReassembledAnchor, Reassembler};
@@ -215,8 +216,7 @@ impl Settings {
             chunk_count: 0,
             age_ms: 0,
             rtp_timestamp: n as u32 * TICKS,
-            width: self.size.0 as u16,
-            height: self.size.1 as u16,
+            size: Size::new(self.size.0 as u16, self.size.1 as u16),
         };
         let (mut reassembler, mut whole) = (Reassembler::new(), None);
         for message in encode_chunks(&header, payload, CHUNK)? {

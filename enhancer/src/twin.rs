@@ -46,7 +46,7 @@ pub struct Twin {
 
 /// What became of a captured anchor that subscribers are given.
 #[derive(Debug, Clone, Copy)]
-pub struct Given {
+pub struct GivenAnchor {
     /// The outcome in the twin's decoder.
     pub outcome: AnchorOutcome,
     /// By how many dB enhanced anchors had raised the anchor's frame; `None` unless the anchor is of a whole frame in
@@ -114,7 +114,7 @@ impl Twin {
     }
 
     /// Takes a captured anchor that subscribers are given.
-    pub fn give(&self, anchor: &ReassembledAnchor) -> Given {
+    pub fn give(&self, anchor: &ReassembledAnchor) -> GivenAnchor {
         let at = anchor.header.rtp_timestamp;
         let whole = !anchor.header.tiled;
         let seen = whole.then(|| self.carried(at).zip(self.start(at))).flatten();
@@ -129,7 +129,7 @@ impl Twin {
             };
             Some(10.0 * (error(&without) / error(&with)).log10())
         });
-        Given { outcome, raised_db }
+        GivenAnchor { outcome, raised_db }
     }
 
     fn show_all(&self, anchor: &ReassembledAnchor) {

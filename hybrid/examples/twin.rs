@@ -21,6 +21,7 @@ use windlass_hybrid::still::{StillMaker, StillRequest};
 use windlass_hybrid::{AnchorOutcome, Detail, HybridConfig, HybridDecoder, KeptCells};
 use windlass_network::Tier;
 use windlass_types::AnchorSource;
+use windlass_types::Size;
 use windlass_types::message::HTJ2K;
 use windlass_types::message::encode_chunks;
 use windlass_types::message::{AnchorHeader, Reassembler};
@@ -33,7 +34,7 @@ const CALL: (u32, u32) = (30, 4);
 /// Samples of the HR picture for each byte of a call's anchor: 16 kB at 1280×720.
 const SAMPLES_PER_BYTE: usize = 58;
 /// The size of a check's anchors: HTJ2K at quality 60.
-const COARSE: Size = Size::Quality(60);
+const COARSE: CodeSize = CodeSize::Quality(60);
 /// Number of frames for which a network runs before the next one takes its place.
 const NETWORK_FRAMES: u32 = 6;
 /// Payload of a message of an anchor, in bytes.
@@ -102,21 +103,21 @@ struct Of {
 
 /// How an anchor's encoded size is given.
 #[derive(Clone, Copy)]
-enum Size {
+enum CodeSize {
     Quality(u8),
     Budget(usize),
 }
 
 impl Maker<'_> {
     /// The messages of an anchor of `tiles`, with a texture that differs from seed to seed.
-    fn messages(&self, of: Of, tiles: &TileMap, size: Size) -> Vec<Vec<u8>> {
+    fn messages(&self, of: Of, tiles: &TileMap, size: CodeSize) -> Vec<Vec<u8>> {
         let (w, h) = (self.ivf.width * self.scale, self.ivf.height * self.scale);
         let samples = (0..w * h).map(|i| texture(i % w, i / w, of.seed)).collect();
         let detail = Detail::from_samples(w, h, samples).expect("the count is right");
         let image = payload::image(detail, tiles, self.scale);
         let coded = match size {
-            Size::Quality(quality) => Htj2k::encode(&image, quality),
-            Size::Budget(bytes) => Htj2k::fill(&image, None, bytes),
+            CodeSize::Quality(quality) => Htj2k::encode(&image, quality),
+            CodeSize::Budget(bytes) => Htj2k::fill(&image, None, bytes),
         };
         let coded = coded.expect("a legal size");
         let (payload, tiled) = payload::pack(tiles, coded);
@@ -132,8 +133,7 @@ impl Maker<'_> {
             chunk_count: 1,
             age_ms: 0,
             rtp_timestamp: timestamp(of.frame),
-            width: w as u16,
-            height: h as u16,
+            size: Size::new(w as u16, h as u16),
         };
         encode_chunks(&header, &payload, CHUNK).expect("a small payload")
     }
@@ -320,7 +320,7 @@ fn call(ivf: &Ivf, scale: usize) -> String {
             let source = AnchorSource::Enhanced;
             let of = Of { frame: of, seed: frame / every, epoch: 0, source, part: 0 };
             let samples = ivf.width * scale * ivf.height * scale;
-            maker.messages(of, &maker.full(), Size::Budget(samples / SAMPLES_PER_BYTE))
+            maker.messages(of, &maker.full(), CodeSize::Budget(samples / SAMPLES_PER_BYTE))
         } else {
             Vec::new()
         };

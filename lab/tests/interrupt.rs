@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 /// The bit of SIGINT in the signal masks of `/proc`.
 const SIGINT_BIT: u64 = 1 << 1;
 
@@ -41,7 +41,7 @@ impl Lab {
         let lab = Lab { child, said, folder };
         let begun = Instant::now();
         while !lab.takes_ctrl_c() {
-            assert!(begun.elapsed() < PATIENCE, "it never listened to Ctrl-C");
+            assert!(begun.elapsed() < TIMEOUT, "it never listened to Ctrl-C");
             std::thread::sleep(Duration::from_millis(20));
         }
         lab
@@ -58,8 +58,8 @@ impl Lab {
     /// Waits until a line on standard error is as wanted.
     fn until(&self, wanted: impl Fn(&str) -> bool) {
         let begun = Instant::now();
-        while begun.elapsed() < PATIENCE {
-            if wanted(&self.said.recv_timeout(PATIENCE).expect("a line that is wanted")) {
+        while begun.elapsed() < TIMEOUT {
+            if wanted(&self.said.recv_timeout(TIMEOUT).expect("a line that is wanted")) {
                 return;
             }
         }
@@ -118,7 +118,7 @@ fn a_load_test_ends_with_what_was_measured() {
     let after = interrupted(&ended, "s");
     let row = &ended.1["rows"][0];
     assert!(after >= 2 && row["frames"].as_u64() > Some(20), "{row}");
-    let (page, curves) = (&ended.2, ["Latency", "Processor", "Anchors past the budget"]);
+    let (page, curves) = (&ended.2, ["Latency", "CPU", "Anchors past the budget"]);
     assert!(curves.iter().all(|title| page.contains(title)), "{page}");
 }
 

@@ -199,7 +199,7 @@ mod tests {
             "POST /admin/rooms/{room}/recording",
             "GET /admin/rooms/{room}/recording",
             "DELETE /admin/rooms/{room}/recording",
-            "PUT /admin/rooms/{room}/door",
+            "PUT /admin/rooms/{room}/entry",
             "PUT /admin/rooms/{room}/participants/{participant}/grants",
             "PUT /admin/rooms/{room}/tracks/{track}/muted",
             "PUT /admin/rooms/{room}/waiting/{waiting}",

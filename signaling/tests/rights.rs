@@ -111,9 +111,9 @@ async fn nobody_moderates_without_the_grant_and_nothing_happens() {
     let open = start(SignalingConfig::default()).await;
     let (mut di, _) = Client::joined(&open, "tea", "Di").await;
     assert_eq!(moderate(&mut di, json!({"action": "lock", "locked": true})).await, "forbidden");
-    let (status, _) = ask(&open, "PUT /admin/rooms/tea/door", json!({"locked": true})).await;
+    let (status, _) = ask(&open, "PUT /admin/rooms/tea/entry", json!({"locked": true})).await;
     assert_eq!(status, 200);
-    assert_eq!(di.hear("door").await["locked"], true);
+    assert_eq!(di.hear("entry").await["locked"], true);
 }
 
 #[tokio::test]
@@ -156,7 +156,7 @@ async fn into_a_locked_room_comes_who_has_a_seat_and_nobody_else() {
     thief.say(&stolen).await;
     assert_eq!(thief.hear_error().await, "locked");
     assert_eq!(moderate(&mut boss, json!({"action": "lock", "locked": false})).await, "done");
-    assert_eq!(again.hear("door").await["locked"], false);
+    assert_eq!(again.hear("entry").await["locked"], false);
     thief.say(&stolen).await;
     thief.hear("welcome").await;
 }
@@ -167,7 +167,7 @@ async fn who_comes_to_a_lobby_waits_and_is_admitted_or_refused() {
     let (mut boss, _) = enter(&server, &moderator()).await;
     let (mut ana, _) = enter(&server, &guest("tea", "ana")).await;
     assert_eq!(moderate(&mut boss, json!({"action": "lobby", "lobby": true})).await, "done");
-    assert_eq!(ana.hear("door").await["lobby"], true);
+    assert_eq!(ana.hear("entry").await["lobby"], true);
     let mut bo = Client::open(&server).await;
     bo.say(&join("tea", &guest("tea", "bo"))).await;
     bo.hear("waiting").await;
@@ -267,7 +267,7 @@ async fn operators_of_one_room_say_nothing_of_others() {
         ("/admin/rooms/coffee/bans/ana", "403"),
         ("/admin/rooms/*/bans/ana", "403"),
         ("/admin/revoked/ana-token", "403"),
-        ("/admin/rooms/coffee/door", "403"),
+        ("/admin/rooms/coffee/entry", "403"),
     ] {
         let answer = http(&server, &request(path)).await;
         assert_eq!(answer.split(' ').nth(1), Some(status), "{path}");

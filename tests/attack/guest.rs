@@ -10,7 +10,7 @@ use crate::connection::Connection;
 use crate::server::{Client, Server};
 
 /// Longer than anything may take.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A participant whose connection does what a test says.
 pub(crate) struct Guest {
@@ -65,7 +65,7 @@ impl Guest {
 
     /// The error with which the server ends it.
     pub(crate) async fn ended(&mut self) -> Value {
-        tokio::time::timeout(PATIENCE, async {
+        tokio::time::timeout(TIMEOUT, async {
             loop {
                 let error = self.signal.hear(&["error"]).await;
                 if error["fatal"] == true {

@@ -18,7 +18,7 @@ const GROWTH: f64 = 1.10;
 /// Pages of code and stacks that are touched for the first time are no leak.
 const TOUCHED: f64 = 4.0 * 1_048_576.0;
 /// How long memory may take to come back.
-const PATIENCE: Duration = Duration::from_secs(12);
+const TIMEOUT: Duration = Duration::from_secs(12);
 /// Pictures come steadily when so many have come.
 const WARM: Duration = Duration::from_millis(1300);
 /// An enhanced call takes more memory for its first seconds: decoders fill their histories, the first anchors come. It
@@ -83,7 +83,7 @@ impl Scene {
         let since = Instant::now();
         while server.metric("windlass_sfu_connected") < 4.0 {
             assert!(call.goes_on(), "the honest call has ended: {}", server.log());
-            assert!(since.elapsed() < PATIENCE, "the honest call does not begin: {}", server.log());
+            assert!(since.elapsed() < TIMEOUT, "the honest call does not begin: {}", server.log());
             std::thread::sleep(Duration::from_millis(20));
         }
         let before = if args.contains(&"--device=off") {
@@ -117,7 +117,7 @@ impl Scene {
                 return;
             }
             let before = self.before;
-            assert!(since.elapsed() < PATIENCE, "memory: {before} bytes before, {now} after");
+            assert!(since.elapsed() < TIMEOUT, "memory: {before} bytes before, {now} after");
             std::thread::sleep(Duration::from_millis(50));
         }
     }

@@ -101,7 +101,7 @@ fn rights_nobody_moderates_without_the_grant() {
             }
         }
         victim.say(&json!({"type": "ping", "time": 1.0})).await;
-        let heard = victim.hear(&["pong", "error", "grants", "door"]).await;
+        let heard = victim.hear(&["pong", "error", "grants", "entry"]).await;
         assert_eq!(heard["type"], "pong");
         let (_, answer) = join(&scene.server, &guest("bo")).await;
         assert_eq!(answer["type"], "welcome", "it is neither locked nor has it a lobby");

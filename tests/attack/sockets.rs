@@ -16,7 +16,7 @@ use tokio_tungstenite::tungstenite::Message;
 /// Connections of each kind that are held open.
 const HELD: usize = 60;
 /// What the server may take for any answer.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// What was done.
 #[derive(Debug, Default)]
@@ -68,7 +68,7 @@ fn join(room: &str) -> Message {
 /// Joins of rooms that nobody else is in, as fast as they are answered.
 async fn join_and_go(to: SocketAddr) -> u64 {
     let Ok((mut socket, _)) = connect_async(format!("ws://{to}/ws")).await else { return 0 };
-    let done = tokio::time::timeout(PATIENCE, async {
+    let done = tokio::time::timeout(TIMEOUT, async {
         socket.send(join(&format!("flood-{}", rand::random::<u32>()))).await.ok()?;
         socket.next().await?.ok()
     });
@@ -97,7 +97,7 @@ async fn escape(to: SocketAddr) -> u64 {
         let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
         let Some(mut stream) = opened(to, request.as_bytes()).await else { continue };
         let mut answer = Vec::new();
-        let _ = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut answer)).await;
+        let _ = tokio::time::timeout(TIMEOUT, stream.read_to_end(&mut answer)).await;
         let answer = String::from_utf8_lossy(&answer);
         assert!(!answer.contains("root:"), "{path}: {answer}");
     }

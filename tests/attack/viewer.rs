@@ -15,7 +15,7 @@ use crate::server::{Client, Server};
 /// From one look at the socket to the next.
 const ROUND: Duration = Duration::from_millis(5);
 /// How long media may take to come.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 /// USE-CANDIDATE, with its length.
 const NOMINATES: [u8; 4] = [0, 0x25, 0, 0];
 
@@ -64,7 +64,7 @@ impl Viewer {
             Viewer { connection, server, watches, packets, forger, elsewhere, _signal: signal };
         let since = Instant::now();
         while viewer.packets < 50 {
-            assert!(since.elapsed() < PATIENCE, "nothing is shown");
+            assert!(since.elapsed() < TIMEOUT, "nothing is shown");
             viewer.round();
         }
         viewer
@@ -105,7 +105,7 @@ impl Viewer {
         self.elsewhere = Some(socket.try_clone().expect("the same socket"));
         let since = Instant::now();
         while self.elsewhere.is_some() {
-            assert!(since.elapsed() < PATIENCE, "it nominates nothing");
+            assert!(since.elapsed() < TIMEOUT, "it nominates nothing");
             self.round();
         }
         socket

@@ -74,17 +74,15 @@ pub struct AnchorHeader {
     pub age_ms: u16,
     /// The frame's RTP timestamp in the subscriber's timeline (90 kHz).
     pub rtp_timestamp: u32,
-    /// Width of the HR picture, in samples.
-    pub width: u16,
-    /// Height of the HR picture, in samples.
-    pub height: u16,
+    /// Size of the HR picture.
+    pub size: Size,
 }
 
 impl AnchorHeader {
     /// Size of the anchor's picture over that of a low one, where it is one of [`SCALES`].
-    pub fn scale_over(&self, (width, height): (usize, usize)) -> Option<usize> {
-        let size = (self.width.into(), self.height.into());
-        SCALES.into_iter().find(|scale| (scale * width, scale * height) == size)
+    pub fn scale_over(&self, lr_width: usize, lr_height: usize) -> Option<usize> {
+        let hr = (self.size.width.into(), self.size.height.into());
+        SCALES.into_iter().find(|scale| (scale * lr_width, scale * lr_height) == hr)
     }
 
     /// The header of a key anchor in one chunk, whole and without flags. Fields that are not arguments are 0.
@@ -101,14 +99,8 @@ impl AnchorHeader {
             chunk_count: 1,
             age_ms: 0,
             rtp_timestamp,
-            width: size.width,
-            height: size.height,
+            size,
         }
-    }
-
-    /// The size of the HR picture.
-    pub fn size(&self) -> Size {
-        Size::new(self.width, self.height)
     }
 }
 
@@ -136,13 +128,8 @@ pub enum AnchorMessageError {
         count: u16,
     },
     /// A width or height is 0.
-    #[error("the anchor message is of a picture of {width}x{height}, which is impossible")]
-    Size {
-        /// The width in the header.
-        width: u16,
-        /// The height in the header.
-        height: u16,
-    },
+    #[error("the anchor message is of a picture of {0}, which is impossible")]
+    Size(Size),
     /// The payload is empty or beyond the bound.
     #[error("a payload of {0} bytes is refused: it is empty or too long")]
     Payload(usize),
@@ -183,15 +170,14 @@ impl AnchorHeader {
             chunk_count: u16_at(12),
             age_ms: u16_at(14),
             rtp_timestamp: u32_at(16),
-            width: u16_at(20),
-            height: u16_at(22),
+            size: Size::new(u16_at(20), u16_at(22)),
         };
         let (index, count) = (header.chunk_index, header.chunk_count);
         if count > MAX_CHUNKS || index >= count {
             return Err(AnchorMessageError::Chunk { index, count });
         }
-        if header.width == 0 || header.height == 0 {
-            return Err(AnchorMessageError::Size { width: header.width, height: header.height });
+        if header.size.width == 0 || header.size.height == 0 {
+            return Err(AnchorMessageError::Size(header.size));
         }
         if payload.is_empty() || payload.len() > MAX_CHUNK {
             return Err(AnchorMessageError::Payload(payload.len()));
@@ -216,8 +202,8 @@ impl AnchorHeader {
         out[12..14].copy_from_slice(&self.chunk_count.to_be_bytes());
         out[14..16].copy_from_slice(&self.age_ms.to_be_bytes());
         out[16..20].copy_from_slice(&self.rtp_timestamp.to_be_bytes());
-        out[20..22].copy_from_slice(&self.width.to_be_bytes());
-        out[22..24].copy_from_slice(&self.height.to_be_bytes());
+        out[20..22].copy_from_slice(&self.size.width.to_be_bytes());
+        out[22..24].copy_from_slice(&self.size.height.to_be_bytes());
         out
     }
 
@@ -231,7 +217,7 @@ impl AnchorHeader {
     fn agrees(&self, other: &Self) -> bool {
         (self.codec, self.tiled, self.beyond_prior, self.chunk_count)
             == (other.codec, other.tiled, other.beyond_prior, other.chunk_count)
-            && (self.width, self.height) == (other.width, other.height)
+            && self.size == other.size
     }
 }
 
@@ -447,8 +433,7 @@ mod tests {
             chunk_count: 1,
             age_ms: 42,
             rtp_timestamp,
-            width: 640,
-            height: 360,
+            size: Size::new(640, 360),
         }
     }
 
@@ -526,7 +511,7 @@ mod tests {
     fn messages_that_contradict_their_anchor_are_malformed() {
         let mut r = Reassembler::new();
         let first = encode_chunks(&header(5), &bytes(300), 100).expect("allowed");
-        let other = AnchorHeader { width: 1280, ..header(5) };
+        let other = AnchorHeader { size: Size::new(1280, 360), ..header(5) };
         let second = encode_chunks(&other, &bytes(300), 100).expect("allowed");
         assert_eq!(r.push(&first[0]), Ok(None));
         assert!(r.push(&second[1]).is_err());
@@ -555,7 +540,7 @@ mod tests {
                 source: if captured { AnchorSource::Captured } else { AnchorSource::Enhanced },
                 tiled: part.is_some(), beyond_prior, part: part.unwrap_or_default(),
                 stream, epoch, chunk_index: index % count, chunk_count: count, age_ms,
-                rtp_timestamp, width, height,
+                rtp_timestamp, size: Size::new(width, height),
             };
             let message = [&h.to_bytes()[..], &payload].concat();
             prop_assert_eq!(AnchorHeader::parse(&message), Ok((h, &payload[..])));

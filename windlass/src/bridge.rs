@@ -20,7 +20,7 @@ const FRAMES: usize = 4096;
 /// that the viewers of a full server report in the time that [`FRAMES`] may wait.
 const REQUESTS: usize = 4096;
 /// Maximum time until a thread sees that it is to stop.
-const PATIENCE: Duration = Duration::from_millis(50);
+const STOP_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Queues into a bridge that does not exist yet. The SFU needs them before there is a handle to it.
 pub(crate) struct Intake {
@@ -45,14 +45,14 @@ enum Next {
     Input(TapInput),
     /// A request, after the given inputs.
     Request(Vec<TapInput>, StreamId, EnhancerRequest),
-    /// Nothing came within [`PATIENCE`].
+    /// Nothing came within [`STOP_INTERVAL`].
     Wait,
     /// The SFU has ended.
     End,
 }
 
 impl Intake {
-    /// Returns what the enhancer is given next; waits for at most [`PATIENCE`].
+    /// Returns what the enhancer is given next; waits for at most [`STOP_INTERVAL`].
     ///
     /// A request overtakes no input that was sent before it. So a stream that was stopped and is tapped again keeps new
     /// requests, and a still finds its frame. All of these inputs are in the queue when the request has come out of its
@@ -65,7 +65,7 @@ impl Intake {
                 let before = self.inputs.try_iter().take(self.inputs.len()).collect();
                 Next::Request(before, stream, request)
             }),
-            default(PATIENCE) => Next::Wait,
+            default(STOP_INTERVAL) => Next::Wait,
         }
     }
 }
@@ -100,7 +100,7 @@ impl Bridge {
             true
         })?;
         bridge.carry("anchor-bridge", move || {
-            match output.recv_timeout(PATIENCE) {
+            match output.recv_timeout(STOP_INTERVAL) {
                 Ok(output) => to_sfu(output),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return false,

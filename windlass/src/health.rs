@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 
 /// Maximum time for each step of the request.
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Arguments of `windlass health`.
 #[derive(Debug, Args)]
@@ -34,7 +34,7 @@ fn ask(url: &str) -> Result<String> {
     let authority = url.strip_prefix("http://").context("the URL must begin with http://")?;
     let authority = authority.trim_end_matches('/');
     let addr = authority.to_socket_addrs()?.next().context("the name has no address")?;
-    let answer = windlass_doctor::get(addr, authority, "/healthz", PATIENCE)?;
+    let answer = windlass_doctor::get(addr, authority, "/healthz", TIMEOUT)?;
     answer
         .lines()
         .next()

@@ -44,7 +44,7 @@ use crate::cluster::enhance;
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> ExitCode {
-    let _written = windlass_logging::LastWords;
+    let _written = windlass_logging::FlushOnDrop;
     let given = Cli::command().get_matches();
     let command = match Cli::from_arg_matches(&given) {
         Ok(cli) => cli.command,

@@ -20,7 +20,7 @@ use crate::tls::Source;
 use crate::watch::Watch;
 
 /// Interval at which the file is checked for changes.
-const LOOK: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Counters of reloads, for `/metrics`.
 #[derive(Debug, Default)]
@@ -105,7 +105,7 @@ impl Reloader {
 
     /// Runs until the server ends.
     pub(crate) async fn run(mut self) {
-        let mut looks = tokio::time::interval(LOOK);
+        let mut looks = tokio::time::interval(POLL_INTERVAL);
         loop {
             let asked = tokio::select! {
                 _ = self.hangup.recv() => true,
@@ -128,7 +128,8 @@ impl Reloader {
             if let Err(error) = self.reload().await {
                 self.reloads.failed.fetch_add(1, Ordering::Relaxed);
                 tracing::error!(
-                    "configuration not reloaded, the former one stays in use: {error:#}"
+                    "configuration not reloaded, the former one stays in use until the file is mended: \
+                     {error:#}"
                 );
             }
         }
@@ -141,7 +142,8 @@ impl Reloader {
             Err(error) => {
                 self.reloads.failed.fetch_add(1, Ordering::Relaxed);
                 tracing::error!(
-                    "TLS certificate not reloaded, the former one stays in use: {error:#}"
+                    "TLS certificate not reloaded, the former one stays in use until the files are \
+                     mended: {error:#}"
                 );
             }
         }

@@ -13,7 +13,7 @@ use windlass_signaling::{Drain, Signaling};
 use crate::cluster::Connections;
 
 /// Interval at which it is checked whether rooms are left.
-const LOOK: Duration = Duration::from_millis(250);
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Signals that end the server, heard from its creation on.
 pub(crate) struct Signals {
@@ -68,7 +68,7 @@ impl Signals {
         };
         let left = async {
             while streams() > 0 {
-                tokio::time::sleep(LOOK).await;
+                tokio::time::sleep(POLL_INTERVAL).await;
             }
         };
         self.stopped(drain, begin, left).await;
@@ -135,6 +135,6 @@ pub(crate) enum Asked {
 
 async fn rooms_ended(sfu: &SfuHandle) {
     while sfu.stats().await.is_ok_and(|stats| stats.rooms > 0) {
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use tokio::runtime::Handle;
-use windlass_logging::LastWords;
+use windlass_logging::FlushOnDrop;
 use windlass_sfu::{SfuHandle, ThreadFault};
 
 use crate::cluster::Connections;
@@ -54,6 +54,6 @@ fn end(fault: ThreadFault, cluster: &Connections, runtime: &Handle) {
         "{fault}: the process ends with status {STATUS}, for its supervisor to start it again"
     );
     let _ = leaves.recv_timeout(LEAVING);
-    drop(LastWords);
+    drop(FlushOnDrop);
     std::process::exit(STATUS);
 }

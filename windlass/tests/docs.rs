@@ -5,12 +5,13 @@
 //! fails.
 
 mod server;
+mod service;
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::time::Instant;
+use std::time::{Duration, Instant, SystemTime};
 
 use serde_json::json;
 use server::Client;
@@ -22,12 +23,20 @@ use tokio_tungstenite::connect_async;
 /// Set in the process that runs blocks: the folder with what they find.
 const FOLDER: &str = "WINDLASS_DOCS_FOLDER";
 
+/// The page whose blocks are one story, on a machine with the Debian package: what one starts goes on in the next ones.
+const STORY: &str = "docs/day.md";
+
 /// Blocks by their beginning, and where they are tried or why they are not.
-const ELSEWHERE: [(&str, &str); 21] = [
+const ELSEWHERE: [(&str, &str); 23] = [
     ("cargo xtask run ", "continuous integration runs both"),
     ("cargo run --release -p windlass-lab -- eval", "lab/src/eval, on a clip"),
-    ("tar -xf windlass-", "`cargo xtask release` tries what it makes"),
-    ("apt install ./windlass_", "`cargo xtask release` installs and removes its package"),
+    ("tar -xf windlass-", "`cargo xtask release` lets the program write its manual"),
+    ("apt install ./windlass_", "deploy/debian/trial.sh, as root on a Debian"),
+    ("apt remove windlass", "deploy/debian/trial.sh, as root on a Debian"),
+    (
+        "apt install prometheus",
+        "it needs root on a Debian; windlass/tests/deploy.rs reads the rules",
+    ),
     ("skopeo copy", "it needs a registry"),
     ("windlass doctor --public", "windlass/tests/public.rs"),
     ("windlass enhance --each-device", "it needs a GPU; windlass/tests/slices.rs"),
@@ -54,8 +63,17 @@ const ELSEWHERE: [(&str, &str); 21] = [
 ];
 
 /// Words of the pages that stand for what each machine has of its own.
-const STAND_FOR: [(&str, &str); 3] =
-    [("PUBLIC_IP", "10.9.0.1"), ("https://HOST", "http://localhost:7880"), (" … ", " ")];
+const STAND_FOR: [(&str, &str); 6] = [
+    ("PUBLIC_IP", "10.9.0.1"),
+    ("https://HOST", "http://localhost:7880"),
+    (" … ", " "),
+    // There is no other group in a user namespace.
+    (" -g windlass ", " "),
+    // Programs that go on do so by themselves, once they are ready.
+    (" &\n", "\n"),
+    // So they are no jobs of the shell. This is the last but one.
+    ("kill -KILL %2", "kill -KILL $(tail -2 pids | head -1)"),
+];
 
 /// A fenced block.
 struct Block {
@@ -212,7 +230,15 @@ async fn in_a_network_of_its_own() {
     let mut unused: BTreeSet<_> = ELSEWHERE.iter().map(|(beginning, _)| *beginning).collect();
     let mut failed = Vec::new();
     let mut tried = 0;
+    let mut page = String::new();
     for block in blocks() {
+        if page != block.page {
+            machine.end();
+            page.clone_from(&block.page);
+            if page == STORY {
+                machine.install();
+            }
+        }
         if !["sh", "console", "yaml"].contains(&&*block.language) {
             continue;
         }
@@ -227,6 +253,9 @@ async fn in_a_network_of_its_own() {
         let begun = Instant::now();
         if let Err(why) = machine.run(&block).await {
             failed.push(format!("{}: {why}\n{}", block.place(), block.text));
+        }
+        if page != STORY {
+            machine.end();
         }
         println!("{} {:.1} s", block.place(), begun.elapsed().as_secs_f64());
         tried += 1;
@@ -244,11 +273,11 @@ struct Machine {
 impl Machine {
     fn new(folder: &Path) -> Machine {
         let machine = Machine { folder: folder.to_owned() };
-        for name in ["bin", "etc", "work"] {
+        for name in ["bin", "etc", "var", "work", "work/renewed"] {
             fs::create_dir(folder.join(name)).unwrap();
         }
-        let certificate = rcgen::generate_simple_self_signed(["example.org".to_owned()]).unwrap();
-        let (cert, key) = (certificate.cert.pem(), certificate.signing_key.serialize_pem());
+        let (cert, key) = certificate(365);
+        let (old_cert, old_key) = certificate(3);
         let secret =
             "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\n".to_owned();
         let files = [
@@ -262,6 +291,10 @@ impl Machine {
             ("etc/turn", &secret),
             ("etc/cluster-token", &secret),
             ("work/windlass.key", &secret),
+            ("work/cert.pem", &old_cert),
+            ("work/key.pem", &old_key),
+            ("work/renewed/cert.pem", &cert),
+            ("work/renewed/key.pem", &key),
             ("work/.curlrc", &"fail\nno-progress-meter\n".to_owned()),
         ];
         for (name, text) in files {
@@ -279,7 +312,33 @@ impl Machine {
             "turnserver",
             &begin("/usr/bin/turnserver", "ss -Hltn | grep -q 10.9.0.1:3478"),
         );
+        machine.program(
+            "nats-server",
+            &begin("/usr/sbin/nats-server", "grep -q 'Server is ready' \"$log\""),
+        );
         machine
+    }
+
+    /// Has the Debian package, as it is after its installation.
+    fn install(&self) {
+        for (name, text) in service::lay(&self.folder, |text| self.here(text)) {
+            self.program(name, &text);
+        }
+        let started = self.sh("systemctl start windlass");
+        assert!(started.status.success(), "{}", printed(&started));
+    }
+
+    /// Ends what the blocks have started.
+    fn end(&self) {
+        self.sh("[ ! -e pids ] || { for pid in $(cat pids); do kill -KILL $pid || true; tail --pid=$pid -f /dev/null; done; rm pids; }");
+    }
+
+    /// A text with the machine's own folders in place of the system's.
+    fn here(&self, text: &str) -> String {
+        let folder = self.folder.to_str().unwrap();
+        text.replace("/etc/windlass", &format!("{folder}/etc"))
+            .replace("/var/lib/windlass", &format!("{folder}/var"))
+            .replace("/usr/bin/windlass", env!("CARGO_BIN_EXE_windlass"))
     }
 
     fn program(&self, name: &str, text: &str) {
@@ -290,16 +349,19 @@ impl Machine {
 
     /// Runs a block, with what it expects; an error says what went wrong.
     async fn run(&self, block: &Block) -> Result<(), String> {
-        let etc = self.folder.join("etc");
-        let mut text = block.text.replace("/etc/windlass", etc.to_str().unwrap());
+        let mut text = self.here(&block.text);
         if block.language == "sh" {
             for (word, by) in STAND_FOR {
                 text = text.replace(word, by);
             }
         }
-        if text.contains("turnserver") && !Path::new("/usr/bin/turnserver").exists() {
-            windlass_skips::note(&block.place(), "no coturn (`cargo xtask setup` installs it)");
-            return Ok(());
+        for program in ["/usr/bin/turnserver", "/usr/sbin/nats-server"] {
+            let (_, name) = program.rsplit_once('/').unwrap();
+            if text.contains(name) && !Path::new(program).exists() {
+                let why = format!("no {name} (`cargo xtask setup` installs it)");
+                windlass_skips::note(&block.place(), &why);
+                return Ok(());
+            }
         }
         if block.language == "yaml" {
             let file = self.folder.join("work/windlass.yaml");
@@ -315,16 +377,13 @@ impl Machine {
         let asks = ["windlass rooms", "windlass record", "localhost:7880/admin"]
             .iter()
             .any(|call| text.contains(call));
-        let given = asks && !text.contains("windlass serve");
+        let given = asks && !text.contains("windlass serve") && block.page != STORY;
         let _ana = if given { Some(self.serve_ana().await?) } else { None };
-        let ended = if block.language == "console" {
-            self.repeats(&text)
-        } else {
-            let ended = self.sh(&text);
-            if ended.status.success() { Ok(()) } else { Err(printed(&ended)) }
-        };
-        self.sh("[ ! -e pids ] || { kill -KILL $(cat pids); tail --pid=$(cat pids | tail -1) -f /dev/null; rm pids; }");
-        ended
+        if block.language == "console" {
+            return self.repeats(&text);
+        }
+        let ended = self.sh(&text);
+        if ended.status.success() { Ok(()) } else { Err(printed(&ended)) }
     }
 
     fn sh(&self, text: &str) -> Output {
@@ -363,16 +422,29 @@ impl Machine {
         Ok(ana)
     }
 
-    /// Runs the commands of a transcript, and looks for each line that it shows.
+    /// Runs the commands of a transcript, and looks for the lines that it shows of each.
     fn repeats(&self, transcript: &str) -> Result<(), String> {
-        let (commands, shown): (Vec<_>, Vec<_>) =
-            transcript.lines().partition(|line| line.starts_with("$ "));
-        let said: String =
-            commands.iter().map(|command| printed(&self.sh(&command[2..]))).collect();
-        let missing: Vec<_> =
-            shown.into_iter().filter(|line| !said.contains(line.trim_end())).collect();
-        if missing.is_empty() { Ok(()) } else { Err(format!("{missing:?} is not in\n{said}")) }
+        for step in format!("\n{transcript}").split("\n$ ").skip(1) {
+            let (command, shown) = step.split_once('\n').unwrap_or((step, ""));
+            let said = printed(&self.sh(command));
+            let missing: Vec<_> =
+                shown.lines().filter(|line| !said.contains(line.trim_end())).collect();
+            if !missing.is_empty() {
+                return Err(format!("{missing:?} is not in\n{said}"));
+            }
+        }
+        Ok(())
     }
+}
+
+/// A certificate for that many days, and its key.
+fn certificate(days: u64) -> (String, String) {
+    let names = ["example.org".to_owned(), "localhost".to_owned()];
+    let key = rcgen::KeyPair::generate().unwrap();
+    let mut asked = rcgen::CertificateParams::new(names).unwrap();
+    let end = SystemTime::UNIX_EPOCH.elapsed().unwrap() + Duration::from_secs(86400 * days);
+    asked.not_after = rcgen::date_time_ymd(1970, 1, 1) + end;
+    (asked.self_signed(&key).unwrap().pem(), key.serialize_pem())
 }
 
 /// A script that starts a program which goes on, and ends once the command `ready` succeeds.

@@ -112,6 +112,18 @@ async fn asks(server: &Server, room: &str) -> Value {
 }
 
 #[test]
+fn a_server_says_why_it_shares_no_rooms_with_one_without_tls() {
+    let _turn = alone();
+    let Some(nats) = Nats::start(None) else { return };
+    let url = nats.url();
+    let args = ["--nats", &url, "--cluster-token", TOKEN, "--node-url"];
+    let secure = Server::start(&[&args[..], &["wss://a.example/ws"]].concat());
+    let _plain = Server::start(&[&args[..], &["ws://b.example/ws"]].concat());
+    secure.wait_for_log("its node-url begins with ws://, and that of this server with wss://");
+    assert!((secure.metric("windlass_cluster_nodes") - 1.0).abs() < 0.1, "{}", secure.log());
+}
+
+#[test]
 fn the_rooms_of_a_server_whose_media_thread_died_begin_elsewhere_within_three_seconds() {
     let _turn = alone();
     // Builds for development alone can be broken on purpose.

@@ -20,14 +20,14 @@ use tokio_tungstenite::tungstenite::{self, Message};
 
 const NAME: &str = "calls.example";
 /// Longer than anything may take.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 /// Long enough for a certificate that is to be served, not renewed.
 const HOUR: u64 = 3600;
 
 fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let since = Instant::now();
     while !holds() {
-        assert!(since.elapsed() < PATIENCE, "{what} takes too long");
+        assert!(since.elapsed() < TIMEOUT, "{what} takes too long");
         std::thread::sleep(Duration::from_millis(50));
     }
 }

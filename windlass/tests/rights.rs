@@ -169,7 +169,7 @@ fn bans_locks_and_revocations_hold_everywhere_and_outlive_the_server_that_was_to
         let seat = welcome["seat"].clone();
         put("/admin/rooms/tea/bans/mallory", "{}");
         put("/admin/revoked/eve-token", "{}");
-        put("/admin/rooms/tea/door", r#"{"locked": true, "seconds": 600}"#);
+        put("/admin/rooms/tea/entry", r#"{"locked": true, "seconds": 600}"#);
         refused_as(&other, &guest("mallory"), "banned").await;
         refused_as(&other, &guest("eve"), "revoked").await;
         refused_as(&other, &guest("cy"), "locked").await;

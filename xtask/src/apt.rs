@@ -7,7 +7,8 @@ use crate::process::{Cmd, step, which};
 /// Packages to build the server: a C compiler, for cryptography and the allocator.
 pub(crate) const BUILD: &[&str] = &["build-essential"];
 /// Additional packages for the tests and the laboratory: libvpx, a browser, ffmpeg to read clips, the store by which
-/// clusters learn of each other, a reader of small print, and issuers of certificates and addresses.
+/// clusters learn of each other, a reader of small print, issuers of certificates and addresses, what reads
+/// certificates, and pip.
 pub(crate) const TEST: &[&str] = &[
     "pkg-config",
     "libvpx-dev",
@@ -18,9 +19,11 @@ pub(crate) const TEST: &[&str] = &[
     "tesseract-ocr-eng",
     "pebble",
     "coturn",
+    "openssl",
+    "python3-pip",
 ];
 /// Additional packages for the long tests: shaped links, another browser, an encoder that is none of ours,
-/// certificates, and Go for its server SDK.
+/// and Go for its server SDK.
 pub(crate) const SOAK: &[&str] = &[
     "iproute2",
     "firefox-esr",
@@ -30,7 +33,6 @@ pub(crate) const SOAK: &[&str] = &[
     "gstreamer1.0-plugins-good",
     "gstreamer1.0-plugins-bad",
     "gstreamer1.0-nice",
-    "openssl",
     "golang-go",
 ];
 /// Packages of a Rust whose standard library can be built for WebAssembly, where rustup has no target to give.

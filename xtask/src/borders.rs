@@ -1,7 +1,7 @@
 //! Checks the map of `docs/design.md` against the code: which crate may depend on which, which libraries it may not
 //! use, and what no file of a pure crate may name.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
@@ -11,82 +11,9 @@ use crate::process::{Cmd, step};
 use crate::root;
 use crate::source::{code, files};
 
-/// The project's crates, and those of its crates that each may depend on. Dependencies of tests alone are not
-/// checked.
-const ARROWS: [(&str, &[&str]); 32] = [
-    ("types", &[]),
-    ("netem", &["types"]),
-    ("htj2k", &[]),
-    ("vp9", &[]),
-    ("network", &["vp9"]),
-    ("hybrid", &["htj2k", "network", "types", "vp9"]),
-    ("wasm", &["hybrid", "network", "types", "vp9"]),
-    ("scheduler", &["types"]),
-    ("sr", &["htj2k", "hybrid", "types", "vp9"]),
-    ("enhancer", &["hybrid", "scheduler", "sr", "types", "vp9"]),
-    ("sfu", &["types"]),
-    ("protocol", &["types"]),
-    ("signaling", &["protocol", "sfu", "types"]),
-    ("cluster", &["types"]),
-    ("admin", &["protocol", "signaling", "types"]),
-    ("doctor", &["sr"]),
-    ("logging", &[]),
-    ("page", &[]),
-    ("plan", &["types"]),
-    ("public", &["doctor"]),
-    ("render", &["hybrid", "network", "types", "vp9"]),
-    ("record", &["render", "signaling", "types"]),
-    ("traces", &["types"]),
-    ("metrics", &["enhancer", "signaling", "sr"]),
-    (
-        "windlass",
-        &[
-            "admin",
-            "cluster",
-            "doctor",
-            "enhancer",
-            "logging",
-            "metrics",
-            "page",
-            "plan",
-            "protocol",
-            "public",
-            "record",
-            "sfu",
-            "signaling",
-            "sr",
-            "traces",
-            "types",
-        ],
-    ),
-    ("scores", &["vp9"]),
-    ("vpx", &["vp9"]),
-    (
-        "lab",
-        &[
-            "cluster",
-            "enhancer",
-            "hybrid",
-            "netem",
-            "network",
-            "plan",
-            "protocol",
-            "scheduler",
-            "scores",
-            "sfu",
-            "signaling",
-            "sr",
-            "testkit",
-            "types",
-            "vp9",
-            "vpx",
-        ],
-    ),
-    ("testkit", &["netem", "sfu", "types"]),
-    ("tests", &["vp9", "vpx"]),
-    ("skips", &[]),
-    ("xtask", &["skips"]),
-];
+/// The page with the table of crates. Its rows say which of the project's crates each may depend on. Dependencies of
+/// tests alone are not checked.
+const PAGE: &str = "docs/design.md";
 
 /// Libraries of HTTP, of its WebSockets, and those built on them.
 const HTTP: [&str; 16] = [
@@ -227,7 +154,10 @@ pub(crate) fn check() -> Result<()> {
         Cmd::cargo(["metadata", "--no-deps", "--format-version", "1", "--offline"]).output();
     let metadata = metadata.context("`cargo metadata` gave nothing")?;
     let metadata = serde_json::from_str(&metadata)?;
-    let mut wrong = arrows(&metadata)?;
+    let page = std::fs::read_to_string(root().join(PAGE)).context(PAGE)?;
+    let map = map(&page);
+    let mut wrong = arrows(&map, &metadata)?;
+    wrong.extend(strangers(&map));
     wrong.extend(libraries(&metadata));
     for place in PURE {
         let path = root().join(place);
@@ -243,7 +173,7 @@ pub(crate) fn check() -> Result<()> {
         }
     }
     if !wrong.is_empty() {
-        bail!("docs/design.md (xtask/src/borders.rs) does not allow this: {}", wrong.join("; "));
+        bail!("{PAGE} (and xtask/src/borders.rs) does not allow this: {}", wrong.join("; "));
     }
     Ok(())
 }
@@ -290,26 +220,60 @@ fn libraries(metadata: &Metadata) -> Vec<String> {
     wrong
 }
 
-/// Dependencies that may not be; an error where the map lacks a crate.
-fn arrows(metadata: &Metadata) -> Result<Vec<String>> {
-    let allowed: BTreeMap<&str, &[&str]> = ARROWS.into_iter().collect();
-    let ours = |name: &str| -> Option<String> {
-        let short = name.strip_prefix("windlass-").unwrap_or(name);
-        allowed.contains_key(short).then(|| short.to_owned())
+/// The map: each crate of the page's table, and the crates that it may depend on.
+///
+/// Such a row is `| folder | crate | is | may depend on | never |`. Names stand in backticks. Other words of the fourth
+/// column are for readers, but `all but` turns the names after it round.
+fn map(page: &str) -> BTreeMap<String, BTreeSet<String>> {
+    let rows: Vec<Vec<&str>> = page
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `")?.strip_suffix(" |"))
+        .map(|row| row.split(" | ").collect())
+        .filter(|cells: &Vec<&str>| cells.len() == 5)
+        .collect();
+    let crates: Vec<(String, &str)> =
+        rows.iter().filter_map(|row| Some((crate_of(row[1])?, row[3]))).collect();
+    let all: BTreeSet<String> = crates.iter().map(|(name, _)| name.clone()).collect();
+    let allowed = |on: &str| {
+        let named: BTreeSet<String> = in_backticks(on).map(str::to_owned).collect();
+        if on.starts_with("all but") { all.difference(&named).cloned().collect() } else { named }
     };
+    crates.iter().map(|(name, on)| (name.clone(), allowed(on))).collect()
+}
+
+/// The crate that the second column names, without `windlass-`. Packages of npm and PyPI are none.
+fn crate_of(cell: &str) -> Option<String> {
+    let cell = match cell.split_once("crate `") {
+        Some((_, name)) => name,
+        None => cell.strip_prefix('`')?,
+    };
+    let name = cell.split('`').next()?;
+    Some(name.strip_prefix("windlass-").unwrap_or(name).to_owned())
+}
+
+/// The names in backticks.
+fn in_backticks(text: &str) -> impl Iterator<Item = &str> {
+    text.split('`').skip(1).step_by(2)
+}
+
+/// Dependencies that may not be; an error where the map lacks a crate.
+fn arrows(map: &BTreeMap<String, BTreeSet<String>>, metadata: &Metadata) -> Result<Vec<String>> {
     let mut wrong = Vec::new();
     for package in &metadata.packages {
-        let from = ours(&package.name);
-        let from =
-            from.with_context(|| format!("xtask/src/borders.rs says nothing of {}", package.name))?;
-        for to in package.built_of().filter(|d| d.name.starts_with("windlass")) {
-            let to = ours(&to.name).unwrap_or_else(|| to.name.clone());
-            if !allowed[from.as_str()].contains(&to.as_str()) {
-                wrong.push(format!("{from} rests on {to}"));
-            }
-        }
+        let from = package.short();
+        let allowed = map.get(from).with_context(|| format!("the table of {PAGE} lacks {from}"))?;
+        let ours = package.built_of().filter_map(|d| d.name.strip_prefix("windlass-"));
+        let refused = ours.filter(|to| !allowed.contains(*to));
+        wrong.extend(refused.map(|to| format!("{from} rests on {to}")));
     }
     Ok(wrong)
+}
+
+/// Names in the map's fourth column that are no crates.
+fn strangers(map: &BTreeMap<String, BTreeSet<String>>) -> Vec<String> {
+    let named = map.iter().flat_map(|(from, on)| on.iter().map(move |to| (from, to)));
+    let unknown = named.filter(|(_, to)| !map.contains_key(*to));
+    unknown.map(|(from, to)| format!("{from} may depend on `{to}`, which is no crate")).collect()
 }
 
 /// The impure items that a file's code names.
@@ -338,13 +302,41 @@ mod tests {
         Package { name: name.into(), dependencies: on.iter().map(dependency).collect() }
     }
 
+    const TABLE: &str = "| folder | crate | is | may depend on | never |\n| --- | --- | --- | --- | --- |\n\
+        | `types/` | `windlass-types` | the types | nothing of ours | logic |\n\
+        | `sfu/` | `windlass-sfu` | forwards `VP9` | `types`, the WebRTC stack | HTTP |\n\
+        | `web/` | npm `windlass-client`, crate `windlass-wasm` | the SDK | `types` (WASM) | – |\n\
+        | `react/` | npm `windlass-react` | components | `windlass-client`, React | media |\n\
+        | `windlass/` | `windlass` | the program | `sfu` | logic |\n\
+        | `lab/` | `windlass-lab` | measures | all but `windlass` | – |\n";
+
+    #[test]
+    fn the_map_is_read_from_the_table() {
+        let map = map(TABLE);
+        let allowed = |name: &str| map[name].iter().map(String::as_str).collect::<Vec<_>>();
+        assert_eq!(map.len(), 5);
+        assert_eq!(allowed("types"), [""; 0]);
+        assert_eq!(allowed("sfu"), ["types"]);
+        assert_eq!(allowed("wasm"), ["types"]);
+        assert_eq!(allowed("lab"), ["lab", "sfu", "types", "wasm"]);
+    }
+
     #[test]
     fn an_arrow_that_the_map_lacks_is_named_and_what_tests_need_is_not_asked_for() {
         let sfu = [("windlass-hybrid", None), ("windlass-types", None), ("tokio", None)];
         let types = [("windlass-hybrid", Some("dev"))];
         let packages = vec![package("windlass-sfu", &sfu), package("windlass-types", &types)];
-        assert_eq!(arrows(&Metadata { packages }).unwrap(), ["sfu rests on hybrid"]);
-        assert!(arrows(&Metadata { packages: vec![package("windlass-new", &[])] }).is_err());
+        let wrong = arrows(&map(TABLE), &Metadata { packages }).unwrap();
+        assert_eq!(wrong, ["sfu rests on hybrid"]);
+        let packages = vec![package("windlass-new", &[])];
+        assert!(arrows(&map(TABLE), &Metadata { packages }).is_err());
+    }
+
+    #[test]
+    fn a_name_that_is_no_crate_is_found_in_the_table() {
+        let old = TABLE.replace("| `sfu` | logic |", "| `sfu`, `link` | logic |");
+        assert_eq!(strangers(&map(TABLE)), [""; 0]);
+        assert_eq!(strangers(&map(&old)), ["windlass may depend on `link`, which is no crate"]);
     }
 
     #[test]
@@ -405,6 +397,8 @@ mod tests {
 
     #[test]
     fn every_crate_with_forbidden_libraries_is_in_the_map() {
-        assert!(NEVER.iter().all(|(name, _)| ARROWS.iter().any(|(known, _)| known == name)));
+        let page = std::fs::read_to_string(root().join(PAGE)).unwrap();
+        let map = map(&page);
+        assert!(NEVER.iter().all(|(name, _)| map.contains_key(*name)));
     }
 }

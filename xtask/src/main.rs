@@ -28,8 +28,10 @@ mod sentences;
 mod skipped;
 mod soak;
 mod source;
+mod spelling;
 mod test;
 mod wasm;
+mod wheel;
 mod workers;
 
 use std::path::{Path, PathBuf};

@@ -13,7 +13,7 @@ use crate::clips::for_tests;
 use crate::process::{Cmd, step, which};
 use crate::{
     advisories, apt, borders, capped, circles, comments, fuzz, oldest, page, root, sentences,
-    skipped, target_dir,
+    skipped, spelling, target_dir,
 };
 
 /// A part of the tests.
@@ -85,11 +85,7 @@ fn perform(parts: &[Part]) -> Result<()> {
             .arg("--document-private-items")
             .env("RUSTDOCFLAGS", "-D warnings")
             .run()?;
-        if which("typos").is_some() {
-            Cmd::new("typos").arg("--format=brief").run()?;
-        } else {
-            skipped::note("spelling", "no typos (`cargo install typos-cli`)");
-        }
+        spelling::check()?;
         if which("cargo-deny").is_some() {
             deny()?;
         } else {

@@ -63,8 +63,8 @@ export class Preview {
   private state: PreviewState;
   private readonly listeners = new Set<() => void>();
   private devices: ReturnType<PreviewHost["devices"]> | null = null;
-  /** Counts what was asked of each input: what is opened for an earlier wish is closed again. */
-  private readonly wishes = { camera: 0, microphone: 0 };
+  /** Counts what was asked of each input: what is opened for an earlier request is closed again. */
+  private readonly asked = { camera: 0, microphone: 0 };
 
   /** `chosen`: what the person chose before. Default: both are on. */
   constructor(
@@ -123,7 +123,7 @@ export class Preview {
     };
     devices.on("change", list);
     devices.list().then(list, () => undefined);
-    const wish = { camera: ++this.wishes.camera, microphone: ++this.wishes.microphone };
+    const order = { camera: ++this.asked.camera, microphone: ++this.asked.microphone };
     const { camera, microphone } = this.state;
     const wanted = KINDS.filter((kind) => this.state[kind].on);
     // At once, so that the person is asked once.
@@ -131,7 +131,7 @@ export class Preview {
     const stream = both ? await this.host.openBoth(sourceOf(camera.device), sourceOf(microphone.device)) : null;
     for (const kind of wanted) {
       const [track] = (kind === "camera" ? stream?.getVideoTracks() : stream?.getAudioTracks()) ?? [];
-      if (wish[kind] !== this.wishes[kind]) track?.stop();
+      if (order[kind] !== this.asked[kind]) track?.stop();
       else if (track === undefined) void this.open(kind, this.state[kind].device);
       else this.show(kind, track);
     }
@@ -139,22 +139,22 @@ export class Preview {
 
   private async open(kind: InputKind, device: string): Promise<void> {
     this.close(kind);
-    const wish = this.wishes[kind];
+    const order = this.asked[kind];
     this.change(kind, { on: true, device, error: null });
     try {
       const track = await this.host.openDevice(kind, sourceOf(device));
-      if (wish !== this.wishes[kind]) track.stop();
+      if (order !== this.asked[kind]) track.stop();
       else this.show(kind, track);
     } catch (error) {
-      if (wish === this.wishes[kind]) this.change(kind, { error: deviceError(error, [kind]) });
+      if (order === this.asked[kind]) this.change(kind, { error: deviceError(error, [kind]) });
     }
   }
 
   private show(kind: InputKind, track: MediaStreamTrack): void {
-    const wish = this.wishes[kind];
+    const order = this.asked[kind];
     track.addEventListener("ended", () => {
       // Unplugged: another one, or the error that says that there is none.
-      if (wish === this.wishes[kind]) void this.open(kind, "");
+      if (order === this.asked[kind]) void this.open(kind, "");
     });
     this.change(kind, { track, error: null });
     // Labels are known from now on.
@@ -162,7 +162,7 @@ export class Preview {
   }
 
   private close(kind: InputKind): void {
-    this.wishes[kind]++;
+    this.asked[kind]++;
     this.state[kind].track?.stop();
     this.change(kind, { track: null });
   }

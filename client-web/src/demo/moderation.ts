@@ -68,8 +68,8 @@ export class ModerationPanel {
     const { room } = this;
     this.button.hidden = !room.may("moderate");
     if (this.button.hidden) this.open(false);
-    this.locked.checked = room.door.locked;
-    this.lobby.checked = room.door.lobby;
+    this.locked.checked = room.entry.locked;
+    this.lobby.checked = room.entry.lobby;
     const count = room.waiting.length;
     this.button.replaceChildren(
       icon("shield"),

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, test } from "node:test";
 import { probeDevice } from "./check/devices.js";
-import { type Door, only, openDoor, probePath, probeSocket } from "./check/paths.js";
+import { only, openSignalling, probePath, probeSocket, type Signalling } from "./check/paths.js";
 import { probeSpeed } from "./check/speed.js";
 import { CHECK_TITLES, ok, TEXTS } from "./check/texts.js";
 import { type CheckResult, type Probes, results } from "./check.js";
@@ -21,8 +21,12 @@ const ANSWER = [
   "a=end-of-candidates",
 ].join("\r\n");
 
-/** A door whose server offers all of {@link ANSWER}. */
-function door(log: string[] = [], ice: Door["ice"] = { servers: [] }, answer = ANSWER): () => Promise<Door> {
+/** A signalling whose server offers all of {@link ANSWER}. */
+function signalling(
+  log: string[] = [],
+  ice: Signalling["ice"] = { servers: [] },
+  answer = ANSWER,
+): () => Promise<Signalling> {
   return () => Promise.resolve({ ice, answer: () => Promise.resolve(answer), close: () => void log.push("left") });
 }
 
@@ -78,7 +82,7 @@ test("a description keeps the candidates of one protocol", () => {
 test("a way that connects tells where to and how fast, and is closed", async () => {
   const log: string[] = [];
   assert.deepEqual(
-    await probePath("udp", door(log), connection("connected", log)),
+    await probePath("udp", signalling(log), connection("connected", log)),
     ok("This browser reaches 192.0.2.1:7881 in 20 ms."),
   );
   assert.deepEqual(log.slice(-2), ["closed", "left"]);
@@ -86,32 +90,34 @@ test("a way that connects tells where to and how fast, and is closed", async () 
 });
 
 test("a way that fails names the addresses that must be let through", async () => {
-  const udp = await probePath("udp", door(), connection("failed"));
+  const udp = await probePath("udp", signalling(), connection("failed"));
   assert.equal(udp.outcome, "failed");
   assert.match(udp.advice, /allow UDP to 192\.0\.2\.1:7881 or \[2001:db8::1\]:7881/);
-  const tcp = await probePath("tcp", door(), connection("failed"));
+  const tcp = await probePath("tcp", signalling(), connection("failed"));
   assert.match(tcp.advice, /allow TCP to 192\.0\.2\.1:443/);
 });
 
 test("a relay is tried alone where the server names one, and skipped where it names none", async () => {
   const log: string[] = [];
   const servers = [{ urls: ["stun:stun.example"] }, { urls: ["turn:relay.example"], username: "u", credential: "c" }];
-  const found = await probePath("turn", door([], { servers }), connection("connected", log));
+  const found = await probePath("turn", signalling([], { servers }), connection("connected", log));
   assert.equal(found.outcome, "ok");
   assert.equal(log[0], "policy relay, 1 servers");
-  const none = await probePath("turn", door([], { servers: servers.slice(0, 1) }), connection("connected"));
+  const none = await probePath("turn", signalling([], { servers: servers.slice(0, 1) }), connection("connected"));
   assert.deepEqual(none, TEXTS.notOffered("turn"));
 });
 
 test("what the server does not offer is skipped", async () => {
   const udpOnly = only(ANSWER, "udp").sdp;
-  const found = await probePath("tcp", door([], { servers: [] }, udpOnly), connection("connected"));
+  const found = await probePath("tcp", signalling([], { servers: [] }, udpOnly), connection("connected"));
   assert.deepEqual([found.outcome, found.detail], ["skipped", "The server offers no media over TCP."]);
 });
 
 test("a server that answers lets a guest into a private room, and out again", async () => {
   const server = new FakeServer("one");
-  const { finding, closed } = await probeSocket(server.url, () => openDoor(server.url, { room: "r", token: "t" }));
+  const { finding, closed } = await probeSocket(server.url, () =>
+    openSignalling(server.url, { room: "r", token: "t" }),
+  );
   assert.deepEqual([finding.outcome, closed], ["ok", null]);
   const { room, loopback, token } = server.last("join") ?? {};
   assert.deepEqual([room, loopback, token], ["r", true, "t"]);
@@ -121,9 +127,9 @@ test("a server that answers lets a guest into a private room, and out again", as
 test("a room on another server of a cluster is found there", async () => {
   const [one, two] = [new FakeServer("one"), new FakeServer("two")];
   one.answer = { type: "moved", url: two.url };
-  (await openDoor(one.url, { room: "r", token: undefined })).close();
+  (await openSignalling(one.url, { room: "r", token: undefined })).close();
   assert.deepEqual(two.types, ["join", "leave"]);
-  await assert.rejects(openDoor(one.url, { room: "r", token: "secret" }), { code: "moved" });
+  await assert.rejects(openSignalling(one.url, { room: "r", token: "secret" }), { code: "moved" });
 });
 
 test("a server that answers without letting in is no failure of the connection", async () => {
@@ -136,7 +142,7 @@ test("a server that answers without letting in is no failure of the connection",
     fatal: true,
   };
   const { finding, closed } = await probeSocket(server.url, () =>
-    openDoor(server.url, { room: "r", token: undefined }),
+    openSignalling(server.url, { room: "r", token: undefined }),
   );
   assert.equal(finding.outcome, "ok");
   assert.deepEqual(closed, { outcome: "skipped", detail: "A token is needed.", advice: "Open the link." });
@@ -215,7 +221,7 @@ test("a decoder that cannot be loaded is told", async () => {
 /** Probes that all succeed, except those of `more`. */
 const probes = (more: Partial<Probes> = {}): Probes => {
   const fine = () => Promise.resolve(ok("fine"));
-  return { open: door(), path: fine, device: fine, decode: fine, encode: fine, speed: fine, ...more };
+  return { open: signalling(), path: fine, device: fine, decode: fine, encode: fine, speed: fine, ...more };
 };
 
 async function all(server: string, devices: boolean, of: Probes): Promise<CheckResult[]> {

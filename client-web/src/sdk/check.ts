@@ -2,7 +2,7 @@
 import { type Assets, filesOf } from "./assets.js";
 import { probeDecode, probeEncode } from "./check/codecs.js";
 import { probeDevice } from "./check/devices.js";
-import { type Door, openDoor, probePath, probeSocket } from "./check/paths.js";
+import { openSignalling, probePath, probeSocket, type Signalling } from "./check/paths.js";
 import { probeSpeed } from "./check/speed.js";
 import { CHECK_TITLES, type CheckName, type Finding, failed, TEXTS } from "./check/texts.js";
 import { WindlassError } from "./errors.js";
@@ -38,7 +38,7 @@ export interface CheckOptions {
 
 /** How each part is found; for tests. @internal */
 export interface Probes {
-  open(url: string): Promise<Door>;
+  open(url: string): Promise<Signalling>;
   path: typeof probePath;
   device(kind: "camera" | "microphone"): Promise<Finding>;
   decode(): Promise<Finding>;
@@ -61,9 +61,9 @@ export function check(url: string, options: CheckOptions = {}): AsyncGenerator<C
 }
 
 function browserProbes({ token, room, assets = {} }: CheckOptions): Probes {
-  const guest = { room: room ?? `check-${Math.random().toString(36).slice(2, 12)}`, token };
+  const credentials = { room: room ?? `check-${Math.random().toString(36).slice(2, 12)}`, token };
   return {
-    open: (url) => openDoor(url, guest),
+    open: (url) => openSignalling(url, credentials),
     path: probePath,
     device: (kind) => probeDevice(kind, navigator.mediaDevices as MediaDevices | undefined),
     decode: probeDecode,

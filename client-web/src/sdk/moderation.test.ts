@@ -39,9 +39,9 @@ test("what is told of rights is read", () => {
   assert.deepEqual(read(lobby), lobby);
   const grants = { type: "grants", grants: ["subscribe", "one of a newer server"] };
   assert.deepEqual(read(grants), grants);
-  const door = { type: "door", locked: true, lobby: false };
-  assert.deepEqual(read(door), door);
+  const entry = { type: "entry", locked: true, lobby: false };
+  assert.deepEqual(read(entry), entry);
   assert.deepEqual(read({ type: "done", id: 7 }), { type: "done", id: 7 });
-  assert.equal(read({ type: "door", locked: "yes", lobby: false }), null);
+  assert.equal(read({ type: "entry", locked: "yes", lobby: false }), null);
   assert.equal(read({ type: "lobby", waiting: [{ id: 1, name: "Cy" }] }), null);
 });

@@ -434,7 +434,7 @@ export type ServerMessage = {
   grants: Array<Grant>;
 }
   | {
-  type: "door";
+  type: "entry";
   /** Whether the room is locked: no new participants may enter. */
   locked: boolean;
   /** Whether the room has a lobby: new participants wait until a moderator admits them. */

@@ -99,13 +99,13 @@ export type ServerTrackStats = Omit<TrackStats, "refused"> & { refused?: Refusal
 /** The report of the uplink of a publication. */
 export type UplinkReport = Omit<Uplink, "track">;
 
-/** The server's wishes for one layer. An absent field leaves its wish unchanged. */
-export type LayerWish = { [Knob in keyof LayerKnobs]: LayerKnobs[Knob] | undefined };
+/** The server's requests for one layer. An absent field leaves its request unchanged. */
+export type LayerRequest = { [Knob in keyof LayerKnobs]: LayerKnobs[Knob] | undefined };
 
 type Message<Type extends Told["type"]> = Extract<Told, { type: Type }>;
 
-/** The server's wishes for the layers of a publication. */
-export type Knobs = Omit<Message<"knobs">, "layers"> & { layers: Record<string, LayerWish> };
+/** The server's requests for the layers of a publication. */
+export type Knobs = Omit<Message<"knobs">, "layers"> & { layers: Record<string, LayerRequest> };
 
 /** The server's request for a still of the next camera frame. `scale` undefined: that of the welcome. */
 export type RegionRequest = Omit<Message<"regions">, "scale"> & { scale: number | undefined };
@@ -217,7 +217,7 @@ const ownTrack = (value: unknown): OwnTrack => {
   const o = object(value);
   return { mid: text(o["mid"]), track: text(o["track"]) };
 };
-const layerWish = (value: unknown): LayerWish => {
+const layerRequest = (value: unknown): LayerRequest => {
   const o = object(value);
   return {
     kbps: optional(o["kbps"], number),
@@ -332,7 +332,7 @@ const READERS: { [Type in ServerMessage["type"]]: (o: Fields) => Extract<ServerM
     type: "knobs",
     track: text(o["track"]),
     layers: Object.fromEntries(
-      Object.entries(optional(o["layers"], object) ?? {}).map(([rid, wish]) => [rid, layerWish(wish)]),
+      Object.entries(optional(o["layers"], object) ?? {}).map(([rid, request]) => [rid, layerRequest(request)]),
     ),
   }),
   regions: (o) => ({
@@ -347,7 +347,7 @@ const READERS: { [Type in ServerMessage["type"]]: (o: Fields) => Extract<ServerM
   }),
   waiting: () => ({ type: "waiting" }),
   grants: (o) => ({ type: "grants", grants: list(o["grants"], text) }),
-  door: (o) => ({ type: "door", locked: flag(o["locked"]), lobby: flag(o["lobby"]) }),
+  entry: (o) => ({ type: "entry", locked: flag(o["locked"]), lobby: flag(o["lobby"]) }),
   recording: (o) => ({ type: "recording", on: flag(o["on"]) }),
   lobby: (o) => ({ type: "lobby", waiting: list(o["waiting"], knock) }),
   done: (o) => ({ type: "done", ...field("id", optional(o["id"], number)) }),

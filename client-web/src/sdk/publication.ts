@@ -3,7 +3,7 @@
 import type { Files } from "./assets.js";
 import { oneOf } from "./option-checks.js";
 import { opusPreferences } from "./opus.js";
-import type { Knobs, Layer, LayerWish, PublishEntry, RegionRequest, UplinkReport } from "./protocol.js";
+import type { Knobs, Layer, LayerRequest, PublishEntry, RegionRequest, UplinkReport } from "./protocol.js";
 import { vp9Preferences } from "./receiver.js";
 import type { Relay } from "./relay.js";
 import { Stills, type StillsState } from "./stills.js";
@@ -61,7 +61,7 @@ export class Publication {
   readonly kind: "audio" | "video";
   /** By connection: two during a migration, of which the later one counts. */
   private readonly links = new Map<RTCPeerConnection, Link>();
-  private readonly wishes = new Map<string, LayerWish>();
+  private readonly requests = new Map<string, LayerRequest>();
   private narrowUplink = new NarrowUplink();
   private leadingLayer = new LeadingLayer();
   private readonly screenLayers = new ScreenLayers();
@@ -129,7 +129,7 @@ export class Publication {
 
   /** @internal */
   attach({ pc, relay, files, scale, offer }: Uplink): void {
-    this.forgetWishes();
+    this.forgetRequests();
     if (this.kind === "audio") {
       const transceiver = pc.addTransceiver(this.source, { direction: "sendonly" });
       this.links.set(pc, { transceiver, stills: null, id: null, offer });
@@ -153,16 +153,16 @@ export class Publication {
   detach(pc: RTCPeerConnection): void {
     const link = this.links.get(pc);
     if (link === undefined) return;
-    if (link === this.link) this.forgetWishes();
+    if (link === this.link) this.forgetRequests();
     this.links.delete(pc);
     link.stills?.close();
     link.transceiver.direction = "inactive";
     void link.transceiver.sender.replaceTrack(null);
   }
 
-  /** Forgets the wishes of a server: they do not hold for another one. */
-  private forgetWishes(): void {
-    this.wishes.clear();
+  /** Forgets the requests of a server: they do not hold for another one. */
+  private forgetRequests(): void {
+    this.requests.clear();
     this.narrowUplink = new NarrowUplink();
     this.leadingLayer = new LeadingLayer();
   }
@@ -233,14 +233,14 @@ export class Publication {
     if (this.kind === "video") void this.applySettings().catch(() => undefined);
   }
 
-  /** Applies the server's wishes, within what the page allows. @internal */
+  /** Applies the server's requests, within what the page allows. @internal */
   turn(knobs: Knobs): void {
     if (this.kind !== "video") return;
-    for (const [rid, wish] of Object.entries(knobs.layers)) {
+    for (const [rid, request] of Object.entries(knobs.layers)) {
       if (!LAYERS[this.content].some((layer) => layer.rid === rid)) continue;
-      const before = this.wishes.get(rid);
-      const { kbps = before?.kbps, fps = before?.fps, active = before?.active, needed = before?.needed } = wish;
-      this.wishes.set(rid, { kbps, fps, active, needed });
+      const before = this.requests.get(rid);
+      const { kbps = before?.kbps, fps = before?.fps, active = before?.active, needed = before?.needed } = request;
+      this.requests.set(rid, { kbps, fps, active, needed });
     }
     if (Object.keys(knobs.layers).length > 0) void this.applySettings().catch(() => undefined);
   }
@@ -270,11 +270,11 @@ export class Publication {
       return;
     }
     const capped = this.narrowUplink.onSample(now, path);
-    const wanted = (rid: string) => this.layers.includes(rid) && this.wishes.get(rid)?.active !== false;
+    const wanted = (rid: string) => this.layers.includes(rid) && this.requests.get(rid)?.active !== false;
     const { width = 1280, height = 720 } = this.camera()?.getSettings() ?? {};
     const ledChanged = this.leadingLayer.onEstimate(now, path.availableKbps, {
       q: wanted("q"),
-      needsQ: wanted("q") && this.wishes.get("q")?.needed === true,
+      needsQ: wanted("q") && this.requests.get("q")?.needed === true,
       h: wanted("h"),
       pixels: (width * height) / 4,
     });
@@ -289,9 +289,9 @@ export class Publication {
 
   private settings(): LayerSetting[] {
     const { caps, needsQuarter } = this.leadingLayer;
-    const needsQ = this.wishes.get("q")?.needed === true;
+    const needsQ = this.requests.get("q")?.needed === true;
     const layers = this.content === "screen" ? this.screenLayers.of(this.layers, needsQ) : this.layers;
-    const settings = layerSettings(layers, this.wishes, this.narrowUplink.caps, caps, needsQuarter, this.content);
+    const settings = layerSettings(layers, this.requests, this.narrowUplink.caps, caps, needsQuarter, this.content);
     return this.estimated ? settings : capLayers(settings, this.maxKbps);
   }
 

@@ -323,8 +323,8 @@ export class Room extends Emitter<RoomEvents> {
   }
 
   /** Whether the room is locked for newcomers, and whether newcomers wait in a lobby. */
-  get door(): { locked: boolean; lobby: boolean } {
-    return this.call.session?.door ?? { locked: false, lobby: false };
+  get entry(): { locked: boolean; lobby: boolean } {
+    return this.call.session?.entry ?? { locked: false, lobby: false };
   }
 
   /** The participants in the lobby. Empty unless this participant is a moderator. */

@@ -86,7 +86,7 @@ export class Session extends Emitter<SessionEvents> {
   /** Whether the room is recorded. */
   recording: boolean;
   /** Whether the room is locked, and whether it has a lobby. */
-  door: { locked: boolean; lobby: boolean };
+  entry: { locked: boolean; lobby: boolean };
   /** The participants in the lobby. */
   waiting: readonly WaitingInfo[] = [];
   /** Caps on subscriptions, by track id. */
@@ -141,7 +141,7 @@ export class Session extends Emitter<SessionEvents> {
     this.told = { name, attributes: welcome.attributes ?? {} };
     this.grants = welcome.grants;
     this.recording = welcome.recording ?? false;
-    this.door = { locked: welcome.locked ?? false, lobby: welcome.lobby ?? false };
+    this.entry = { locked: welcome.locked ?? false, lobby: welcome.lobby ?? false };
     this.former = former;
     this.formerId = former?.participant ?? null;
     this.maxRungs = maxRungs;
@@ -413,9 +413,9 @@ export class Session extends Emitter<SessionEvents> {
       case "grants":
         this.setGrants(message.grants);
         break;
-      case "door":
-        this.door = { locked: message.locked, lobby: message.lobby };
-        this.emit("locked", this.door);
+      case "entry":
+        this.entry = { locked: message.locked, lobby: message.lobby };
+        this.emit("locked", this.entry);
         break;
       case "recording":
         this.recording = message.on;

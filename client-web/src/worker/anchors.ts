@@ -2,7 +2,7 @@
  * The header of an anchor message, and the latency of anchors.
  *
  * The WASM module reassembles and applies anchors. The page needs the stream id to route a message, and the RTP
- * timestamp for the age of the anchor's frame. Wire format: `hybrid::anchor::message`, big endian, 24 bytes.
+ * timestamp for the age of the anchor's frame. Wire format: `windlass_types::message`, big endian, 24 bytes.
  */
 
 /**

@@ -28,7 +28,8 @@ use crate::nats::{self, BucketEvent, Client};
 use crate::relay::links::LinkEvent;
 use crate::remote::RemoteError;
 use crate::rooms::{
-    Claim, ClaimWrite, Handoff, Load, NodeLease, Placement, Rooms, room_key, room_of_key,
+    Claim, ClaimWrite, Handoff, Load, NodeLease, Placement, RecordError, Rooms, room_key,
+    room_of_key,
 };
 use crate::ticket::{self, Mover};
 
@@ -38,6 +39,8 @@ const RECONCILE_INTERVAL: Duration = Duration::from_secs(1);
 const CLAIM_PROPAGATION: Duration = Duration::from_millis(50);
 /// Maximum time that other servers have to carry out an order.
 const ORDER_PATIENCE: Duration = Duration::from_secs(5);
+/// Minimum time between two log lines about refused leases, which come twice a second.
+const REFUSAL_LOG_INTERVAL: Duration = Duration::from_secs(60);
 /// Maximum number of attempts to place a client; then its room is served here.
 const MAX_ATTEMPTS: usize = 20;
 
@@ -155,6 +158,8 @@ struct State {
     claims_since: Option<Instant>,
     draining: bool,
     malformed_records: u64,
+    /// When the last refused lease was logged.
+    refusal_logged: Option<Instant>,
     tickets_refused: u64,
     rooms_moved: u64,
     nodes_added: u64,
@@ -165,6 +170,16 @@ impl State {
         let since =
             self.nodes_since.zip(self.claims_since).map(|(nodes, claims)| nodes.max(claims));
         self.rooms.set_readable(since);
+    }
+
+    /// Counts a lease that cannot be used, and says why at intervals.
+    fn refuse_lease(&mut self, why: &RecordError, now: Instant) {
+        self.malformed_records += 1;
+        let is_due = |at| now.saturating_duration_since(at) >= REFUSAL_LOG_INTERVAL;
+        if self.refusal_logged.is_none_or(is_due) {
+            self.refusal_logged = Some(now);
+            tracing::warn!(%why, "rooms are not shared with another server: its lease is refused");
+        }
     }
 }
 
@@ -190,6 +205,7 @@ impl<H: Host> Node<H> {
             claims_since: None,
             draining: false,
             malformed_records: 0,
+            refusal_logged: None,
             tickets_refused: 0,
             rooms_moved: 0,
             nodes_added: 0,
@@ -392,8 +408,11 @@ impl<H: Host> Node<H> {
         let state = &mut *self.state.lock();
         match event {
             BucketEvent::Written { key, value, .. } => {
-                if !state.rooms.on_lease(key, value, Instant::now()).unwrap_or_default() {
-                    state.malformed_records += 1;
+                let now = Instant::now();
+                match state.rooms.on_lease(key, value, now) {
+                    Ok(true) => {}
+                    Ok(false) => state.malformed_records += 1,
+                    Err(why) => state.refuse_lease(&why, now),
                 }
             }
             BucketEvent::Released { key, .. } => state.rooms.on_lease_released(key),

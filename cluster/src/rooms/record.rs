@@ -56,6 +56,9 @@ pub enum RecordError {
     /// An address has the wrong scheme, no host, or credentials.
     #[error("the address is not a ws:// or wss:// URL (relay: http:// or https://) of a host")]
     Address,
+    /// Clients reach the other server without TLS, and this one by TLS.
+    #[error("its node-url begins with ws://, and that of this server with wss://")]
+    Plain,
     /// A claim names more servers than a room may have.
     #[error("the claim names {0} further servers, more than {MAX_WITH}")]
     TooManyNodes(usize),
@@ -65,13 +68,16 @@ impl NodeLease {
     /// Parses and checks a lease. `only_wss`: signalling without TLS is refused.
     pub(super) fn parse(bytes: &[u8], only_wss: bool) -> Result<NodeLease, RecordError> {
         let lease: NodeLease = parse(bytes)?;
-        let schemes = if only_wss { &["wss://"][..] } else { &["wss://", "ws://"] };
         let is_relay = |url: &str| is_address(url, &["http://", "https://"]);
-        if is_address(&lease.url, schemes) && lease.relay.as_deref().is_none_or(is_relay) {
-            Ok(lease)
-        } else {
-            Err(RecordError::Address)
+        let is_read = is_address(&lease.url, &["wss://", "ws://"])
+            && lease.relay.as_deref().is_none_or(is_relay);
+        if !is_read {
+            return Err(RecordError::Address);
         }
+        if only_wss && !lease.url.starts_with("wss://") {
+            return Err(RecordError::Plain);
+        }
+        Ok(lease)
     }
 }
 

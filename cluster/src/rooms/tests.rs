@@ -462,7 +462,7 @@ fn whoever_comes_by_tls_is_sent_to_no_server_without() {
     let mut rooms = Rooms::new("a").reached_by("wss://a.example/ws");
     assert!(rooms.on_lease("b", &lease("wss://b.example/ws", 0), now).is_ok());
     let plain = rooms.on_lease("c", &lease("ws://c.example/ws", 0), now);
-    assert!(matches!(plain, Err(RecordError::Address)));
+    assert!(matches!(plain, Err(RecordError::Plain)));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //!
 //! In: the worth of each measured anchor, in dB of what viewers see, as a mean over the time that it is shown
 //! ([`estimate`]). Out: whether the stream is held back. A stream whose anchors are worth less than [`MIN_DB`] makes
-//! only a probe in [`PROBE_EVERY`]. A probe is sent only if it is worth [`AGAIN_DB`]; then the stream goes on. The
+//! only a probe in [`PROBE_EVERY`]. A probe is sent only if it is worth [`RESUME_DB`]; then the stream goes on. The
 //! publisher's own pictures are not held back.
 //!
 //! Pure: time is an argument.
@@ -28,7 +28,7 @@ pub use estimate::{Belief, Change, Old, Truth};
 /// Mean worth in dB below which a stream makes no more anchors: the same bits gain more in the video itself.
 pub const MIN_DB: f64 = 0.05;
 /// Worth of a probe in dB from which on it is sent, and the stream makes anchors again.
-pub const AGAIN_DB: f64 = 0.08;
+pub const RESUME_DB: f64 = 0.08;
 /// Time between two probes of a stream that is held back.
 pub const PROBE_EVERY: Duration = Duration::from_secs(10);
 /// Minimum measurements before a stream is held back: the first may be of a dark picture.
@@ -56,7 +56,7 @@ impl Worth {
         if self.held {
             // What was before the pause says nothing of now.
             self.mean = Some(db);
-            if db >= AGAIN_DB {
+            if db >= RESUME_DB {
                 (self.held, self.measured) = (false, 0);
             }
             return;
@@ -147,9 +147,9 @@ mod tests {
     #[test]
     fn a_probe_that_is_worth_more_than_what_holds_a_stream_back_lets_it_go_on() {
         let (mut worth, when) = held();
-        worth.measured(f64::midpoint(MIN_DB, AGAIN_DB), when);
+        worth.measured(f64::midpoint(MIN_DB, RESUME_DB), when);
         assert!(worth.holds_back(), "it would soon be held back again");
-        worth.measured(AGAIN_DB, when);
+        worth.measured(RESUME_DB, when);
         assert!(!worth.holds_back());
         for _ in 1..FIRST {
             worth.measured(0.0, when);

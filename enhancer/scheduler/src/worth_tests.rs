@@ -5,7 +5,7 @@ use std::time::Duration;
 use windlass_types::{AnchorPolicy, Size, StreamId};
 
 use super::tests::config;
-use super::worth::{AGAIN_DB, PROBE_EVERY};
+use super::worth::{PROBE_EVERY, RESUME_DB};
 use super::*;
 
 const MS: Duration = Duration::from_millis(1);
@@ -86,7 +86,7 @@ fn a_held_back_stream_goes_on_once_a_probe_is_worth_something() {
     let mut call = Call::new(1, AnchorPolicy::LatencySensitive);
     call.run(5_000 * MS, |_| 0.0);
     assert!(call.scheduler.is_held_back(StreamId(0)));
-    let chosen = call.run(PROBE_EVERY + 5_000 * MS, |_| AGAIN_DB);
+    let chosen = call.run(PROBE_EVERY + 5_000 * MS, |_| RESUME_DB);
     assert!(!call.scheduler.is_held_back(StreamId(0)));
     assert!(chosen[0].probe && chosen.len() > 5 && chosen[1..].iter().all(|c| !c.probe));
 }

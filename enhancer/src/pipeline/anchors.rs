@@ -98,7 +98,7 @@ struct Asked {
 }
 
 /// Time between two checks for captured detail that is lost.
-const LOOK_EVERY: Duration = Duration::from_millis(250);
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 #[derive(Debug, Default)]
 struct Sent {
@@ -228,7 +228,7 @@ impl Anchors {
         let passed = |since: Option<Duration>, interval| {
             since.is_none_or(|since| now.saturating_sub(since) >= interval)
         };
-        let due = passed(*last, config.min_interval) && passed(*looked, LOOK_EVERY);
+        let due = passed(*last, config.min_interval) && passed(*looked, POLL_INTERVAL);
         if !due {
             return None;
         }
@@ -387,7 +387,7 @@ mod tests {
         anchors.given(&energy(), None, at(1));
         assert_eq!(ask(0.3, at(2)), None, "most of it is of use");
         assert_eq!(ask(0.9, at(2)), None, "it was looked at just now");
-        let request = ask(0.9, at(2) + LOOK_EVERY).expect("all has changed");
+        let request = ask(0.9, at(2) + POLL_INTERVAL).expect("all has changed");
         assert_eq!((request.tiles, request.bytes), (TileMap::full(SIZE.0, SIZE.1), 7500));
     }
 

@@ -15,7 +15,7 @@ use super::job::Job;
 const MAX_WAITING: usize = 256;
 
 /// Maximum time for which a frame waits for its picture. The rest of [`CAPTURED_WITHIN`] is for encoding and transport.
-const LONGEST: Duration = CAPTURED_WITHIN.saturating_sub(Duration::from_millis(300));
+const MAX_WAIT: Duration = CAPTURED_WITHIN.saturating_sub(Duration::from_millis(300));
 
 /// The chosen frames that wait for the publisher's own picture, in the order in which they were chosen.
 #[derive(Default)]
@@ -41,7 +41,7 @@ impl Awaited {
             job.look_again();
             let age = now.saturating_duration_since(job.frame.arrival);
             let waits = job.captured.is_none()
-                && age + interval <= LONGEST
+                && age + interval <= MAX_WAIT
                 && job.frame.captures.comes(job.frame.rtp_timestamp, now);
             if seen > max && (waits || behind.contains(&job.frame.stream)) {
                 behind.insert(job.frame.stream);

@@ -31,14 +31,14 @@ use super::slots::{Slot, Slots, Stage};
 use crate::learn::Progress;
 use crate::stats::{Stats, count};
 use crate::tiles::{Subjects, TileEnergy};
-use crate::twin::{Given, Twin};
+use crate::twin::{GivenAnchor, Twin};
 use windlass_scheduler::Tier;
 
 /// Interval of key frame requests while a stream waits for one (the SFU throttles further).
 pub(super) const ASK_EVERY: Duration = Duration::from_millis(500);
 
 /// Interval of the search for faces and text, where the publisher can be asked for regions.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Assumed pixels of a stream's pictures before the first one is decoded: 320 × 180.
 pub(super) const FIRST_PIXELS: u64 = 57_600;
@@ -330,7 +330,7 @@ impl StreamDecoder {
     /// oldest one that is: its detail may have been lost since.
     fn given(&self, state: &mut State, anchor: &Anchor) {
         let at = anchor.rtp_timestamp;
-        let Given { outcome, raised_db } = state.twin.give(&arrived(anchor));
+        let GivenAnchor { outcome, raised_db } = state.twin.give(&arrived(anchor));
         if let Some(db) = raised_db {
             self.progress.saw(db);
         }
@@ -397,7 +397,11 @@ impl StreamDecoder {
             return;
         }
         let now = self.clock.now();
-        if state.subjects.as_ref().is_some_and(|(_, last)| now.duration_since(*last) < LOOK_EVERY) {
+        if state
+            .subjects
+            .as_ref()
+            .is_some_and(|(_, last)| now.duration_since(*last) < POLL_INTERVAL)
+        {
             return;
         }
         let Some(shown) = decoded.iter().rev().find(|d| d.info.shown) else { return };

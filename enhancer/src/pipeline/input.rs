@@ -560,6 +560,7 @@ enum Sent {
 
 /// A queue's entry that can stand for a gap.
 trait Lossy {
+    /// What says that packets before it were lost.
     const GAP: Self;
 }
 

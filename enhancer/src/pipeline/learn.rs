@@ -198,11 +198,11 @@ impl Learner {
             }
             let trained = |sample: &Sample| sample.progress.upgrade().and_then(|p| p.trained());
             let Some(sample) = waiting.take(trained) else { continue };
-            let processor = cpu_time();
+            let before = cpu_time();
             self.turn(&mut state, &sample);
             let now = self.clock.now();
             let took = if state.on_cpu(sample.of.network) {
-                cpu_time().saturating_sub(processor)
+                cpu_time().saturating_sub(before)
             } else {
                 now.saturating_duration_since(started)
             };

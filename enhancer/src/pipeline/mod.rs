@@ -447,10 +447,7 @@ impl Enhancer {
             enhancer.spawn("learn".to_owned(), nice, move || learner.run())?;
         }
         tracing::info!(backend, threads = config.threads, accelerators, "enhancer started");
-        for (network, NetworkCost { scale, per_pixel }) in networks.iter().zip(costs) {
-            let ns_per_pixel = per_pixel.as_nanos() as u64;
-            tracing::info!(network = &*network.name, scale, ns_per_pixel, "network measured");
-        }
+        log_costs(networks, &costs);
         Ok(enhancer)
     }
 
@@ -556,6 +553,13 @@ fn named(networks: &[Network], costs: &[NetworkCost]) -> Vec<NetworkStats> {
         NetworkStats { name, scale, per_pixel, ..NetworkStats::default() }
     });
     named.collect()
+}
+
+fn log_costs(networks: &[Network], costs: &[NetworkCost]) {
+    for (network, &NetworkCost { scale, per_pixel }) in networks.iter().zip(costs) {
+        let ns_per_pixel = per_pixel.as_nanos() as u64;
+        tracing::info!(network = &*network.name, scale, ns_per_pixel, "network measured");
+    }
 }
 
 /// Measures each network by a few runs, in far less than a second altogether.

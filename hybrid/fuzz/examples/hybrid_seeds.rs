@@ -18,6 +18,7 @@ use windlass_hybrid::anchor::codec::Htj2k;
 use windlass_hybrid::anchor::payload;
 use windlass_hybrid_fuzz::scale;
 use windlass_types::AnchorSource;
+use windlass_types::Size;
 use windlass_types::message::HTJ2K;
 use windlass_types::message::{AnchorHeader, encode_chunks};
 use windlass_types::tiles::TileMap;
@@ -74,8 +75,7 @@ fn make() -> Result<(), Box<dyn Error>> {
                 chunk_count: 1,
                 age_ms: 10,
                 rtp_timestamp: 3000 * n as u32,
-                width,
-                height,
+                size: Size::new(width, height),
             };
             let chunks = encode_chunks(&header, &image, 64)?;
             fs::write(
@@ -125,8 +125,7 @@ fn with_anchors(frames: &[&[u8]], options: u8) -> Result<Option<Vec<Vec<u8>>>, B
             chunk_count: 1,
             age_ms: 10,
             rtp_timestamp: times[times.len() - 1 - late.min(times.len() - 1)],
-            width: w as u16,
-            height: h as u16,
+            size: Size::new(w as u16, h as u16),
         };
         chunks.extend(encode_chunks(&header, &payload, 16_000)?);
     }

@@ -7,6 +7,7 @@
 use super::codec::{self, AnchorCodecError};
 use super::mosaic::{gather, scatter};
 use crate::detail::Detail;
+use windlass_types::Size;
 use windlass_types::message::{AnchorHeader, ReassembledAnchor};
 use windlass_types::tiles::TileMap;
 
@@ -30,10 +31,9 @@ pub fn unpack(
     anchor: &ReassembledAnchor,
     scale: usize,
 ) -> Result<(TileMap, &[u8]), AnchorCodecError> {
-    let side = |hr: u16| usize::from(hr) / scale;
-    let (width, height) = (side(anchor.header.width), side(anchor.header.height));
-    if (width * scale, height * scale) != (anchor.header.width.into(), anchor.header.height.into())
-    {
+    let Size { width: hr_width, height: hr_height } = anchor.header.size;
+    let (width, height) = (usize::from(hr_width) / scale, usize::from(hr_height) / scale);
+    if (width * scale, height * scale) != (hr_width.into(), hr_height.into()) {
         return Err(AnchorCodecError::WrongSize);
     }
     if !anchor.header.tiled {
@@ -69,13 +69,14 @@ pub fn decode_image(
     coded: &[u8],
     scale: usize,
 ) -> Result<Detail, AnchorCodecError> {
+    let Size { width: hr_width, height: hr_height } = header.size;
     if tiles.is_full() {
-        return codec::decode(header.codec, coded, header.width, header.height);
+        return codec::decode(header.codec, coded, hr_width, hr_height);
     }
     let side = |v: usize| u16::try_from(v).unwrap_or(u16::MAX);
     let (width, height) = tiles.mosaic(scale);
     let mosaic = codec::decode(header.codec, coded, side(width), side(height))?;
-    let mut detail = Detail::zero(header.width.into(), header.height.into());
+    let mut detail = Detail::zero(hr_width.into(), hr_height.into());
     if scatter(tiles, &mosaic, scale, &mut detail) {
         Ok(detail)
     } else {

@@ -52,7 +52,7 @@ impl AnchorReader {
     ) -> Result<AnchorContents, AnchorOutcome> {
         let header = &anchor.header;
         let (width, height) = frame.size();
-        let made = header.scale_over((width, height)).ok_or(AnchorOutcome::WrongSize)?;
+        let made = header.scale_over(width, height).ok_or(AnchorOutcome::WrongSize)?;
         // An anchor may serve viewers of larger pictures too.
         let shrink = Shrink::new(made, scale);
         if made != scale && shrink.is_none() {

@@ -141,7 +141,7 @@ fn a_picture_brings_its_frame_and_those_after_it_closer_to_the_camera() {
 fn wrong_sizes_and_broken_code_are_refused() {
     let mut d = after(1);
     let mut wide = still(0);
-    wide.header.width = 194;
+    wide.header.size.width = 194;
     assert_eq!(d.push_anchor(&wide), AnchorOutcome::WrongSize);
     let mut cut = still(0);
     cut.payload.truncate(12);

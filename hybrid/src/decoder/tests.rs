@@ -225,7 +225,7 @@ fn wrong_and_malformed_anchors_change_nothing() {
     let before = d.hr().cloned();
     assert_eq!(give(&mut d, &anchor(0, 320, 182)), AnchorOutcome::WrongSize);
     let mut lying = anchor(0, 320, 182);
-    lying.header.width = 322;
+    lying.header.size.width = 322;
     assert_eq!(give(&mut d, &lying), AnchorOutcome::WrongSize);
     let mut broken = anchor(0, 322, 182);
     broken.payload.truncate(40);

@@ -204,8 +204,7 @@ fn mse(a: &Detail, b: &Detail) -> f64 {
 impl Report {
     fn table(&self) -> String {
         let Machine { cpu, threads, platform } = &self.machine;
-        let mut out =
-            format!("{cpu}, {threads} threads, {platform}; one thread, processor time\n\n");
+        let mut out = format!("{cpu}, {threads} threads, {platform}; one thread, CPU time\n\n");
         // Writing to a String cannot fail.
         let _ = writeln!(
             out,

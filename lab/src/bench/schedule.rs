@@ -211,7 +211,7 @@ impl Report {
             title: "A tick of the scheduler".to_owned(),
             x_title: "streams".to_owned(),
             x_log: true,
-            y_title: "processor time (ms)".to_owned(),
+            y_title: "CPU time (ms)".to_owned(),
             curves: vec![curve("median", |r| r.tick_ms), curve("99th percentile", |r| r.p99_ms)],
         }]
     }
@@ -222,7 +222,7 @@ impl Report {
         // Writing to a string does not fail.
         let _ = writeln!(
             out,
-            "{cpu}, {platform}; processor time of one thread by interval of {} ms, {} frames a second\n",
+            "{cpu}, {platform}; CPU time of one thread by interval of {} ms, {} frames a second\n",
             self.interval_ms, self.fps
         );
         let _ = writeln!(

@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use windlass_enhancer::tiles::{TileConfig, TileLedger};
 use windlass_enhancer::twin::Twin;
 use windlass_hybrid::anchor::codec::detail_of;
@@ -205,25 +205,13 @@ pub(super) fn make_beside(
         twin.sent(&sent, wanted.as_ref());
         let messages = encode_chunks(&header, &code, MAX_CHUNK)?;
         bytes += messages.iter().map(Vec::len).sum::<usize>();
-        let (mut whole, mut complete) = (None, true);
-        for message in &messages {
-            if network.loses_one() {
-                complete = false;
-            } else {
-                whole = reassembler.push(message)?.or(whole);
-            }
-        }
-        if !complete {
+        let came = network.carry(&messages, &mut reassembler);
+        let Some(anchor) = came.with_context(|| format!("the anchor of frame {frame}"))? else {
             lost += 1;
             continue;
-        }
-        let anchor = whole
-            .with_context(|| format!("the anchor of frame {frame} did not come together again"))?;
-        anchors.push(TimedAnchor {
-            frame,
-            ready_at: shown_at(frame, fps) + settings.delay,
-            anchor,
-        });
+        };
+        let ready_at = shown_at(frame, fps) + settings.delay;
+        anchors.push(TimedAnchor { frame, ready_at, anchor });
     }
     Ok(AnchorTrack {
         anchors,
@@ -253,6 +241,24 @@ struct Loss {
 }
 
 impl Loss {
+    /// Carries the messages of an anchor to a viewer; `None` if the network lost one of them.
+    fn carry(
+        &mut self,
+        messages: &[Vec<u8>],
+        viewer: &mut Reassembler,
+    ) -> Result<Option<ReassembledAnchor>> {
+        let (mut anchor, mut complete) = (None, true);
+        for message in messages {
+            if self.loses_one() {
+                complete = false;
+            } else {
+                anchor = viewer.push(message)?.or(anchor);
+            }
+        }
+        ensure!(!complete || anchor.is_some(), "it did not come together again");
+        Ok(anchor.filter(|_| complete))
+    }
+
     fn loses_one(&mut self) -> bool {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.state;

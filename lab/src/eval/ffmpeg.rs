@@ -14,16 +14,16 @@ pub(crate) struct Ffmpeg {
     pub vmaf: Option<PathBuf>,
 }
 
-/// Finds programs: `wished` first, then `ffmpeg` on the path, then that of Python's `imageio_ffmpeg`.
+/// Finds programs: `given` first, then `ffmpeg` on the path, then that of Python's `imageio_ffmpeg`.
 ///
-/// A wished ffmpeg that does not run is an error; one without libvmaf still reads clips.
-pub(crate) fn find(wished: Option<&Path>) -> Result<Ffmpeg> {
-    if let Some(path) = wished
+/// A given ffmpeg that does not run is an error; one without libvmaf still reads clips.
+pub(crate) fn find(given: Option<&Path>) -> Result<Ffmpeg> {
+    if let Some(path) = given
         && !runs(path)
     {
         bail!("{} is not an ffmpeg that runs; check --ffmpeg and WINDLASS_FFMPEG", path.display());
     }
-    let candidates: Vec<PathBuf> = wished
+    let candidates: Vec<PathBuf> = given
         .map(Path::to_path_buf)
         .into_iter()
         .chain([PathBuf::from("ffmpeg")].into_iter().filter(|path| runs(path)))
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wished_ffmpeg_that_does_not_run_is_an_error_that_names_the_option() {
+    fn a_given_ffmpeg_that_does_not_run_is_an_error_that_names_the_option() {
         let error = find(Some(Path::new("/nowhere/ffmpeg"))).unwrap_err().to_string();
         assert!(error.contains("--ffmpeg"), "{error}");
     }

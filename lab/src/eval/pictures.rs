@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wished_region_stays_within_the_picture_and_means_the_same_in_another_size() {
+    fn a_chosen_region_stays_within_the_picture_and_means_the_same_in_another_size() {
         let (large, small) = (Size { width: 640, height: 360 }, Size { width: 636, height: 360 });
         let region = Region::at(600, 10, large);
         assert_eq!(region, Region { x: 480, y: 10, width: 160, height: 160 });

@@ -198,7 +198,7 @@ Examples:
   windlass-lab loadtest --own --publishers 3 --layers q,h,f --no-anchors --links step-down --links-of subscribers --seconds 60
   windlass-lab loadtest --own --peer janus --publishers 1 --subscribers 200 --layers h --client-processes 2
 
-Server and clients share this machine's processors unless told otherwise (`taskset`, `nice`): say so with the figures.";
+Server and clients share this machine's CPUs unless told otherwise (`taskset`, `nice`): say so with the figures.";
 
 impl LoadtestArgs {
     /// The best rung that subscribers ask for. Without anchors it is the plain rung of the largest layer.

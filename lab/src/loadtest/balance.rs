@@ -9,7 +9,7 @@ use super::scrape::Figures;
 use super::tally::{ClientTotals, Totals};
 
 /// Maximum time for a server to notice that clients have gone without a goodbye, and to end what it did for them.
-pub(super) const PATIENCE: Duration = Duration::from_secs(90);
+pub(super) const TIMEOUT: Duration = Duration::from_secs(90);
 
 /// Metrics that must be zero when nobody is there.
 const NOBODY: [&str; 9] = [

@@ -99,7 +99,7 @@ impl Course {
                 vec![curve("late or given up", |s| s.late_percent)],
             ),
             plot(
-                "Processor",
+                "CPU",
                 "cores",
                 vec![curve("server", |s| s.server_cores), curve("clients", |s| s.clients_cores)],
             ),

@@ -19,11 +19,11 @@ use super::signal::ServerUrl;
 use crate::interrupt;
 
 /// Maximum time for the server to answer.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 /// Time between two keep-alives. Janus ends a session that says nothing for a minute.
 const ALIVE: Duration = Duration::from_secs(25);
 /// Time between two questions for publishers to watch.
-const LOOK: Duration = Duration::from_millis(300);
+const POLL_INTERVAL: Duration = Duration::from_millis(300);
 /// Folders in which distributions put the libraries that Janus loads.
 const LIBRARIES: [&str; 3] =
     ["/usr/lib/x86_64-linux-gnu/janus", "/usr/lib/aarch64-linux-gnu/janus", "/usr/lib/janus"];
@@ -42,7 +42,7 @@ impl Janus {
         let url = format!("ws://{}/", server.authority);
         let mut request = url.as_str().into_client_request()?;
         request.headers_mut().insert("Sec-WebSocket-Protocol", "janus-protocol".parse()?);
-        let (socket, _) = timeout(PATIENCE, connect_async(request))
+        let (socket, _) = timeout(TIMEOUT, connect_async(request))
             .await
             .map_err(|_| anyhow!("no answer"))
             .and_then(|opened| Ok(opened?))
@@ -87,10 +87,10 @@ impl Janus {
             if feeds.len() >= publishers {
                 break feeds;
             }
-            if begun.elapsed() > PATIENCE {
+            if begun.elapsed() > TIMEOUT {
                 bail!("nobody publishes in room {room}");
             }
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         };
         let body =
             json!({"request": "join", "ptype": "subscriber", "room": room, "streams": feeds});
@@ -138,7 +138,7 @@ impl Janus {
     /// Sends a question, and waits for what is more than an acknowledgement. Only one question is open at a time.
     async fn ask(&mut self, question: Value) -> Result<Value> {
         self.write(question).await?;
-        timeout(PATIENCE, async {
+        timeout(TIMEOUT, async {
             loop {
                 let told = next(&mut self.socket).await?;
                 match told["janus"].as_str() {
@@ -226,11 +226,11 @@ pub(super) async fn start_own(folder: &Path) -> Result<(Child, String)> {
     interrupt::end_with_us(child.id());
     let begun = Instant::now();
     while TcpStream::connect(("127.0.0.1", port)).await.is_err() {
-        if begun.elapsed() > PATIENCE {
+        if begun.elapsed() > TIMEOUT {
             let log = std::fs::read_to_string(folder.join("log")).unwrap_or_default();
             bail!("Janus does not start: {log}");
         }
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
     Ok((child, format!("http://127.0.0.1:{port}")))
 }

@@ -231,16 +231,16 @@ mod tests {
 
     proptest! {
         #[test]
-        fn after_a_wish_a_key_frame_comes_at_once(wishes in prop::collection::vec(any::<bool>(), 1..60)) {
+        fn after_a_request_a_key_frame_comes_at_once(requests in prop::collection::vec(any::<bool>(), 1..60)) {
             let recording = recording();
             let mut head = Playhead::new(&recording, 0.0);
-            for (n, wish) in wishes.into_iter().enumerate() {
-                if wish {
+            for (n, request) in requests.into_iter().enumerate() {
+                if request {
                     head.want_key();
                 }
                 let picture = head.advance(&recording);
                 prop_assert_eq!(picture.number, n as u64);
-                if wish {
+                if request {
                     prop_assert!(recording.frames(picture.at).all(|(_, frame)| frame.key));
                 }
             }

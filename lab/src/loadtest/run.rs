@@ -244,7 +244,7 @@ async fn balance(
     loop {
         let mut balance = Balance::of(untouched, &figures_of(args, server).await?, &tally.lock());
         measurement.add_process_to(&mut balance, pid.and_then(Usage::of));
-        if balance.settled() || begun.elapsed() > balance::PATIENCE {
+        if balance.settled() || begun.elapsed() > balance::TIMEOUT {
             return Ok(balance);
         }
         tokio::time::sleep(TICK).await;

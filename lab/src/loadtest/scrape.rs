@@ -12,7 +12,7 @@ use super::signal::ServerUrl;
 use crate::latencies::Latencies;
 
 /// Maximum time for the server to answer.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum length of an answer, in bytes.
 const BYTES_MAX: u64 = 4 << 20;
 /// The beginning of every metric's name, which figures leave out.
@@ -58,7 +58,7 @@ impl Figures {
             stream.take(BYTES_MAX).read_to_string(&mut response).await?;
             Ok::<_, anyhow::Error>(response)
         };
-        let response = timeout(PATIENCE, ask).await.map_err(|_| anyhow!("no answer"));
+        let response = timeout(TIMEOUT, ask).await.map_err(|_| anyhow!("no answer"));
         let response = response.and_then(|r| r).with_context(|| {
             format!(
                 "cannot read http://{}/metrics: is `windlass serve` running there?",

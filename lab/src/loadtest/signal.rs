@@ -18,7 +18,7 @@ use windlass_protocol::{
 use windlass_signaling::access::{Claims, Grants, TokenKey};
 
 /// Maximum time for a server to answer.
-const PATIENCE: Duration = Duration::from_secs(15);
+const TIMEOUT: Duration = Duration::from_secs(15);
 /// Time for which a token holds; tokens are made when a client joins.
 const TOKEN_TTL: Duration = Duration::from_secs(600);
 /// Maximum number of times that a client may be sent to another server.
@@ -123,7 +123,7 @@ impl Signal {
         name: &str,
         token: Option<AccessToken>,
     ) -> Result<Asked> {
-        let (socket, _) = timeout(PATIENCE, connect_async(server.request(url)?))
+        let (socket, _) = timeout(TIMEOUT, connect_async(server.request(url)?))
             .await
             .map_err(|_| anyhow!("no answer"))
             .and_then(|opened| Ok(opened?))
@@ -141,7 +141,7 @@ impl Signal {
             attributes: Attributes::new(),
         };
         signal.send(ClientMessage::Join(join)).await?;
-        let welcome = timeout(PATIENCE, async {
+        let welcome = timeout(TIMEOUT, async {
             loop {
                 match signal.receive().await? {
                     ServerMessage::Welcome(welcome) => return Ok(Ok(welcome)),
@@ -173,14 +173,14 @@ impl Signal {
     }
 
     async fn write(&mut self, request: Request) -> Result<()> {
-        let sent = timeout(PATIENCE, self.socket.send(Message::text(request.to_json()))).await;
+        let sent = timeout(TIMEOUT, self.socket.send(Message::text(request.to_json()))).await;
         sent.map_err(|_| anyhow!("the server does not read its signalling"))?
             .context("the signalling socket")
     }
 
     /// Waits for the answer to an offer.
     pub(super) async fn answer(&mut self, to: u32) -> Result<String> {
-        timeout(PATIENCE, async {
+        timeout(TIMEOUT, async {
             loop {
                 match self.receive().await? {
                     ServerMessage::Answer { id, sdp, .. } if id == to => return Ok(sdp),

@@ -20,7 +20,7 @@ const SPAN: usize = 10;
 /// Share of its rate that a link must carry to count as used.
 const USED: f64 = 0.85;
 /// One of this many datagrams may wait long.
-const FEW: u64 = 20;
+const LATE_SHARE: u64 = 20;
 /// Minimum time between two changes of the rate for the first to count as a step.
 const LASTING: Duration = Duration::from_secs(2);
 /// Minimum age of a step that was not followed, in seconds, for it to count.
@@ -90,7 +90,7 @@ impl Following {
         let Some(begin) = self.tenths.checked_sub(SPAN as u64) else { return };
         let sum = |of: fn(&Tenth) -> u64| self.last.iter().map(of).sum::<u64>();
         let (bytes, calm) =
-            (sum(|t| t.bytes) as f64, sum(|t| t.long) * FEW <= sum(|t| t.datagrams));
+            (sum(|t| t.bytes) as f64, sum(|t| t.long) * LATE_SHARE <= sum(|t| t.datagrams));
         let followed = |step: &Step| step.at <= begin && step.wanted.map_or(calm, |w| bytes >= w);
         let (done, open): (VecDeque<_>, _) = self.steps.iter().copied().partition(followed);
         self.steps = open;

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
 /// Time after which a missing packet is given up: the viewer then waits for the next key frame.
-const PATIENCE: Duration = Duration::from_millis(400);
+const TIMEOUT: Duration = Duration::from_millis(400);
 /// Minimum time between two requests for a key frame.
 const ASK: Duration = Duration::from_millis(300);
 /// Number of times between frames whose mean is taken.
@@ -82,8 +82,7 @@ impl Watcher {
     /// Whether a key frame should be asked for now.
     pub(crate) fn wants_key(&mut self, now: Instant) -> bool {
         let since = self.missing;
-        if !self.broken
-            && since.is_some_and(|since| now.saturating_duration_since(since) > PATIENCE)
+        if !self.broken && since.is_some_and(|since| now.saturating_duration_since(since) > TIMEOUT)
         {
             self.broken = true;
         }
@@ -181,8 +180,8 @@ mod tests {
         let start = Instant::now();
         let mut watcher = Watcher::default();
         watcher.packet(start, 7, &[0xcc]);
-        assert!(!watcher.wants_key(start + PATIENCE));
-        assert!(watcher.wants_key(start + PATIENCE + MS(1)));
+        assert!(!watcher.wants_key(start + TIMEOUT));
+        assert!(watcher.wants_key(start + TIMEOUT + MS(1)));
         watcher.packet(start + MS(500), 9, &[0x8c]);
         assert_eq!(watcher.frames, 1);
         assert!(!watcher.wants_key(start + MS(2000)), "it has all that it needs");

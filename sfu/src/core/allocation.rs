@@ -21,7 +21,7 @@ use super::tapping::LayerDemand;
 use super::track::Track;
 use super::tracks::Tracks;
 use super::view::{self, View};
-use super::ways::{self, Given};
+use super::ways::{self, Allocated};
 use crate::api::{Kind, ParticipantId, SfuEvent, TrackId};
 use crate::way_counts::WayCounts;
 
@@ -121,7 +121,7 @@ pub(super) fn announce_ways(
             let shown = track.zip(slot.demand).zip(slot.rung).and_then(|((track, demand), _)| {
                 let (_, rung) = slot.effective_rung(track.tapped(), anchors)?;
                 let layer = rung.layer();
-                let given = Given {
+                let given = Allocated {
                     layer,
                     granted: slot.rung == Rung::plus(layer),
                     tapped: rung.enhanced(),

@@ -117,8 +117,7 @@ fn regions_are_asked_of_the_publisher_and_its_answers_reach_subscribers_at_their
         chunk_count: 1,
         age_ms: 5,
         rtp_timestamp: harness.last_tapped().rtp_timestamp,
-        width: 1280,
-        height: 720,
+        size: Size::new(1280, 720),
     };
     let payload = [&tiles[..], &[7; 2000]].concat();
     let stills = |harness: &Harness| {

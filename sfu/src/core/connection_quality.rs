@@ -235,7 +235,7 @@ mod tests {
         /// A connection that is known to be good.
         fn good() -> Connection {
             let mut connection = Connection::new();
-            connection.run(8, Signs::default(), (0.0, 0.0));
+            connection.run(8, Signs::default(), 0.0, 0.0);
             assert_eq!(connection.meter.told(), Some(Good));
             connection
         }
@@ -245,7 +245,8 @@ mod tests {
             &mut self,
             seconds: u32,
             signs: Signs,
-            (up, down): (f32, f32),
+            up: f32,
+            down: f32,
         ) -> Vec<(u32, ConnectionQuality)> {
             let mut told = Vec::new();
             for second in 1..=seconds {
@@ -266,19 +267,19 @@ mod tests {
     #[test]
     fn it_is_told_soon_after_the_beginning_and_then_not_again() {
         let mut connection = Connection::new();
-        assert_eq!(connection.run(60, Signs::default(), (0.0, 0.0)), [(6, Good)]);
+        assert_eq!(connection.run(60, Signs::default(), 0.0, 0.0), [(6, Good)]);
     }
 
     #[test]
     fn losses_of_either_direction_make_it_worse_and_it_is_good_again_without() {
         for (up, down) in [(0.04, 0.0), (0.0, 0.04)] {
             let mut connection = Connection::good();
-            let told = connection.run(20, Signs::default(), (up, down));
+            let told = connection.run(20, Signs::default(), up, down);
             assert!(matches!(told[..], [(4..=6, Fair)]), "{told:?}");
-            let told = connection.run(20, Signs::default(), (0.0, 0.0));
+            let told = connection.run(20, Signs::default(), 0.0, 0.0);
             assert!(matches!(told[..], [(5..=8, Good)]), "{told:?}");
         }
-        let told = Connection::good().run(20, Signs::default(), (0.2, 0.0));
+        let told = Connection::good().run(20, Signs::default(), 0.2, 0.0);
         assert_eq!(told.last().map(|(_, quality)| *quality), Some(Poor), "{told:?}");
     }
 
@@ -286,22 +287,22 @@ mod tests {
     fn single_losses_and_single_bad_seconds_are_not_told() {
         let mut connection = Connection::good();
         for _ in 0..10 {
-            assert_eq!(connection.run(1, Signs::default(), (0.05, 0.0)), []);
-            assert_eq!(connection.run(5, Signs::default(), (0.0, 0.0)), []);
-            assert_eq!(connection.run(2, missing(2, true), (0.0, 0.0)), []);
-            assert_eq!(connection.run(5, Signs::default(), (0.0, 0.0)), []);
+            assert_eq!(connection.run(1, Signs::default(), 0.05, 0.0), []);
+            assert_eq!(connection.run(5, Signs::default(), 0.0, 0.0), []);
+            assert_eq!(connection.run(2, missing(2, true), 0.0, 0.0), []);
+            assert_eq!(connection.run(5, Signs::default(), 0.0, 0.0), []);
         }
     }
 
     #[test]
     fn what_flickers_is_told_as_the_worse_of_it() {
         let mut connection = Connection::good();
-        assert_eq!(connection.run(9, missing(2, false), (0.0, 0.0)), [(3, Poor)]);
+        assert_eq!(connection.run(9, missing(2, false), 0.0, 0.0), [(3, Poor)]);
         for _ in 0..10 {
-            assert_eq!(connection.run(4, Signs::default(), (0.0, 0.0)), []);
-            assert_eq!(connection.run(1, missing(2, false), (0.0, 0.0)), []);
+            assert_eq!(connection.run(4, Signs::default(), 0.0, 0.0), []);
+            assert_eq!(connection.run(1, missing(2, false), 0.0, 0.0), []);
         }
-        assert_eq!(connection.run(9, Signs::default(), (0.0, 0.0)), [(5, Good)]);
+        assert_eq!(connection.run(9, Signs::default(), 0.0, 0.0), [(5, Good)]);
     }
 
     #[test]
@@ -330,7 +331,7 @@ mod tests {
         assert_eq!(Fit::new(false, None, best), Fit::Fits, "without congestion control");
         for (downlink, quality) in [(Fit::Half, Fair), (Fit::Paused, Poor)] {
             let signs = Signs { downlink, ..Signs::default() };
-            assert_eq!(Connection::good().run(9, signs, (0.0, 0.0)), [(3, quality)]);
+            assert_eq!(Connection::good().run(9, signs, 0.0, 0.0), [(3, quality)]);
         }
     }
 
@@ -353,8 +354,8 @@ mod tests {
     fn silence_is_told_at_once_and_so_is_its_end_after_a_while() {
         let mut connection = Connection::good();
         let silent = Signs { silent: SILENCE, ..Signs::default() };
-        assert_eq!(connection.run(3, silent, (0.0, 0.0)), [(1, Lost)]);
-        assert_eq!(connection.run(9, Signs::default(), (0.0, 0.0)), [(5, Good)]);
+        assert_eq!(connection.run(3, silent, 0.0, 0.0), [(1, Lost)]);
+        assert_eq!(connection.run(9, Signs::default(), 0.0, 0.0), [(5, Good)]);
     }
 
     #[test]
@@ -365,7 +366,7 @@ mod tests {
         for _ in 0..2000 {
             random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
             let signs = missing((random >> 30) as usize, false);
-            if connection.run(1, signs, (0.0, 0.0)).is_empty() {
+            if connection.run(1, signs, 0.0, 0.0).is_empty() {
                 continue;
             }
             assert!(before.is_none_or(|at| connection.now - at >= MIN_INTERVAL));

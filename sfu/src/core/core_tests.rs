@@ -63,7 +63,7 @@ fn key_frames_are_asked_for_until_they_come_and_not_more_often() {
 }
 
 #[test]
-fn a_subscribers_wish_for_a_key_frame_reaches_the_publisher() {
+fn a_subscribers_request_for_a_key_frame_reaches_the_publisher() {
     let (mut harness, _, at) = call();
     let before = harness.clients[0].key_frame_requests;
     let ssrc = harness.clients[at].received[0].header.ssrc;
@@ -75,7 +75,7 @@ fn a_subscribers_wish_for_a_key_frame_reaches_the_publisher() {
     }
     harness.run(Duration::from_millis(300));
     let asked = harness.clients[0].key_frame_requests - before;
-    assert!((1..=2).contains(&asked), "{asked} requests for five wishes in 100 ms");
+    assert!((1..=2).contains(&asked), "{asked} requests for five times in 100 ms");
     assert!(harness.core.stats().counters.keyframe_requests_in >= 1);
 }
 

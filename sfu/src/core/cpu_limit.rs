@@ -24,6 +24,7 @@ const MAX_CHARGE: Duration = Duration::from_millis(20);
 const MAX_SECONDS: u32 = 5;
 
 thread_local! {
+    /// Whether the packet that the stack has just been given was authenticated.
     static AUTHENTICATED: Cell<bool> = const { Cell::new(false) };
 }
 

@@ -12,7 +12,7 @@ use super::*;
 use crate::api::{Answer, Offer, OfferError, TrackId};
 
 /// What no offer may take of a media thread, on a machine that does much else, and in a build that is not optimised.
-const MOST: Duration = Duration::from_secs(1);
+const MAX_TIME: Duration = Duration::from_secs(1);
 
 /// What types and streams are renumbered to, and lines that are put in.
 const NUMBERS: [&str; 17] = [
@@ -254,7 +254,7 @@ fn no_offer_breaks_a_connection_or_holds_up_others() {
         let counters = harness.core.counters;
         assert_eq!(counters.faults, 0, "seed {seed}: something panicked at {}", offer.sdp);
         assert_eq!(counters.offers_failed, 0, "seed {seed}: the stack refused {}", offer.sdp);
-        assert!(worst < MOST, "seed {seed}: {worst:?} for {}", offer.sdp);
+        assert!(worst < MAX_TIME, "seed {seed}: {worst:?} for {}", offer.sdp);
     }
     println!("{offers} offers, {taken} taken, the slowest {worst:?}");
     assert!(taken > 10 && offers - taken > 10, "{taken} of {offers}");

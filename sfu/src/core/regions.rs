@@ -137,7 +137,7 @@ fn is_answer(request: &RegionRequest, answer: &ReassembledAnchor) -> bool {
         && header.epoch == request.id
         && header.codec == HTJ2K
         && header.beyond_prior
-        && header.size() == request.size.scaled(request.scale)
+        && header.size == request.size.scaled(request.scale)
         && answer.payload.len() <= request.bytes
 }
 
@@ -168,8 +168,7 @@ mod tests {
             chunk_count: 1,
             age_ms: 0,
             rtp_timestamp: 90_000 + bytes as u32,
-            width: 640,
-            height: 360,
+            size: Size::new(640, 360),
         };
         let map = if tiled { &request.tiles[..] } else { &[] };
         let payload = [map, &vec![0; bytes - map.len()]].concat();

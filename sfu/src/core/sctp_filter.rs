@@ -53,6 +53,7 @@ const RECONFIG_RESPONSE: u8 = 16;
 const DATA_HEADER: usize = 16;
 
 thread_local! {
+    /// Whether the connection whose output was just polled is over a limit.
     static OVER_LIMIT: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -380,10 +381,10 @@ mod tests {
             info.resize(44, 7);
             chunk(HEARTBEAT, &info)
         };
-        // Streams closed, alone and with the answer to the other side's wish.
-        let reset = |wish: u16| {
+        // Streams closed, alone and with the answer to the other side's request.
+        let reset = |request: u16| {
             let mut value = vec![0, 13, 0, 18, 0, 0, 0, 1];
-            value.extend(wish.to_be_bytes());
+            value.extend(request.to_be_bytes());
             value.extend([0, 1, 0, 0, 0, 1, 0, 3]);
             value
         };

@@ -22,6 +22,7 @@ const CLEAR: usize = 8;
 const TAIL_CM: usize = 14;
 
 thread_local! {
+    /// The RTCP datagram that this thread is processing, if any.
     static PENDING: RefCell<Option<Pending>> = const { RefCell::new(None) };
     /// Whether a connection on this thread has created an AES-CM cipher since the last [`RtcpGuard::on_output`].
     static CREATED_CM: Cell<bool> = const { Cell::new(false) };

@@ -152,7 +152,7 @@ impl Track {
     ) -> Option<Anchor> {
         let (low, stream) = self.taps.low()?.size().zip(self.info.stream)?;
         let header = answer.header;
-        if low.scaled(self.scale(scale)) != header.size() {
+        if low.scaled(self.scale(scale)) != header.size {
             return None;
         }
         Some(Anchor {
@@ -163,7 +163,7 @@ impl Track {
             source: AnchorSource::Captured,
             codec: header.codec,
             tiled: header.tiled,
-            size: header.size(),
+            size: header.size,
             beyond_prior: header.beyond_prior,
             payload: Bytes::from(answer.payload),
             times: StageTimes::default(),

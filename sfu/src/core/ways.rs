@@ -11,7 +11,7 @@ use super::viewer_network::ViewerNetwork;
 
 /// What the allocation gives a viewer of one track.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Given {
+pub(super) struct Allocated {
     /// The layer that the viewer receives.
     pub layer: Layer,
     /// Whether the viewer was granted anchors of the layer.
@@ -26,7 +26,7 @@ pub(super) struct Given {
 pub(super) fn way(
     now: Instant,
     demand: &Demand,
-    given: Given,
+    given: Allocated,
     network: &ViewerNetwork,
 ) -> (Way, WayReason) {
     let layer = given.layer;
@@ -52,7 +52,7 @@ pub(super) fn way(
 }
 
 /// Why a viewer has no anchors.
-fn without_anchors(demand: &Demand, given: Given) -> WayReason {
+fn without_anchors(demand: &Demand, given: Allocated) -> WayReason {
     let layer = given.layer;
     let plus = Rung::plus(layer).filter(|_| demand.anchors[layer as usize].is_some());
     match plus {
@@ -83,8 +83,9 @@ mod tests {
     use super::*;
     use crate::api::NetworkReport;
 
-    const GIVEN: Given = Given { layer: Layer::H, granted: true, tapped: true, refused: false };
-    const WITHOUT: Given = Given { granted: false, ..GIVEN };
+    const GIVEN: Allocated =
+        Allocated { layer: Layer::H, granted: true, tapped: true, refused: false };
+    const WITHOUT: Allocated = Allocated { granted: false, ..GIVEN };
 
     /// Enhanced anchors alone for two layers, shown twice as large as the half layer.
     fn demand() -> Demand {
@@ -116,7 +117,7 @@ mod tests {
     }
 
     /// The way of a viewer whose network is this.
-    fn of(mut demand: Demand, given: Given, runs: Result<u32, NoNetwork>) -> (Way, WayReason) {
+    fn of(mut demand: Demand, given: Allocated, runs: Result<u32, NoNetwork>) -> (Way, WayReason) {
         let now = Instant::now() + Duration::from_secs(60);
         let network = network(now, runs);
         demand.shown.network = network.proved(now);
@@ -155,8 +156,8 @@ mod tests {
             (demand(), WITHOUT, WayReason::Bandwidth),
             (Demand { max: Rung::H, ..demand() }, WITHOUT, WayReason::Limit),
             (Demand { anchors: [None; 3], ..demand() }, WITHOUT, WayReason::Unavailable),
-            (demand(), Given { tapped: false, ..GIVEN }, WayReason::OtherLayer),
-            (demand(), Given { refused: true, ..GIVEN }, WayReason::Unavailable),
+            (demand(), Allocated { tapped: false, ..GIVEN }, WayReason::OtherLayer),
+            (demand(), Allocated { refused: true, ..GIVEN }, WayReason::Unavailable),
         ] {
             assert_eq!(without(demand, given), (Way::Filters, reason));
         }
@@ -164,7 +165,7 @@ mod tests {
 
     #[test]
     fn a_layer_that_fills_its_tile_is_shown_as_it_is() {
-        let given = Given { layer: Layer::F, ..WITHOUT };
+        let given = Allocated { layer: Layer::F, ..WITHOUT };
         assert_eq!(of(demand(), given, Ok(10)), (Way::Layer, WayReason::Fills));
     }
 }

@@ -42,7 +42,7 @@ fuzz_target!(|data: &[u8]| {
                         ruling: Ruling {
                             denied: None,
                             grants: Grants::participant(),
-                            door: Default::default(),
+                            entry: Default::default(),
                             recording: how & 4 == 0,
                             waiting: Default::default(),
                         },
@@ -63,7 +63,11 @@ fuzz_target!(|data: &[u8]| {
                     session.changed(id, if how & 1 == 0 { Ok(attributes) } else { refused });
                 }
                 Action::Offer { id, offer } => {
-                    let tracks = offer.publish.iter().enumerate().map(|(n, p)| (p.mid.clone(), TrackId(n as u64)));
+                    let tracks = offer
+                        .publish
+                        .iter()
+                        .enumerate()
+                        .map(|(n, p)| (p.mid.clone(), TrackId(n as u64)));
                     let answer = Answer { sdp: "v=0".into(), tracks: tracks.collect() };
                     session.answered(id, Ok(answer));
                 }

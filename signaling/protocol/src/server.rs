@@ -204,7 +204,7 @@ pub enum ServerMessage {
         grants: Vec<Grant>,
     },
     /// The restrictions of entering the room have changed.
-    Door {
+    Entry {
         /// Whether the room is locked: no new participants may enter.
         locked: bool,
         /// Whether the room has a lobby: new participants wait until a moderator admits them.

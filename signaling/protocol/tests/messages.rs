@@ -23,6 +23,17 @@ fn parse(value: &Value) -> Result<Request, ProtocolError> {
 }
 
 #[test]
+fn the_page_of_the_protocol_has_every_reason_of_a_refusal() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/signaling.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let reasons = page.split_once("### Reasons of `refused`").unwrap().1;
+    let reasons = reasons.split_once("\n### ").unwrap().0;
+    for refusal in Refusal::ALL {
+        assert!(reasons.contains(&format!("`{}`", refusal.name())), "{refusal:?}");
+    }
+}
+
+#[test]
 #[expect(clippy::too_many_lines)] // A table: a case for each message.
 fn client_messages_have_the_documented_shapes() {
     let cases = [
@@ -550,8 +561,8 @@ fn what_is_told_of_rights_has_the_documented_shapes() {
             json!({"type": "grants", "grants": ["subscribe", "moderate"]}),
         ),
         (
-            ServerMessage::Door { locked: true, lobby: false },
-            json!({"type": "door", "locked": true, "lobby": false}),
+            ServerMessage::Entry { locked: true, lobby: false },
+            json!({"type": "entry", "locked": true, "lobby": false}),
         ),
         (
             ServerMessage::Lobby { waiting: vec![knock] },

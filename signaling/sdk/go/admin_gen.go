@@ -69,9 +69,9 @@ func (c *AdminClient) Ban(ctx context.Context, room, identity string, body Perio
 	return send(ctx, c, "PUT", []string{"rooms", room, "bans", identity}, body)
 }
 
-// SetDoor: Lock or unlock a room, or set its lobby. On all servers of a cluster.
-func (c *AdminClient) SetDoor(ctx context.Context, room string, body RoomDoor) (*RoomDoor, error) {
-	return ask[RoomDoor](ctx, c, "PUT", []string{"rooms", room, "door"}, body)
+// SetEntry: Lock or unlock a room, or set its lobby. On all servers of a cluster.
+func (c *AdminClient) SetEntry(ctx context.Context, room string, body RoomEntry) (*RoomEntry, error) {
+	return ask[RoomEntry](ctx, c, "PUT", []string{"rooms", room, "entry"}, body)
 }
 
 // RemoveParticipant: Remove a participant. Its client does not rejoin by itself, but may with a

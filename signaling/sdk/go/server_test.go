@@ -215,13 +215,13 @@ func call(t *testing.T, sample *program, admin *AdminClient) {
 	if len(ana.Tracks) != 2 {
 		t.Fatalf("%+v", ana)
 	}
-	door, err := admin.SetDoor(ctx, "tea-room", RoomDoor{Locked: true})
+	entry, err := admin.SetEntry(ctx, "tea-room", RoomEntry{Locked: true})
 	check(t, err)
 	bo := sign(t, key, Claims{Room: "tea-room", Sub: "bo", Exp: soon()})
-	if _, code := enter(t, admin.URL, "tea-room", bo); code != "locked" || !door.Locked {
+	if _, code := enter(t, admin.URL, "tea-room", bo); code != "locked" || !entry.Locked {
 		t.Fatal(code)
 	}
-	_, err = admin.SetDoor(ctx, "tea-room", RoomDoor{})
+	_, err = admin.SetEntry(ctx, "tea-room", RoomEntry{})
 	check(t, err)
 	check(t, admin.RemoveParticipant(ctx, "tea-room", ana.ID))
 	sample.until("participant_left Ana")

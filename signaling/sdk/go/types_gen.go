@@ -265,8 +265,8 @@ type RoomDetails struct {
 	Policy string `json:"policy,omitempty"`
 }
 
-// RoomDoor: Restrictions of entering a room.
-type RoomDoor struct {
+// RoomEntry: Restrictions of entering a room.
+type RoomEntry struct {
 	// New participants wait until a moderator or operator admits them.
 	Lobby bool `json:"lobby,omitempty"`
 	// New participants are refused, except moderators and participants that return.

@@ -255,7 +255,7 @@ mod tests {
             assert!(concern(method, path).is_some(), "{method} {path}");
         }
         for (method, path) in [
-            ("PUT", "/admin/rooms/tea/door"),
+            ("PUT", "/admin/rooms/tea/entry"),
             ("PUT", "/admin/rooms/tea/bans/eve"),
             ("POST", "/admin/drain"),
             ("GET", "/admin/rooms/tea/waiting"),

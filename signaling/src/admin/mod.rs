@@ -27,7 +27,7 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Shared>> {
         .routes(routes!(room::remove))
         .routes(routes!(room::mute))
         .routes(routes!(recording::record, recording::recording, recording::end_recording))
-        .routes(routes!(rights::door))
+        .routes(routes!(rights::entry))
         .routes(routes!(rights::set_grants, rights::reset_grants))
         .routes(routes!(rights::bans))
         .routes(routes!(rights::ban, rights::unban))

@@ -13,13 +13,13 @@ use windlass_protocol::{Grant, limits};
 use super::error::{AdminError, AdminErrorCode};
 use super::operator::Operator;
 use crate::access::ALL_ROOMS;
-use crate::rights::{Door, Moderation};
+use crate::rights::{Entry, Moderation};
 use crate::shared::Shared;
 
 /// Restrictions of entering a room.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct RoomDoor {
+pub(crate) struct RoomEntry {
     /// New participants are refused, except moderators and participants that return.
     #[serde(default)]
     locked: bool,
@@ -114,19 +114,19 @@ fn check_text(what: &str, text: &str) -> Result<(), AdminError> {
 }
 
 /// Lock or unlock a room, or set its lobby. On all servers of a cluster.
-#[utoipa::path(put, path = "/admin/rooms/{room}/door", operation_id = "set_door", tag = "rooms", request_body = RoomDoor,
+#[utoipa::path(put, path = "/admin/rooms/{room}/entry", operation_id = "set_entry", tag = "rooms", request_body = RoomEntry,
     params(("room" = String, Path, description = "The room's name")),
-    responses((status = 200, description = "The door as it is now", body = RoomDoor), (status = "4XX", description = "Refused, with the reason", body = AdminError)))]
-pub(crate) async fn door(
+    responses((status = 200, description = "Who may enter, as it is now", body = RoomEntry), (status = "4XX", description = "Refused, with the reason", body = AdminError)))]
+pub(crate) async fn entry(
     _: Operator,
     State(shared): State<Arc<Shared>>,
     room: Result<Path<String>, PathRejection>,
-    wanted: Result<Json<RoomDoor>, JsonRejection>,
-) -> Result<Json<RoomDoor>, AdminError> {
+    wanted: Result<Json<RoomEntry>, JsonRejection>,
+) -> Result<Json<RoomEntry>, AdminError> {
     let (Path(room), Json(wanted)) = (room?, wanted?);
     check(&room)?;
-    let RoomDoor { locked, lobby, seconds } = wanted;
-    moderation(&shared, &room).set_door(Door { locked, lobby }, seconds)?;
+    let RoomEntry { locked, lobby, seconds } = wanted;
+    moderation(&shared, &room).set_entry(Entry { locked, lobby }, seconds)?;
     tracing::info!(locked, lobby, "room access changed");
     Ok(Json(wanted))
 }

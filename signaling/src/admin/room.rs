@@ -16,7 +16,7 @@ use super::error::{AdminError, AdminErrorCode};
 use super::operator::Operator;
 use super::rights;
 use crate::directory::{GivenRung, OwnTrack, Present, RoomSettings, RoomState};
-use crate::rights::Door;
+use crate::rights::Entry;
 use crate::shared::Shared;
 
 /// An operator's settings of a room. Absent settings have the values of the server's configuration.
@@ -194,7 +194,7 @@ pub(crate) async fn close(
     shared.directory.configure(&room, RoomSettings::default());
     shared.services.sfu.set_policy(Some(room.clone()), None).await?;
     let moderation = rights::moderation(&shared, &room);
-    moderation.set_door(Door::default(), None)?;
+    moderation.set_entry(Entry::default(), None)?;
     for participant in seen.present {
         take_out(&shared, &room, participant.id).await?;
     }

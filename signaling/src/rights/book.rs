@@ -50,7 +50,7 @@ pub(crate) struct RoomSubject<'a> {
 
 /// Restrictions of entering a room.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Door {
+pub struct Entry {
     /// New participants are refused.
     pub locked: bool,
     /// New participants wait for a moderator.
@@ -143,10 +143,10 @@ impl Book {
     }
 
     /// Restrictions of entering a room.
-    pub(crate) fn door(&self, room: &str) -> Door {
-        match self.says(room, &Subject::Door) {
-            Some(&Content::Door { locked, lobby }) => Door { locked, lobby },
-            _ => Door::default(),
+    pub(crate) fn entry(&self, room: &str) -> Entry {
+        match self.says(room, &Subject::Entry) {
+            Some(&Content::Entry { locked, lobby }) => Entry { locked, lobby },
+            _ => Entry::default(),
         }
     }
 
@@ -326,6 +326,6 @@ mod tests {
         book.put(long);
         let lifting = book.lifting("tea", &Subject::Ban("ana".into()), 2_000);
         assert_eq!((lifting.until, lifting.says), (1_000_000, Content::Lifted));
-        assert_eq!(book.lifting("tea", &Subject::Door, 2_000).until, 2 + LIFTED_FOR_S);
+        assert_eq!(book.lifting("tea", &Subject::Entry, 2_000).until, 2 + LIFTED_FOR_S);
     }
 }

@@ -22,7 +22,7 @@ use windlass_protocol::{Grant, Knock};
 use windlass_sfu::{ParticipantId, Permissions};
 
 use self::book::{Book, Update};
-pub(crate) use self::book::{Door, Recording};
+pub(crate) use self::book::{Entry, Recording};
 pub(crate) use self::moderation::{Moderation, ModerationError};
 pub use self::record::BadRule;
 use self::record::{Content, Grantee, Rule, RuleRecord, Subject};
@@ -200,18 +200,18 @@ impl Rights {
         if identity.is_some_and(|identity| inner.book.ban(room, identity).is_some()) {
             return Err(Denied::Banned);
         }
-        let door = inner.book.door(room);
-        if loopback || grants.has(Grant::Moderate) || door == Door::default() {
+        let entry = inner.book.entry(room);
+        if loopback || grants.has(Grant::Moderate) || entry == Entry::default() {
             return Ok(EntryMode::Open);
         }
         let whose = seat.and_then(|seat| self.seats.check(seat, room, identity, now));
         let mut here = inner.participants.values().filter(|p| p.room == room && !p.loopback);
         let seated = whose.is_some_and(|id| !inner.book.is_removed(room, id))
             || (identity.is_some() && here.any(|p| p.identity.as_deref() == identity));
-        match door {
+        match entry {
             _ if seated => Ok(EntryMode::Open),
-            Door { locked: true, .. } => Err(Denied::Locked),
-            Door { .. } => Ok(EntryMode::Lobby),
+            Entry { locked: true, .. } => Err(Denied::Locked),
+            Entry { .. } => Ok(EntryMode::Lobby),
         }
     }
 
@@ -230,7 +230,7 @@ impl Rights {
         let ruling = Ruling {
             denied: None,
             grants: grants.clone(),
-            door: Door::default(),
+            entry: Entry::default(),
             recording: false,
             waiting: Arc::default(),
         };
@@ -265,7 +265,7 @@ impl Rights {
         let now = now_ms / 1000;
         let rule = Rule { at: now_ms, until: now + KNOCK_S, follows: false, says };
         if self.set(room, Subject::Knock(id.clone()), rule).is_err() {
-            return Err(Denied::Crowd);
+            return Err(Denied::LobbyFull);
         }
         let (answer, answered) = watch::channel(None);
         let waiter = Waiter { room: room.to_owned(), name, identity, since: now_ms, answer };
@@ -454,16 +454,16 @@ impl Inner {
                 Grants::new(said.iter().copied().chain(by_token.filter(|g| grants.has(*g))))
             }
         };
-        let (door, waiting) = if person.loopback {
-            (Door::default(), Arc::default())
+        let (entry, waiting) = if person.loopback {
+            (Entry::default(), Arc::default())
         } else if grants.has(Grant::Moderate) {
-            (self.book.door(room), waiting.clone())
+            (self.book.entry(room), waiting.clone())
         } else {
-            (self.book.door(room), Arc::default())
+            (self.book.entry(room), Arc::default())
         };
         let recording = !person.loopback && self.book.recording(room).is_some();
         let may = may(&grants);
-        (Ruling { denied: out, grants, door, recording, waiting }, may)
+        (Ruling { denied: out, grants, entry, recording, waiting }, may)
     }
 
     fn waiting(&self, room: &str) -> Arc<Vec<Knock>> {
@@ -479,7 +479,7 @@ impl Inner {
         match self.book.answer(&waiter.room, id) {
             Some(true) => Some(Ok(())),
             Some(false) => Some(Err(Denied::Refused)),
-            None => (self.book.door(&waiter.room) == Door::default()).then_some(Ok(())),
+            None => (self.book.entry(&waiter.room) == Entry::default()).then_some(Ok(())),
         }
     }
 
@@ -491,7 +491,7 @@ impl Inner {
             self.participants.values().filter(|p| !p.loopback).map(|p| p.room.as_str()).collect();
         for room in rooms {
             for (about, empty) in
-                [(Subject::Door, EMPTY_ROOM_S), (Subject::Recording, EMPTY_RECORDING_S)]
+                [(Subject::Entry, EMPTY_ROOM_S), (Subject::Recording, EMPTY_RECORDING_S)]
             {
                 let Some(rule) = self.book.get(room, &about) else { continue };
                 if rule.says != Content::Lifted && rule.until < now + empty - empty / 5 {

@@ -4,7 +4,7 @@ use windlass_protocol::{ErrorCode, Grant, Moderate, ProtocolError};
 use windlass_sfu::{ParticipantId, TrackId};
 
 use super::{
-    ALL_ROOMS, ANSWER_S, Content, Denied, Door, EMPTY_RECORDING_S, EMPTY_ROOM_S, Full, Grantee,
+    ALL_ROOMS, ANSWER_S, Content, Denied, EMPTY_RECORDING_S, EMPTY_ROOM_S, Entry, Full, Grantee,
     LocalParticipant, MIN_BAN_S, Recording, Rights, Rule, Subject, seat, unix_now_ms,
 };
 use crate::directory::Directory;
@@ -68,10 +68,10 @@ impl Moderation<'_> {
         match request {
             Moderate::Grants { participant, grants } => self.grants(&participant, Some(grants)),
             Moderate::Lock { locked } => {
-                let door = Door { locked, ..self.door() };
-                self.set_door(door, None)
+                let entry = Entry { locked, ..self.entry() };
+                self.set_entry(entry, None)
             }
-            Moderate::Lobby { lobby } => self.set_door(Door { lobby, ..self.door() }, None),
+            Moderate::Lobby { lobby } => self.set_entry(Entry { lobby, ..self.entry() }, None),
             Moderate::Admit { waiting } => self.answer(&waiting, true),
             Moderate::Refuse { waiting } => self.answer(&waiting, false),
             Moderate::Remove { participant } => self.remove(&participant),
@@ -91,18 +91,22 @@ impl Moderation<'_> {
     }
 
     /// Restrictions of entering the room.
-    pub(crate) fn door(&self) -> Door {
-        self.rights.inner.lock().book.door(self.room)
+    pub(crate) fn entry(&self) -> Entry {
+        self.rights.inner.lock().book.entry(self.room)
     }
 
     /// Sets the restrictions, for `seconds` (at least [`EMPTY_ROOM_S`]), and for as long as the room has participants.
-    pub(crate) fn set_door(&self, door: Door, seconds: Option<u32>) -> Result<(), ModerationError> {
-        if door == Door::default() {
-            return self.lift(self.room, Subject::Door);
+    pub(crate) fn set_entry(
+        &self,
+        entry: Entry,
+        seconds: Option<u32>,
+    ) -> Result<(), ModerationError> {
+        if entry == Entry::default() {
+            return self.lift(self.room, Subject::Entry);
         }
         let seconds = seconds.map_or(EMPTY_ROOM_S, |seconds| u64::from(seconds).max(EMPTY_ROOM_S));
-        let Door { locked, lobby } = door;
-        self.set(self.room, Subject::Door, seconds, Content::Door { locked, lobby })
+        let Entry { locked, lobby } = entry;
+        self.set(self.room, Subject::Entry, seconds, Content::Entry { locked, lobby })
     }
 
     /// Begins to record the room, or goes on with its recording. Returns the recording that holds from now on.

@@ -20,7 +20,7 @@ const MAX_CLOCK_SKEW_MS: u64 = 60_000;
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Subject {
     /// Whether the room is locked, or has a lobby.
-    Door,
+    Entry,
     /// Whether the room is recorded.
     Recording,
     /// A banned identity.
@@ -53,7 +53,7 @@ pub(crate) enum Content {
     Lifted,
     /// The ban, removal or revocation holds.
     Holds,
-    Door {
+    Entry {
         locked: bool,
         lobby: bool,
     },
@@ -151,7 +151,7 @@ impl RuleRecord {
     fn is_valid(&self) -> bool {
         let fits = match (&self.about, &self.rule.says) {
             (_, Content::Lifted)
-            | (Subject::Door, Content::Door { .. })
+            | (Subject::Entry, Content::Entry { .. })
             | (Subject::Ban(_) | Subject::Removed(_) | Subject::Token(_), Content::Holds)
             | (Subject::Answer(_), Content::Admitted(_)) => true,
             (Subject::Recording, Content::Recording { participant, .. }) => {
@@ -164,7 +164,7 @@ impl RuleRecord {
             _ => false,
         };
         let named = match &self.about {
-            Subject::Door
+            Subject::Entry
             | Subject::Recording
             | Subject::Removed(_)
             | Subject::Grants(Grantee::Participant(_)) => true,
@@ -194,7 +194,7 @@ mod tests {
     #[test]
     fn a_rule_is_read_as_it_was_written_and_has_a_key_of_its_own() {
         let about = [
-            Subject::Door,
+            Subject::Entry,
             Subject::Recording,
             Subject::Ban("ana".into()),
             Subject::Grants(Grantee::Identity("ana".into())),
@@ -204,7 +204,7 @@ mod tests {
         ];
         let mut keys: Vec<String> =
             about.iter().map(|about| RuleRecord::key("tea", about)).collect();
-        keys.push(RuleRecord::key("coffee", &Subject::Door));
+        keys.push(RuleRecord::key("coffee", &Subject::Entry));
         keys.sort();
         keys.dedup();
         assert_eq!(keys.len(), 8);
@@ -217,8 +217,8 @@ mod tests {
     #[test]
     fn what_makes_no_sense_is_no_rule() {
         let bad = [
-            told("a b", Subject::Door, Content::Lifted),
-            told("tea", Subject::Door, Content::Holds),
+            told("a b", Subject::Entry, Content::Lifted),
+            told("tea", Subject::Entry, Content::Holds),
             told("tea", Subject::Ban(String::new()), Content::Holds),
             told("tea", Subject::Ban("x".repeat(129)), Content::Holds),
             told("tea", Subject::Ban("ana".into()), Content::Admitted(true)),
@@ -231,7 +231,7 @@ mod tests {
         for told in bad {
             assert!(RuleRecord::read(&told.write(), 1_000).is_err(), "{told:?}");
         }
-        let early = told("tea", Subject::Door, Content::Lifted);
+        let early = told("tea", Subject::Entry, Content::Lifted);
         assert!(RuleRecord::read(&early.write(), 0).is_ok());
         let mut early = early;
         early.rule.at = MAX_CLOCK_SKEW_MS + 1;

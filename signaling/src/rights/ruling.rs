@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use windlass_protocol::{ErrorCode, Knock, ProtocolError};
 
-use super::book::Door;
+use super::book::Entry;
 use crate::access::Grants;
 
 /// The rights of a local participant.
@@ -15,7 +15,7 @@ pub struct Ruling {
     /// Grants of the participant.
     pub grants: Grants,
     /// Restrictions of entering the room.
-    pub door: Door,
+    pub entry: Entry,
     /// Whether the room is recorded.
     pub recording: bool,
     /// The participants in the lobby, for moderators.
@@ -51,7 +51,7 @@ pub enum Denied {
     Lobby,
     /// The lobby is full.
     #[error("the lobby of the room is full")]
-    Crowd,
+    LobbyFull,
 }
 
 impl Denied {
@@ -64,7 +64,7 @@ impl Denied {
             Denied::Refused | Denied::Forgotten => ErrorCode::Refused,
             Denied::Again => ErrorCode::Replaced,
             Denied::Locked | Denied::Lobby => ErrorCode::Locked,
-            Denied::Crowd => ErrorCode::RoomFull,
+            Denied::LobbyFull => ErrorCode::RoomFull,
         }
     }
 }

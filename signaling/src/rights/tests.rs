@@ -146,7 +146,7 @@ fn into_a_locked_room_come_moderators_and_who_has_a_seat() {
     let (member, seat) = server.enter(ANA, &guest("ana"));
     server.say(Moderate::Lock { locked: true }).unwrap();
     server.evaluate();
-    assert_eq!(member.ruling.borrow().door, Door { locked: true, lobby: false });
+    assert_eq!(member.ruling.borrow().entry, Entry { locked: true, lobby: false });
     assert_eq!(server.way(&guest("bo"), None), Err(Denied::Locked));
     assert_eq!(server.way(&guest("bo"), Some(&seat)), Err(Denied::Locked), "not one's own");
     assert_eq!(server.way(&moderator(), None), Ok(EntryMode::Open));
@@ -177,14 +177,14 @@ fn a_lock_ends_a_while_after_the_last_has_left_and_not_before() {
     let (member, _) = server.enter(ANA, &guest("ana"));
     server.say(Moderate::Lock { locked: true }).unwrap();
     let start = unix_now_ms();
-    let door_after = |seconds: u64| {
+    let entry_after = |seconds: u64| {
         server.rights.evaluate(start + seconds * 1000, true);
-        server.moderation().door().locked
+        server.moderation().entry().locked
     };
-    assert!((1..20).all(|n| door_after(n * EMPTY_ROOM_S / 10)), "somebody is there");
+    assert!((1..20).all(|n| entry_after(n * EMPTY_ROOM_S / 10)), "somebody is there");
     drop(member);
-    assert!(door_after(2 * EMPTY_ROOM_S));
-    assert!(!door_after(4 * EMPTY_ROOM_S));
+    assert!(entry_after(2 * EMPTY_ROOM_S));
+    assert!(!entry_after(4 * EMPTY_ROOM_S));
 }
 
 #[test]
@@ -242,7 +242,7 @@ fn an_identity_waits_once_and_a_crowd_is_bounded() {
     assert_eq!(*second.answer.borrow(), None);
     let crowd: Vec<_> = (0..200).map(|_| knock(None)).collect();
     assert_eq!(crowd.iter().filter(|k| k.is_ok()).count(), 98);
-    assert!(crowd.iter().any(|k| k.as_ref().err() == Some(&Denied::Crowd)));
+    assert!(crowd.iter().any(|k| k.as_ref().err() == Some(&Denied::LobbyFull)));
     drop((first, second, crowd));
     assert!(knock(None).is_ok());
 }
@@ -325,9 +325,9 @@ fn an_older_rule_is_answered_by_the_later_one() {
     one.rights.take_unsent();
     one.rights.heard(&old[0].value, unix_now_ms()).unwrap();
     other.rights.heard(&old[0].value, unix_now_ms()).unwrap();
-    assert!(!one.moderation().door().locked);
+    assert!(!one.moderation().entry().locked);
     assert_eq!(other.hear(&one), 1);
-    assert!(!other.moderation().door().locked);
+    assert!(!other.moderation().entry().locked);
     one.rights.resend(|_| true);
     assert_eq!(other.hear(&one), 1, "after the bucket was lost");
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use windlass_protocol::{Knock, ServerMessage};
 
 use crate::access::Grants;
-use crate::rights::book::Door;
+use crate::rights::book::Entry;
 use crate::rights::ruling::Ruling;
 
 /// Minimum time between two lists of the lobby.
@@ -16,7 +16,7 @@ const LOBBY_INTERVAL: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(super) struct Ruled {
     pub grants: Grants,
-    door: Door,
+    entry: Entry,
     recording: bool,
     waiting: Arc<Vec<Knock>>,
     /// Time at which the lobby was last sent.
@@ -30,7 +30,7 @@ impl Ruled {
     pub(super) fn at_first(ruling: &Ruling) -> Ruled {
         Ruled {
             grants: ruling.grants.clone(),
-            door: ruling.door,
+            entry: ruling.entry,
             recording: ruling.recording,
             waiting: ruling.waiting.clone(),
             sent: None,
@@ -45,10 +45,10 @@ impl Ruled {
             self.grants.clone_from(&ruling.grants);
             messages.push(ServerMessage::Grants { grants: self.grants.list() });
         }
-        if self.door != ruling.door {
-            self.door = ruling.door;
-            let Door { locked, lobby } = self.door;
-            messages.push(ServerMessage::Door { locked, lobby });
+        if self.entry != ruling.entry {
+            self.entry = ruling.entry;
+            let Entry { locked, lobby } = self.entry;
+            messages.push(ServerMessage::Entry { locked, lobby });
         }
         if self.recording != ruling.recording {
             self.recording = ruling.recording;
@@ -85,7 +85,7 @@ mod tests {
         Ruling {
             denied: None,
             grants: Grants::participant(),
-            door: Door::default(),
+            entry: Entry::default(),
             recording: false,
             waiting: Arc::new((0..waiting).map(knock).collect()),
         }
@@ -99,10 +99,10 @@ mod tests {
         let less = Ruling { grants: Grants::new([Grant::Subscribe]), ..ruling(0) };
         let told = ServerMessage::Grants { grants: vec![Grant::Subscribe] };
         assert_eq!(ruled.change(now, &less), [told]);
-        let locked = Ruling { door: Door { locked: true, lobby: false }, ..less };
+        let locked = Ruling { entry: Entry { locked: true, lobby: false }, ..less };
         assert_eq!(
             ruled.change(now, &locked),
-            [ServerMessage::Door { locked: true, lobby: false }]
+            [ServerMessage::Entry { locked: true, lobby: false }]
         );
         let recorded = Ruling { recording: true, ..locked };
         assert_eq!(ruled.change(now, &recorded), [ServerMessage::Recording { on: true }]);

@@ -8,7 +8,7 @@ use windlass_types::{Bitrate, Rung, Size, Way, WayReason};
 
 use super::*;
 use crate::access::{AccessError, Grants};
-use crate::rights::{Denied, Door};
+use crate::rights::{Denied, Entry};
 
 const JOIN: &str = r#"{"type":"join","version":1,"room":"tea","name":"Ana"}"#;
 
@@ -63,7 +63,7 @@ fn entered(grants: Grants) -> Entered {
         ruling: Ruling {
             denied: None,
             grants,
-            door: Door::default(),
+            entry: Entry::default(),
             recording: false,
             waiting: std::sync::Arc::default(),
         },
@@ -555,7 +555,7 @@ fn ruling(grants: &[Grant]) -> Ruling {
     Ruling {
         denied: None,
         grants,
-        door: Door::default(),
+        entry: Entry::default(),
         recording: false,
         waiting: std::sync::Arc::default(),
     }

@@ -7,7 +7,7 @@ use axum::http::HeaderMap;
 use axum::http::header::CONTENT_TYPE;
 use windlass_protocol::{ErrorCode, limits};
 
-use super::error::WishError;
+use super::error::WhipWhepError;
 use super::protocol::{Protocol, SDP};
 use crate::access::Admission;
 use crate::admin::bearer;
@@ -37,7 +37,7 @@ impl<'a> Caller<'a> {
         ClientAddr(client): ClientAddr,
         headers: &HeaderMap,
         body: Body,
-    ) -> Result<Self, WishError> {
+    ) -> Result<Self, WhipWhepError> {
         limits::check_room(room)?;
         let permit = entry::socket(shared, client)?;
         entry::count_join(shared, &permit)?;
@@ -53,17 +53,17 @@ pub(super) async fn read(
     headers: &HeaderMap,
     content_type: &'static str,
     body: Body,
-) -> Result<String, WishError> {
+) -> Result<String, WhipWhepError> {
     let actual = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let bare = actual.and_then(|value| value.split(';').next()).map(str::trim);
     if !bare.is_some_and(|bare| bare.eq_ignore_ascii_case(content_type)) {
-        return Err(WishError::wrong_type(content_type));
+        return Err(WhipWhepError::wrong_type(content_type));
     }
     // Also where the connection ends before the body; then the answer does not matter.
     let bytes = axum::body::to_bytes(body, limits::SDP_BYTES).await.map_err(|_| {
         let message = format!("the body is longer than {} bytes", limits::SDP_BYTES);
-        WishError::new(ErrorCode::TooLarge, message)
+        WhipWhepError::new(ErrorCode::TooLarge, message)
     })?;
     String::from_utf8(bytes.into())
-        .map_err(|_| WishError::new(ErrorCode::BadSdp, "the body is not UTF-8"))
+        .map_err(|_| WhipWhepError::new(ErrorCode::BadSdp, "the body is not UTF-8"))
 }

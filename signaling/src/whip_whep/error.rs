@@ -12,7 +12,7 @@ use crate::admission::Refused;
 
 /// The error of a refused request: a status, with code and message as in signalling.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct WishError {
+pub(crate) struct WhipWhepError {
     /// The code that signalling has for this error.
     #[schema(value_type = String)]
     code: ErrorCode,
@@ -24,7 +24,7 @@ pub(crate) struct WishError {
     status: u16,
 }
 
-impl WishError {
+impl WhipWhepError {
     pub(super) fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         use ErrorCode as C;
         let status = match code {
@@ -48,16 +48,16 @@ impl WishError {
             C::RateLimited => "Try again later, and less often.",
             _ => code.hint(),
         };
-        WishError { code, message: message.into(), hint, status }
+        WhipWhepError { code, message: message.into(), hint, status }
     }
 
     fn with(status: u16, code: ErrorCode, message: &str, hint: &'static str) -> Self {
-        WishError { hint, status, ..Self::new(code, message) }
+        WhipWhepError { hint, status, ..Self::new(code, message) }
     }
 
     pub(super) fn wrong_type(content_type: &str) -> Self {
         let message = format!("the body must be {content_type}");
-        WishError { status: 415, ..Self::new(ErrorCode::Malformed, message) }
+        WhipWhepError { status: 415, ..Self::new(ErrorCode::Malformed, message) }
     }
 
     pub(super) fn no_session() -> Self {
@@ -92,23 +92,23 @@ impl WishError {
     }
 }
 
-impl From<ProtocolError> for WishError {
+impl From<ProtocolError> for WhipWhepError {
     fn from(error: ProtocolError) -> Self {
-        WishError::new(error.code, error.message)
+        WhipWhepError::new(error.code, error.message)
     }
 }
 
-impl From<Refused> for WishError {
+impl From<Refused> for WhipWhepError {
     fn from(refused: Refused) -> Self {
         let code = match refused {
             Refused::Full => ErrorCode::ServerFull,
             Refused::Sockets | Refused::Joins | Refused::Share(_) => ErrorCode::RateLimited,
         };
-        WishError::new(code, refused.to_string())
+        WhipWhepError::new(code, refused.to_string())
     }
 }
 
-impl IntoResponse for WishError {
+impl IntoResponse for WhipWhepError {
     fn into_response(self) -> Response {
         let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         match self.status {

@@ -11,7 +11,7 @@ use axum::response::Response;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use super::error::WishError;
+use super::error::WhipWhepError;
 use super::open::Key;
 use super::protocol::Protocol;
 use super::session;
@@ -49,13 +49,17 @@ impl FromRequestParts<Arc<Shared>> for SessionRequest {
 
 impl SessionRequest {
     /// Takes candidates, or restarts ICE.
-    pub(super) async fn patch(self, protocol: Protocol, body: Body) -> Result<Response, WishError> {
+    pub(super) async fn patch(
+        self,
+        protocol: Protocol,
+        body: Body,
+    ) -> Result<Response, WhipWhepError> {
         let SessionRequest { shared, path, headers } = self;
         session::patch(&shared, &path.key(protocol), bearer(&headers), &headers, body).await
     }
 
     /// Ends the session.
-    pub(super) fn end(self, protocol: Protocol) -> Result<StatusCode, WishError> {
+    pub(super) fn end(self, protocol: Protocol) -> Result<StatusCode, WhipWhepError> {
         let SessionRequest { shared, path, headers } = self;
         session::end(&shared, &path.key(protocol), bearer(&headers))
     }

@@ -16,7 +16,7 @@ use windlass_sfu::{
 };
 
 use super::caller::{Caller, read};
-use super::error::WishError;
+use super::error::WhipWhepError;
 use super::ice::{self, Credentials};
 use super::open::{Agreed, Key, Open};
 use super::protocol::{FRAGMENT, Protocol, SDP};
@@ -44,8 +44,8 @@ pub(super) async fn begin(
     shared: &Arc<Shared>,
     caller: Caller<'_>,
     query: &str,
-    lists: impl FnOnce(&[TrackInfo]) -> Result<(Vec<Publish>, Vec<Subscribe>), WishError>,
-) -> Result<Response, WishError> {
+    lists: impl FnOnce(&[TrackInfo]) -> Result<(Vec<Publish>, Vec<Subscribe>), WhipWhepError>,
+) -> Result<Response, WhipWhepError> {
     let Caller { protocol, room, admission, permit, sdp } = caller;
     let owner = permit.owner(admission.identity.as_deref());
     let options =
@@ -106,10 +106,14 @@ pub(super) async fn begin(
 }
 
 /// The answer to an offer.
-async fn negotiate(shared: &Shared, id: ParticipantId, offer: Offer) -> Result<String, WishError> {
+async fn negotiate(
+    shared: &Shared,
+    id: ParticipantId,
+    offer: Offer,
+) -> Result<String, WhipWhepError> {
     let lists = Lists::of(&offer);
     let answer = shared.services.sfu.offer(id, offer).await;
-    let answer = answer.map_err(|error| WishError::from(convert::offer_error(&error)))?;
+    let answer = answer.map_err(|error| WhipWhepError::from(convert::offer_error(&error)))?;
     shared.directory.negotiated(id, lists.agreed(&answer));
     Ok(answer.sdp)
 }
@@ -119,11 +123,11 @@ pub(super) fn end(
     shared: &Shared,
     key: &Key,
     token: Option<&str>,
-) -> Result<StatusCode, WishError> {
+) -> Result<StatusCode, WhipWhepError> {
     authorized(shared, key, token)?;
     // One of concurrent requests ends the session.
     let ended = shared.sessions.open.lock().remove(key);
-    ended.map(|_| StatusCode::OK).ok_or_else(WishError::no_session)
+    ended.map(|_| StatusCode::OK).ok_or_else(WhipWhepError::no_session)
 }
 
 /// Takes a session's candidates, or restarts its ICE (RFC 9725 §4.3).
@@ -133,16 +137,17 @@ pub(super) async fn patch(
     token: Option<&str>,
     headers: &HeaderMap,
     body: Body,
-) -> Result<Response, WishError> {
+) -> Result<Response, WhipWhepError> {
     let (id, agreed) = authorized(shared, key, token)?;
     let fragment = read(headers, FRAGMENT, body).await?;
     let mut agreed = agreed.lock().await;
     match headers.get(IF_MATCH).and_then(|tag| tag.to_str().ok()) {
-        None => Err(WishError::no_tag()),
+        None => Err(WhipWhepError::no_tag()),
         Some("*") => {
-            let credentials = Credentials::of(&fragment).ok_or_else(WishError::no_credentials)?;
+            let credentials =
+                Credentials::of(&fragment).ok_or_else(WhipWhepError::no_credentials)?;
             if !agreed.restarts.take(Instant::now()) {
-                return Err(WishError::new(ErrorCode::RateLimited, "too many restarts of ICE"));
+                return Err(WhipWhepError::new(ErrorCode::RateLimited, "too many restarts of ICE"));
             }
             let sdp = credentials.put_into(&agreed.offer.sdp);
             let offer = Offer { sdp, ..agreed.offer.clone() };
@@ -153,7 +158,7 @@ pub(super) async fn patch(
             Ok((StatusCode::OK, headers, ice::fragment(&answer)).into_response())
         }
         Some(tag) if tag == agreed.tag() => Ok(StatusCode::NO_CONTENT.into_response()),
-        Some(_) => Err(WishError::other_tag()),
+        Some(_) => Err(WhipWhepError::other_tag()),
     }
 }
 
@@ -162,13 +167,13 @@ fn authorized(
     shared: &Shared,
     key: &Key,
     token: Option<&str>,
-) -> Result<(ParticipantId, Arc<AsyncMutex<Agreed>>), WishError> {
+) -> Result<(ParticipantId, Arc<AsyncMutex<Agreed>>), WhipWhepError> {
     limits::check_room(&key.room)?;
     let admission = entry::admit(shared, &key.room, token, &[]).map_err(convert::enter_error)?;
     let sessions = shared.sessions.open.lock();
-    let open = sessions.get(key).ok_or_else(WishError::no_session)?;
+    let open = sessions.get(key).ok_or_else(WhipWhepError::no_session)?;
     if open.owner.is_some() && open.owner != admission.identity {
-        return Err(WishError::not_yours());
+        return Err(WhipWhepError::not_yours());
     }
     Ok((open.participant, open.agreed.clone()))
 }
@@ -245,6 +250,6 @@ async fn hold(shared: &Shared, id: ParticipantId, held: &mut Vec<TrackId>, comma
 }
 
 /// The error of an offer with too many sections.
-pub(super) fn too_many(what: &str) -> WishError {
-    WishError::new(ErrorCode::TooLarge, format!("the offer has too many sections that {what}"))
+pub(super) fn too_many(what: &str) -> WhipWhepError {
+    WhipWhepError::new(ErrorCode::TooLarge, format!("the offer has too many sections that {what}"))
 }

@@ -19,7 +19,7 @@ use windlass_sfu::{Kind, MediaLine, Subscribe, TrackInfo, media_lines};
 
 use super::caller::Caller;
 use super::endpoint_options;
-use super::error::WishError;
+use super::error::WhipWhepError;
 use super::protocol::Protocol;
 use super::request::{SessionPath, SessionRequest};
 use super::session;
@@ -33,7 +33,7 @@ use crate::shared::Shared;
     request_body(content = String, content_type = "application/sdp"),
     responses((status = 201, description = "The answer; `Location` is the session", body = String, content_type = "application/sdp"),
         (status = 307, description = "The room is on another server; `Location` says where to offer"),
-        (status = "4XX", description = "Refused, with the reason", body = WishError)))]
+        (status = "4XX", description = "Refused, with the reason", body = WhipWhepError)))]
 pub(crate) async fn offer(
     State(shared): State<Arc<Shared>>,
     Path(room): Path<String>,
@@ -42,14 +42,14 @@ pub(crate) async fn offer(
     Extension(client): Extension<ClientAddr>,
     headers: HeaderMap,
     body: Body,
-) -> Result<Response, WishError> {
+) -> Result<Response, WhipWhepError> {
     let caller = Caller::admit(&shared, Protocol::Whep, &room, client, &headers, body).await?;
     let sections = sections(&caller.sdp)?;
     let query = query.map(|query| format!("?{query}")).unwrap_or_default();
     session::begin(&shared, caller, &query, |tracks| {
         let subscribe = assign(&sections, tracks, wanted.participant.as_deref());
         if subscribe.is_empty() {
-            return Err(WishError::nothing_to_watch());
+            return Err(WhipWhepError::nothing_to_watch());
         }
         Ok((Vec::new(), subscribe))
     })
@@ -65,14 +65,17 @@ pub(crate) struct Wanted {
 }
 
 /// The sections that receive.
-fn sections(sdp: &str) -> Result<Vec<MediaLine>, WishError> {
+fn sections(sdp: &str) -> Result<Vec<MediaLine>, WhipWhepError> {
     let mut sections = media_lines(sdp).map_err(|error| convert::offer_error(&error))?;
     sections.retain(|line| line.receives && line.kind.is_some() && !line.mid.is_empty());
     if sections.len() > limits::SUBSCRIBED_TRACKS {
         return Err(session::too_many("receive"));
     }
     if sections.is_empty() {
-        return Err(WishError::new(ErrorCode::BadSdp, "the offer has no section that receives"));
+        return Err(WhipWhepError::new(
+            ErrorCode::BadSdp,
+            "the offer has no section that receives",
+        ));
     }
     Ok(sections)
 }
@@ -109,16 +112,16 @@ pub(crate) async fn options() -> Response {
     request_body(content = String, content_type = "application/trickle-ice-sdpfrag"),
     responses((status = 204, description = "The candidates are accepted"),
         (status = 200, description = "To `If-Match: *`: the server's new ICE credentials", body = String, content_type = "application/trickle-ice-sdpfrag"),
-        (status = "4XX", description = "Refused, with the reason", body = WishError)))]
-pub(crate) async fn patch(request: SessionRequest, body: Body) -> Result<Response, WishError> {
+        (status = "4XX", description = "Refused, with the reason", body = WhipWhepError)))]
+pub(crate) async fn patch(request: SessionRequest, body: Body) -> Result<Response, WhipWhepError> {
     request.patch(Protocol::Whep, body).await
 }
 
 /// End a session (draft-ietf-wish-whep §4.2).
 #[utoipa::path(delete, path = "/whep/{room}/{session}", operation_id = "whep_end", tag = "calls",
     params(SessionPath),
-    responses((status = 200, description = "It has ended"), (status = "4XX", description = "Refused, with the reason", body = WishError)))]
-pub(crate) async fn end(request: SessionRequest) -> Result<StatusCode, WishError> {
+    responses((status = 200, description = "It has ended"), (status = "4XX", description = "Refused, with the reason", body = WhipWhepError)))]
+pub(crate) async fn end(request: SessionRequest) -> Result<StatusCode, WhipWhepError> {
     request.end(Protocol::Whep)
 }
 

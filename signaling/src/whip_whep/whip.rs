@@ -12,7 +12,7 @@ use windlass_sfu::{Kind, Publish, media_lines};
 
 use super::caller::Caller;
 use super::endpoint_options;
-use super::error::WishError;
+use super::error::WhipWhepError;
 use super::protocol::Protocol;
 use super::request::{SessionPath, SessionRequest};
 use super::session;
@@ -26,21 +26,21 @@ use crate::shared::Shared;
     request_body(content = String, content_type = "application/sdp"),
     responses((status = 201, description = "The answer; `Location` is the session", body = String, content_type = "application/sdp"),
         (status = 307, description = "The room is on another server; `Location` says where to offer"),
-        (status = "4XX", description = "Refused, with the reason", body = WishError)))]
+        (status = "4XX", description = "Refused, with the reason", body = WhipWhepError)))]
 pub(crate) async fn offer(
     State(shared): State<Arc<Shared>>,
     Path(room): Path<String>,
     Extension(client): Extension<ClientAddr>,
     headers: HeaderMap,
     body: Body,
-) -> Result<Response, WishError> {
+) -> Result<Response, WhipWhepError> {
     let caller = Caller::admit(&shared, Protocol::Whip, &room, client, &headers, body).await?;
     let publish = published(&caller.sdp)?;
     session::begin(&shared, caller, "", |_| Ok((publish, Vec::new()))).await
 }
 
 /// The tracks of an offer: one for each section that sends.
-fn published(sdp: &str) -> Result<Vec<Publish>, WishError> {
+fn published(sdp: &str) -> Result<Vec<Publish>, WhipWhepError> {
     let lines = media_lines(sdp).map_err(|error| convert::offer_error(&error))?;
     let sends = lines.into_iter().filter(|line| line.sends && !line.mid.is_empty());
     let publish: Vec<_> = sends
@@ -54,7 +54,7 @@ fn published(sdp: &str) -> Result<Vec<Publish>, WishError> {
         return Err(session::too_many("send"));
     }
     if publish.is_empty() {
-        return Err(WishError::new(ErrorCode::BadSdp, "the offer has no section that sends"));
+        return Err(WhipWhepError::new(ErrorCode::BadSdp, "the offer has no section that sends"));
     }
     Ok(publish)
 }
@@ -73,16 +73,16 @@ pub(crate) async fn options() -> Response {
     request_body(content = String, content_type = "application/trickle-ice-sdpfrag"),
     responses((status = 204, description = "The candidates are accepted"),
         (status = 200, description = "To `If-Match: *`: the server's new ICE credentials", body = String, content_type = "application/trickle-ice-sdpfrag"),
-        (status = "4XX", description = "Refused, with the reason", body = WishError)))]
-pub(crate) async fn patch(request: SessionRequest, body: Body) -> Result<Response, WishError> {
+        (status = "4XX", description = "Refused, with the reason", body = WhipWhepError)))]
+pub(crate) async fn patch(request: SessionRequest, body: Body) -> Result<Response, WhipWhepError> {
     request.patch(Protocol::Whip, body).await
 }
 
 /// End a session (RFC 9725 §4.2).
 #[utoipa::path(delete, path = "/whip/{room}/{session}", operation_id = "whip_end", tag = "calls",
     params(SessionPath),
-    responses((status = 200, description = "It has ended"), (status = "4XX", description = "Refused, with the reason", body = WishError)))]
-pub(crate) async fn end(request: SessionRequest) -> Result<StatusCode, WishError> {
+    responses((status = 200, description = "It has ended"), (status = "4XX", description = "Refused, with the reason", body = WhipWhepError)))]
+pub(crate) async fn end(request: SessionRequest) -> Result<StatusCode, WhipWhepError> {
     request.end(Protocol::Whip)
 }
 

@@ -1,13 +1,12 @@
 // A room is recorded with its enhanced picture: a browser plays it, in its larger size and with the times of the other file.
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
 import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { after, before, test } from "node:test";
 import { openPage } from "../support/browser.mjs";
 import { publish, sleep, until } from "../support/call.mjs";
-import { decode, manifest, order, probe, recordTo, webhooks } from "../support/recording.mjs";
+import { decode, manifest, order, probe, recordTo, times, webhooks } from "../support/recording.mjs";
 import { makeScene } from "../support/scene.mjs";
 import { startServer } from "../support/server.mjs";
 import { skipped } from "../support/skips.mjs";
@@ -48,12 +47,6 @@ async function play(file) {
   }
 }
 
-/** Times of a file's packets, in seconds. */
-function times(file, stream) {
-  const args = ["-v", "error", "-select_streams", stream, "-show_entries", "packet=pts_time", "-of", "csv=p=0", file];
-  return execFileSync("ffprobe", args, { encoding: "utf8" }).match(/[\d.]+/g);
-}
-
 const NAME = "an enhanced recording has a larger picture that plays, though the server was killed while it was made";
 const why = !existsSync("/usr/bin/ffprobe") && "no ffprobe to read recordings with";
 
@@ -84,10 +77,12 @@ test(NAME, { timeout: 300_000, skip: skipped(NAME, why) }, async () => {
     await until(() => names(".anchors").length === 0, "the anchors are gone");
     assert.deepEqual(names(".part"), []);
     const [plain, larger] = [file.file, file.enhanced.file].map((name) => path.join(made, name));
-    const [video, audio] = probe(larger).streams;
+    const [video, audio] = (await probe(larger)).streams;
     assert.deepEqual([video.codec_name, audio.codec_name], ["av1", "opus"]);
-    decode(larger);
-    for (const stream of ["v", "a"]) assert.deepEqual(times(larger, stream), times(plain, stream), "sound and picture stay in step");
+    await decode(larger);
+    for (const stream of ["v", "a"]) {
+      assert.deepEqual(await times(larger, stream), await times(plain, stream), "sound and picture stay in step");
+    }
     const [small, large] = [await play(`${recording}/${file.file}`), await play(`${recording}/${file.enhanced.file}`)];
     console.log(JSON.stringify({ small, large }));
     assert.deepEqual([large.videoWidth, large.videoHeight], [small.videoWidth * 2, small.videoHeight * 2]);

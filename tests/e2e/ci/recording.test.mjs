@@ -67,13 +67,13 @@ test(NAME, { timeout: 120_000, skip: skipped(NAME, why) }, async () => {
     assert.deepEqual(ended.recording.files.map(({ tracks }) => tracks), [["video", "audio"]]);
     const [file] = manifest(path.join(folder, recording)).files;
     assert.ok(file.complete && file.duration > 3 && file.name === "Publisher", JSON.stringify(file));
-    const found = probe(path.join(folder, recording, file.file));
+    const found = await probe(path.join(folder, recording, file.file));
     const [video, audio] = found.streams;
     assert.deepEqual([video.codec_name, audio.codec_name], ["vp9", "opus"]);
     assert.ok(Math.abs(found.format.duration - file.duration) < 0.1, JSON.stringify(found));
     assert.ok(video.nb_read_packets > file.duration * 15, `${video.nb_read_packets} pictures`);
     assert.ok(Math.abs(audio.nb_read_packets - file.duration * 50) < 25, `${audio.nb_read_packets} packets of sound`);
-    decode(path.join(folder, recording, file.file));
+    await decode(path.join(folder, recording, file.file));
 
     const second = await (await order(server, "POST")).json();
     await sleep(5000);
@@ -81,7 +81,7 @@ test(NAME, { timeout: 120_000, skip: skipped(NAME, why) }, async () => {
     await until(() => !server.alive(), "the server is dead");
     const made = path.join(folder, second.recording);
     const part = readdirSync(made).find((name) => name.endsWith(".webm.part"));
-    assert.ok(probe(path.join(made, part)).streams[0].nb_read_packets > 20, "what was written plays");
+    assert.ok((await probe(path.join(made, part))).streams[0].nb_read_packets > 20, "what was written plays");
     server = await start(server.ports);
     const files = () => manifest(made).files;
     await until(() => files().length === 2, "the recording goes on in another file", 30_000);
@@ -91,7 +91,7 @@ test(NAME, { timeout: 120_000, skip: skipped(NAME, why) }, async () => {
     await until(() => manifest(made).ended, "it ends");
     const [first, next] = files();
     assert.ok(!first.complete && next.complete && next.offset > first.offset + 3, JSON.stringify(files()));
-    for (const { file } of files()) decode(path.join(made, file));
+    for (const { file } of files()) await decode(path.join(made, file));
   } finally {
     for (const tab of tabs) await tab.close();
     await server.stop();
@@ -162,8 +162,8 @@ test(STORED, { timeout: 60_000, skip: skipped(STORED, why) }, async () => {
     const made = path.join(bucket, "calls/ours", recording);
     const { files, reason } = JSON.parse(readFileSync(path.join(made, webhook.manifest), "utf8"));
     assert.deepEqual([reason, files.length], ["stopped", 1]);
-    assert.ok(probe(path.join(made, files[0].file)).streams[0].nb_read_packets > 20);
-    decode(path.join(made, files[0].file));
+    assert.ok((await probe(path.join(made, files[0].file))).streams[0].nb_read_packets > 20);
+    await decode(path.join(made, files[0].file));
   } finally {
     await ana?.close();
     await server.stop();

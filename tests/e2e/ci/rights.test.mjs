@@ -72,7 +72,7 @@ describe("rights while a call runs", { timeout: 120_000 }, () => {
 
   test("who comes waits until a moderator lets them in, or does not", async () => {
     await ana.page.getByLabel("Whoever comes waits until let in").check();
-    await until(() => bo.page.evaluate(() => window.windlass.room.door.lobby), "there is a lobby");
+    await until(() => bo.page.evaluate(() => window.windlass.room.entry.lobby), "there is a lobby");
     await goTo(cy.page, "cy");
     await says(cy.page, /Waiting to be let in/);
     assert.equal(await phase(cy.page), "waiting");

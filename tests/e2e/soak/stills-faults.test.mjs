@@ -117,7 +117,7 @@ describe("stills that come late and out of order to the subscriber", { timeout: 
   test("nothing is written to the console as an error", () => assert.deepEqual(call.errors(), []));
 });
 
-describe("a publisher short of processor time", { timeout: 300_000 }, () => {
+describe("a publisher short of CPU time", { timeout: 300_000 }, () => {
   let call;
 
   before(async () => {

@@ -11,5 +11,5 @@ export async function tooSlow(server, width, height) {
   const [fastest, perPixel] = networks.sort(([, a], [, b]) => a - b)[0];
   const takes = perPixel * width * height;
   if (takes <= MAX_NETWORK_S) return false;
-  return `${fastest} takes ${Math.round(1000 * takes)} ms for ${width}x${height} on this processor, and ${1000 * MAX_NETWORK_S} may`;
+  return `${fastest} takes ${Math.round(1000 * takes)} ms for ${width}x${height} on this CPU, and ${1000 * MAX_NETWORK_S} may`;
 }

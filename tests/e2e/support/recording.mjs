@@ -1,8 +1,9 @@
 // Recordings: orders, webhooks, and what is in the files.
-import { execFileSync } from "node:child_process";
+import { execFile } from "node:child_process";
 import { createReadStream, readFileSync, readdirSync } from "node:fs";
 import { createServer } from "node:http";
 import path from "node:path";
+import { promisify } from "node:util";
 
 /** A server that keeps the webhooks it gets in `told`, and gives a browser the files of `folder`. */
 export async function webhooks(folder) {
@@ -44,11 +45,20 @@ export function manifest(made) {
   return JSON.parse(readFileSync(path.join(made, name), "utf8"));
 }
 
+// Nothing here waits for another program: a connection that the server ends meanwhile would be taken for the next request.
+const run = promisify(execFile);
+
 /** What ffprobe finds in a file. */
-export function probe(file) {
+export async function probe(file) {
   const args = ["-v", "error", "-count_packets", "-show_entries", "stream=codec_name,start_time,nb_read_packets:format=duration"];
-  return JSON.parse(execFileSync("ffprobe", [...args, "-of", "json", file], { encoding: "utf8" }));
+  return JSON.parse((await run("ffprobe", [...args, "-of", "json", file])).stdout);
+}
+
+/** Times of a file's packets, in seconds; `stream` is `v` or `a`. */
+export async function times(file, stream) {
+  const args = ["-v", "error", "-select_streams", stream, "-show_entries", "packet=pts_time", "-of", "csv=p=0", file];
+  return (await run("ffprobe", args, { maxBuffer: 16 << 20 })).stdout.match(/[\d.]+/g);
 }
 
 /** Decodes all of a file, which must give no error. */
-export const decode = (file) => execFileSync("ffmpeg", ["-v", "error", "-xerror", "-i", file, "-f", "null", "-"], { stdio: "pipe" });
+export const decode = (file) => run("ffmpeg", ["-v", "error", "-xerror", "-i", file, "-f", "null", "-"]);

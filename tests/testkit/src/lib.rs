@@ -17,9 +17,9 @@
 //! let track = world.publish(publisher, 7);
 //! let viewer = world.join(ParticipantId(2), Access::of(Profile::Lte, 3));
 //! world.subscribe(viewer, &[track]);
-//! let happened = world.run(Duration::from_secs(4));
+//! let events = world.run(Duration::from_secs(4));
 //! let came = |h: &&WorldEvent| matches!(h, WorldEvent::Arrived { at, .. } if *at == viewer);
-//! assert!(happened.iter().filter(came).count() > 100);
+//! assert!(events.iter().filter(came).count() > 100);
 //! ```
 
 mod camera;

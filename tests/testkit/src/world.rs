@@ -110,7 +110,7 @@ pub struct World {
     pub parties: Vec<Party>,
     by_address: HashMap<SocketAddr, usize>,
     later: VecDeque<(Instant, EnhancerOutput)>,
-    happened: Vec<WorldEvent>,
+    events: Vec<WorldEvent>,
 }
 
 impl World {
@@ -125,7 +125,7 @@ impl World {
             parties: Vec::new(),
             by_address: HashMap::new(),
             later: VecDeque::new(),
-            happened: Vec::new(),
+            events: Vec::new(),
         }
     }
 
@@ -213,7 +213,7 @@ impl World {
         }
         self.core.advance(self.now);
         self.send();
-        std::mem::take(&mut self.happened)
+        std::mem::take(&mut self.events)
     }
 
     fn next(&self) -> Instant {
@@ -258,7 +258,7 @@ impl World {
     /// Carries datagrams in both directions between a participant and the SFU.
     fn exchange(&mut self, at: usize) {
         while let Some((data, waited)) = self.parties[at].down.poll(self.now) {
-            self.happened.push(WorldEvent::Arrived { at, bytes: data.len(), waited });
+            self.events.push(WorldEvent::Arrived { at, bytes: data.len(), waited });
             self.parties[at].client.receive(self.now, self.sfu, &data).expect("a client");
             self.hear(at);
         }
@@ -286,7 +286,7 @@ impl World {
                     {
                         camera.key_wanted();
                     }
-                    self.happened.push(WorldEvent::Client(at, event));
+                    self.events.push(WorldEvent::Client(at, event));
                 }
             }
         }
@@ -295,7 +295,7 @@ impl World {
     /// Takes all outputs of the SFU.
     fn send(&mut self) {
         while let Some(output) = self.core.poll() {
-            let happening = match output {
+            let event = match output {
                 Output::Transmit { to, data, .. } => {
                     if let Some(&at) = self.by_address.get(&to.address) {
                         self.parties[at].down.push(self.now, data.len(), data);
@@ -303,7 +303,7 @@ impl World {
                     continue;
                 }
                 Output::Event(id, event) => {
-                    self.obey(id, &event);
+                    self.apply_knobs(id, &event);
                     WorldEvent::Told(id, event)
                 }
                 Output::Tap(input) => WorldEvent::Tapped(input),
@@ -311,12 +311,12 @@ impl World {
                 Output::Record(input) => WorldEvent::Recorded(input),
                 Output::Relay(node, room, message) => WorldEvent::Relayed(node, room, message),
             };
-            self.happened.push(happening);
+            self.events.push(event);
         }
     }
 
     /// Makes a publisher send the layers that the SFU asks for. Each layer begins with a key frame.
-    fn obey(&mut self, id: ParticipantId, event: &SfuEvent) {
+    fn apply_knobs(&mut self, id: ParticipantId, event: &SfuEvent) {
         let SfuEvent::Knobs { layers, .. } = event else { return };
         let Some(party) = self.parties.iter_mut().find(|p| p.id == id) else { return };
         for (layer, knobs) in layers {

@@ -123,9 +123,9 @@ async fn send(client: &Client, order: &Order) -> Result<Report, AdminError> {
         Order::Mute { room, what, muted } => mute(client, room, what, *muted).await,
         Order::Lock { room, locked, lobby } => {
             let wanted = json!({"locked": locked, "lobby": lobby});
-            let path = Request::new(Method::PUT, &["rooms", room, "door"]);
+            let path = Request::new(Method::PUT, &["rooms", room, "entry"]);
             let now = client.send(path.with(wanted)).await?;
-            Ok(report::door(room, now))
+            Ok(report::entry(room, now))
         }
         Order::Record { room, only, enhanced } => {
             record(client, room, only.as_deref(), *enhanced).await

@@ -155,7 +155,7 @@ fn since(seconds: u64) -> String {
     }
 }
 
-pub(crate) fn door(room: &str, now: Value) -> Report {
+pub(crate) fn entry(room: &str, now: Value) -> Report {
     let text = match (now["locked"].as_bool(), now["lobby"].as_bool()) {
         (Some(true), _) => format!("The room {room} is locked: nobody new may enter."),
         (_, Some(true)) => format!("The room {room} has a lobby: who comes waits to be admitted."),

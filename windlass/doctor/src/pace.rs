@@ -20,7 +20,7 @@ pub fn pace(threads: usize) -> Finding {
         None => Finding::fault(
             CHECK,
             "the built-in network does not run",
-            "--device off, and report it with the processor's name",
+            "--device off, and report it with the CPU's name",
         ),
         Some(pace) => told(form, pace, threads),
     }
@@ -36,7 +36,7 @@ fn told(form: Simd, pace: f64, threads: usize) -> Finding {
         return Finding::warning(
             CHECK,
             found,
-            "a processor with AVX2 or NEON is many times faster; unset WINDLASS_MAX_ISA if it is set",
+            "a CPU with AVX2 or NEON is many times faster; unset WINDLASS_MAX_ISA if it is set",
         );
     }
     Finding::ok(CHECK, found)

@@ -20,12 +20,12 @@ use tracing_subscriber::{EnvFilter, Layer, Registry, fmt, reload};
 use self::lines::Lines;
 
 /// Maximum time that the end of the program waits for unwritten lines, for each of the two streams.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+const MAX_FLUSH_TIME: Duration = Duration::from_secs(1);
 
 /// Queue to standard error, once logging has started.
 static ERRORS: OnceLock<Lines> = OnceLock::new();
 /// Queue to standard output, once something was announced.
-static WORDS: OnceLock<Lines> = OnceLock::new();
+static OUTPUT: OnceLock<Lines> = OnceLock::new();
 
 /// Reads a log filter: a level, or a list such as `info,windlass_sfu=debug`. A level alone applies to Windlass's own
 /// parts. Libraries stay at `info` at most, because they log what identifies people (addresses, session descriptions).
@@ -102,11 +102,11 @@ pub fn say(line: &str) {
 ///
 /// The thread that writes did not start.
 pub fn announce(line: &str) -> Result<()> {
-    if WORDS.get().is_none() {
+    if OUTPUT.get().is_none() {
         let words = Lines::start("words", stdout(), |_| ());
-        let _ = WORDS.set(words.context("cannot start standard output's thread")?);
+        let _ = OUTPUT.set(words.context("cannot start standard output's thread")?);
     }
-    if let Some(words) = WORDS.get() {
+    if let Some(words) = OUTPUT.get() {
         words.push(format!("{line}\n").as_bytes());
     }
     Ok(())
@@ -120,12 +120,12 @@ pub fn lost() -> u64 {
 
 /// Waits for unwritten lines when it is dropped, at the end of the program.
 #[derive(Debug)]
-pub struct LastWords;
+pub struct FlushOnDrop;
 
-impl Drop for LastWords {
+impl Drop for FlushOnDrop {
     fn drop(&mut self) {
-        for lines in [&ERRORS, &WORDS].into_iter().filter_map(OnceLock::get) {
-            lines.flushed(LAST_WORDS);
+        for lines in [&ERRORS, &OUTPUT].into_iter().filter_map(OnceLock::get) {
+            lines.flushed(MAX_FLUSH_TIME);
         }
     }
 }

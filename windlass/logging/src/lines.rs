@@ -1,8 +1,8 @@
 //! Lines on their way to a stream that somebody else may not read: standard error, standard output.
 //!
 //! If the reader stops, a write waits for ever, and with it the writer. So a thread of its own writes, from a queue of
-//! at most [`MOST`] bytes. Lines without room are dropped and counted. When the stream is read again, one line says how
-//! many were dropped.
+//! at most [`MAX_QUEUED_BYTES`] bytes. Lines without room are dropped and counted. When the stream is read again, one
+//! line says how many were dropped.
 
 use std::io::{self, Write};
 use std::mem;
@@ -12,7 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// Maximum bytes that wait, about a thousand lines or more. As many bytes may be half written.
-const MOST: usize = 256 << 10;
+const MAX_QUEUED_BYTES: usize = 256 << 10;
 
 /// Queue of lines to a stream. Clones share it.
 #[derive(Debug, Clone)]
@@ -50,7 +50,7 @@ impl Lines {
     /// Queues text that ends with a line break.
     pub(super) fn push(&self, text: &[u8]) {
         let mut queue = self.queue();
-        if queue.text.len() + text.len() > MOST {
+        if queue.text.len() + text.len() > MAX_QUEUED_BYTES {
             self.lose(text);
             return;
         }
@@ -159,18 +159,18 @@ mod tests {
         let line = [&[b'x'; 1023][..], b"\n"].concat();
         let begun = Instant::now();
         // One batch is being written, one waits, and the rest is lost.
-        for _ in 0..5 * (MOST / line.len()) {
+        for _ in 0..5 * (MAX_QUEUED_BYTES / line.len()) {
             lines.push(&line);
         }
         assert!(begun.elapsed() < Duration::from_secs(5));
         let lost = lines.lost();
-        assert!(lost >= 3 * (MOST / line.len()) as u64, "{lost}");
+        assert!(lost >= 3 * (MAX_QUEUED_BYTES / line.len()) as u64, "{lost}");
         lines.flushed(Duration::from_millis(50));
         for _ in 0..2 {
             open.send(()).unwrap();
         }
         lines.flushed(Duration::from_secs(5));
-        assert!(written.try_iter().flatten().count() >= MOST - line.len());
+        assert!(written.try_iter().flatten().count() >= MAX_QUEUED_BYTES - line.len());
         assert_eq!(told.recv().unwrap(), lost);
         assert!(told.try_recv().is_err());
     }

@@ -281,7 +281,7 @@ pub(crate) mod tests {
             |budget_ms, anchors_per_s, missed| BudgetCost { budget_ms, anchors_per_s, missed };
         Constants {
             machine: Machine {
-                cpu: "a processor".to_owned(),
+                cpu: "a CPU".to_owned(),
                 threads: 2,
                 platform: "linux x86_64".to_owned(),
                 build: "release".to_owned(),

@@ -24,14 +24,14 @@ use crate::state;
 pub const LETS_ENCRYPT: &str = "https://acme-v02.api.letsencrypt.org/directory";
 
 /// Waits after failures, in minutes. Let's Encrypt allows five failed attempts an hour.
-const AGAIN_MIN: [u64; 5] = [1, 5, 15, 30, 60];
+const RETRY_MINUTES: [u64; 5] = [1, 5, 15, 30, 60];
 /// Maximum orders one after the other, where the ACME server took no nonce of the one before. It counts none of them as
 /// a failed attempt. The client repeats each request three times by itself.
 const MAX_ORDERS: u32 = 5;
 /// Maximum time for the ACME server to check that the name leads here, and to issue the certificate.
-const PATIENCE: Duration = Duration::from_secs(120);
+const MAX_ORDER_TIME: Duration = Duration::from_secs(120);
 /// Maximum time between two looks at the kept certificate: clocks may jump, and machines may sleep.
-const LOOK: Duration = Duration::from_secs(3600);
+const POLL_INTERVAL: Duration = Duration::from_secs(3600);
 
 /// Why there is no new certificate.
 #[derive(Debug, ThisError)]
@@ -131,7 +131,7 @@ impl Acme {
         loop {
             let due = self.kept().map_or(Duration::ZERO, |kept| kept.renewed_in(SystemTime::now()));
             if !due.is_zero() {
-                tokio::time::sleep(due.min(LOOK)).await;
+                tokio::time::sleep(due.min(POLL_INTERVAL)).await;
                 continue;
             }
             tracing::info!(
@@ -151,7 +151,7 @@ impl Acme {
                     tracing::info!(name = self.name, "certificate issued");
                 }
                 Err(error) => {
-                    let minutes = AGAIN_MIN[failures.min(AGAIN_MIN.len() - 1)];
+                    let minutes = RETRY_MINUTES[failures.min(RETRY_MINUTES.len() - 1)];
                     failures += 1;
                     let has = match self.kept() {
                         Some(_) => "the former one is served on",
@@ -181,7 +181,7 @@ impl Acme {
         let mut order = order.map_err(|error| self.failed(error))?;
         self.prove(&mut order, answer).await?;
         let key = order.finalize().await.map_err(|error| self.failed(error))?;
-        let policy = RetryPolicy::new().timeout(PATIENCE);
+        let policy = RetryPolicy::new().timeout(MAX_ORDER_TIME);
         let chain = order.poll_certificate(&policy).await.map_err(|error| self.failed(error))?;
         let text = key + &chain;
         if Validity::of(text.as_bytes()).is_none() {
@@ -210,7 +210,7 @@ impl Acme {
             answer(Some(&challenge::answer(&self.name, digest.as_ref())?));
             asked.set_ready().await.map_err(failed)?;
         }
-        match order.poll_ready(&RetryPolicy::new().timeout(PATIENCE)).await {
+        match order.poll_ready(&RetryPolicy::new().timeout(MAX_ORDER_TIME)).await {
             Ok(OrderStatus::Ready) => Ok(()),
             Ok(_) | Err(Error::Api(_)) => match reason(order).await {
                 Some(problem) => Err(self.failed(Error::Api(problem))),

@@ -208,7 +208,8 @@ mod tests {
 
     #[test]
     fn anchors_find_their_frames_before_and_after_those_are_written() {
-        let (mut anchors, mut files) = (Anchors::default(), Memory { room: 1 << 20, ..Memory::default() });
+        let (mut anchors, mut files) =
+            (Anchors::default(), Memory { room: 1 << 20, ..Memory::default() });
         anchors.push(anchor(300, 40_000), &mut files);
         anchors.begin(Some("a.anchors".into()));
         for rtp in [100, 200, 300] {
@@ -235,7 +236,8 @@ mod tests {
 
     #[test]
     fn a_full_disk_ends_the_anchors_alone() {
-        let (mut anchors, mut files) = (Anchors::default(), Memory { room: 100, ..Memory::default() });
+        let (mut anchors, mut files) =
+            (Anchors::default(), Memory { room: 100, ..Memory::default() });
         anchors.begin(Some("a.anchors".into()));
         for rtp in 0..3 {
             anchors.frame(frame(Layer::Q, rtp), &mut files);

@@ -54,7 +54,7 @@ impl AnchorFile {
             let Ok((header, _)) = AnchorHeader::parse(&message) else { break };
             places.entry(header.rtp_timestamp).or_default().push(Place { at, len });
             if header.chunk_index == 0 {
-                sizes.push((header.rtp_timestamp, header.size()));
+                sizes.push((header.rtp_timestamp, header.size));
             }
             at += u64::from(len);
         }

@@ -14,7 +14,7 @@ use super::*;
 
 const CAMERA: TrackId = TrackId(1);
 const MICROPHONE: TrackId = TrackId(2);
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 fn order() -> Order {
     Order {
@@ -72,7 +72,7 @@ fn give(recorder: &Recorder, count: u32) {
 }
 
 fn ended(events: &Receiver<Event>) -> Manifest {
-    let event = events.recv_timeout(PATIENCE).unwrap();
+    let event = events.recv_timeout(TIMEOUT).unwrap();
     let Event::Ended { manifest, .. } = event else { panic!("{event:?}") };
     *manifest
 }

@@ -67,8 +67,7 @@ impl Encoder {
         encoder.max_key_frame_interval = KEY_FRAME_INTERVAL;
         encoder.speed_settings.scene_detection_mode = SceneDetectionSpeed::None;
         let config = Config::new().with_encoder_config(encoder).with_threads(1);
-        let context =
-            config.new_context().map_err(|source| EncodeError::Size { size, source })?;
+        let context = config.new_context().map_err(|source| EncodeError::Size { size, source })?;
         Ok(Encoder { size, context, numbers: VecDeque::new() })
     }
 

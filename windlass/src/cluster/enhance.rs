@@ -79,7 +79,7 @@ struct Look {
 }
 
 /// Minimum time from one measurement of the load to the next.
-const LOOK_EVERY: Duration = Duration::from_millis(500);
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 impl OfferedEnhancer for Offer {
     fn push(&self, input: TapInput) {
@@ -97,7 +97,7 @@ impl OfferedEnhancer for Offer {
     fn load(&self) -> f64 {
         let mut look = self.look.lock().unwrap_or_else(PoisonError::into_inner);
         let passed = look.at.elapsed();
-        if passed >= LOOK_EVERY {
+        if passed >= POLL_INTERVAL {
             let stats = self.enhancer.stats();
             let taken = stats.compute.sum().saturating_sub(look.compute).as_secs_f64();
             let max = passed.as_secs_f64() * stats.compute_capacity;

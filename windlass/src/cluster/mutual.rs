@@ -10,7 +10,7 @@ use windlass_signaling::Metric;
 use crate::watch::Watch;
 
 /// Interval at which the files are checked for changes.
-const LOOK: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Loads the certificate, if one is configured, and reloads it for as long as the process runs.
 pub(super) fn start(files: Option<&Files>, role: Role) -> Result<Option<Mutual>> {
@@ -20,7 +20,7 @@ pub(super) fn start(files: Option<&Files>, role: Role) -> Result<Option<Mutual>>
     let mut watches = files.all().map(Watch::new);
     let kept = mutual.clone();
     tokio::spawn(async move {
-        let mut looks = interval(LOOK);
+        let mut looks = interval(POLL_INTERVAL);
         loop {
             looks.tick().await;
             // Each is asked, so that none sees the same change twice.
@@ -32,7 +32,8 @@ pub(super) fn start(files: Option<&Files>, role: Role) -> Result<Option<Mutual>>
                 Ok(()) => tracing::info!("cluster certificate reloaded"),
                 Err(error) => {
                     tracing::error!(
-                        "cannot reload the cluster certificate; the former one stays in use: {error}"
+                        "cluster certificate not reloaded, the former one stays in use until the files are \
+                         mended: {error}"
                     );
                 }
             }

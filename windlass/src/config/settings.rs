@@ -20,7 +20,7 @@ use super::cluster::{ClusterFiles, NodeListen};
 use super::enhancement::{Captured, Device, Policies};
 use super::limits::MaxPerIp;
 use super::reach::{Advertise, Tcp};
-use super::values::{Parsed, TlsChoice};
+use super::values::{Parsed, TlsChoice, list};
 use crate::cluster::ClusterToken;
 use crate::time::Time;
 
@@ -56,6 +56,7 @@ macro_rules! settings {
     ($($heading:literal { $(
         $(#[doc = $help:literal])+
         $(#[arg($($arg:tt)+)])?
+        $(#[serde($($serde:tt)+)])?
         $reload:ident $option:ident: $type:ty $(= $default:expr)?;
     )+ })+) => {
         /// What was given on the command line or in the file.
@@ -73,6 +74,7 @@ macro_rules! settings {
                 hide_env = true
                 $(, $($arg)+)?
             )]
+            $(#[serde($($serde)+)])?
             pub $option: Option<$type>,
         )+)+ }
 
@@ -154,6 +156,7 @@ settings! {
         /// only, and the others are for UDP only [default: the listening address, or where that is 0.0.0.0 or ::,
         /// loopback and this machine's address]
         #[arg(value_name = "[tcp:]IP[:PORT],...", value_delimiter = ',')]
+        #[serde(default, deserialize_with = "list")]
         Restart advertise: Vec<Parsed<Advertise>>;
 
         /// TLS for the HTTP server: certificate chain and private key (PEM files, read again when they change). Or
@@ -164,6 +167,7 @@ settings! {
 
         /// Reverse proxies, by address or network, whose X-Forwarded-For header is trusted
         #[arg(value_name = "IP[/PREFIX],...", value_delimiter = ',')]
+        #[serde(default, deserialize_with = "list")]
         Restart trusted_proxies: Vec<Parsed<Network>>;
 
         /// TURN and STUN servers for clients that cannot reach this server directly. A static user and password stand
@@ -173,6 +177,7 @@ settings! {
             value_name = "turn:HOST[:PORT][?transport=udp|tcp],...",
             value_delimiter = ','
         )]
+        #[serde(default, deserialize_with = "list")]
         Restart turn_url: Vec<String>;
 
         /// Secret shared with the TURN servers (coturn: static-auth-secret), from which each client's user and password
@@ -189,6 +194,7 @@ settings! {
             value_name = "ID=SECRET|ID=@FILE,...",
             value_delimiter = ','
         )]
+        #[serde(default, deserialize_with = "list")]
         Live token_key: Vec<TokenKey>;
 
         /// Let everybody who reaches the server enter every room, without access tokens
@@ -203,6 +209,7 @@ settings! {
         /// Origins of the web pages that may use signalling, WHIP, WHEP and the admin API (https://calls.example). The
         /// server's own page is allowed at an IP address or localhost [default: all origins]
         #[arg(value_name = "ORIGIN,...", value_delimiter = ',')]
+        #[serde(default, deserialize_with = "list")]
         Restart origins: Vec<Origin>;
 
         /// Where recordings go, which operators order by the admin API or windlass record: a folder, or an
@@ -213,6 +220,7 @@ settings! {
 
         /// Webhooks: URLs that get a signed POST request for each event of a room
         #[arg(value_name = "URL,...", value_delimiter = ',')]
+        #[serde(default, deserialize_with = "list")]
         Restart webhook: Vec<WebhookUrl>;
 
         /// Secrets that sign webhooks, 24 to 64 bytes each; more than one while secrets change
@@ -220,6 +228,7 @@ settings! {
             value_name = "whsec_BASE64|@FILE,...",
             value_delimiter = ','
         )]
+        #[serde(default, deserialize_with = "list")]
         Restart webhook_secret: Vec<WebhookSecret>;
     }
 
@@ -281,6 +290,7 @@ settings! {
         /// Enhancement workers on other machines (windlass enhance), instead of this process: http://host:port or
         /// https://host:port
         #[arg(value_name = "URL,...", value_delimiter = ',')]
+        #[serde(default, deserialize_with = "list")]
         Restart workers: Vec<String>;
     }
 
@@ -288,6 +298,7 @@ settings! {
         /// NATS servers with JetStream, which connect servers and workers: nats://host:4222 or tls://host:4222. User
         /// and password, or a token, may stand before the host
         #[arg(value_name = "URL,...", value_delimiter = ',')]
+        #[serde(default, deserialize_with = "list")]
         Restart nats: Vec<String>;
 
         /// NATS credentials file (.creds)

@@ -97,12 +97,31 @@ fn an_error_in_a_file_says_where_what_and_what_is_allowed() {
         ("budget: 150", "`150` is no time: write a number with its unit"),
         ("max-enhanced: 1\ndevice: gpu", "line 2, column 9: device: "),
         ("advertise:\n  - 192.0.2.1\n  - example", "line 3, column 5: advertise: "),
+        ("log: info\nadvertise: example", "line 2, column 12: advertise: "),
+        ("log: info\nadvertise: 5", "line 2, column 12: advertise: "),
         ("max-enhanced: 1\nmax-enhanced: 2", "line 2, column 1"),
         ("budget = 150ms", "line 1, column 1"),
         ("log: 'a=b=c'", "line 1, column 6: log "),
     ] {
         let error = format!("{:#}", parse(text).unwrap_err());
         assert!(error.contains(expected), "{text}: {error}");
+    }
+}
+
+#[test]
+fn a_list_of_one_may_be_written_as_its_value() {
+    for (value, list) in [
+        ("advertise: 192.0.2.1", "advertise: [192.0.2.1]"),
+        ("advertise: 192.0.2.1, tcp:192.0.2.2", "advertise: [192.0.2.1, 'tcp:192.0.2.2']"),
+        ("origins: https://a.example", "origins: ['https://a.example']"),
+        (
+            "token-key: k1=0123456789abcdef0123456789abcdef",
+            "token-key: [k1=0123456789abcdef0123456789abcdef]",
+        ),
+        ("trusted-proxies: 10.0.0.1", "trusted-proxies:\n  - 10.0.0.1"),
+        ("advertise:", "log:"),
+    ] {
+        assert_eq!(parse(value).unwrap(), parse(list).unwrap(), "{value}");
     }
 }
 

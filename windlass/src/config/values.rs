@@ -1,10 +1,11 @@
 //! Values of options that are parsed from text, in the file as on the command line.
 
 use std::fmt;
+use std::marker::PhantomData;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
+use serde::de::{Deserialize, Deserializer, Error, IntoDeserializer, SeqAccess, Visitor};
 
 /// A value that is parsed from text in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,6 +63,51 @@ struct Element(String);
 impl<'de> Deserialize<'de> for Element {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(Text).map(Element)
+    }
+}
+
+/// Reads a list from the file: of texts, or as one text, whose elements stand between commas as on the command line.
+pub(super) fn list<'de, D, T>(deserializer: D) -> Result<Option<Vec<T>>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    deserializer.deserialize_any(List(PhantomData))
+}
+
+/// Reads a list of `T`; nothing is no value.
+struct List<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for List<T> {
+    type Value = Option<Vec<T>>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Text.expecting(f)
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
+        let element = |part: &str| T::deserialize(part.to_owned().into_deserializer());
+        parts(text).map(element).collect::<Result<_, E>>().map(Some)
+    }
+
+    fn visit_bool<E: Error>(self, on: bool) -> Result<Self::Value, E> {
+        self.visit_str(&Text.visit_bool::<E>(on)?)
+    }
+
+    fn visit_u64<E: Error>(self, number: u64) -> Result<Self::Value, E> {
+        self.visit_str(&Text.visit_u64::<E>(number)?)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+        let mut elements = Vec::new();
+        while let Some(element) = list.next_element()? {
+            elements.push(element);
+        }
+        Ok(Some(elements))
     }
 }
 

@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// How long the other process may take to be in its own namespace.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 /// What a link may wait for at most; more is lost.
 const QUEUE: &str = "300ms";
 /// What goes out at once: a full packet.
@@ -80,7 +80,7 @@ impl Namespace {
         };
         let since = Instant::now();
         while same(&of("self"), &of(&self.holder.id().to_string())) {
-            if since.elapsed() > PATIENCE {
+            if since.elapsed() > TIMEOUT {
                 return Err("no network namespace: that needs root".into());
             }
             std::thread::sleep(Duration::from_millis(10));

@@ -21,13 +21,13 @@ use tokio_tungstenite::tungstenite::{self, Message};
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 
 /// Longer than anything may take.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Waits until it is so; how long that took.
 pub(crate) fn eventually(server: &Server, what: &str, is_so: impl Fn() -> bool) -> Duration {
     let since = Instant::now();
     while !is_so() {
-        assert!(since.elapsed() < PATIENCE, "never {what}: {}", server.log());
+        assert!(since.elapsed() < TIMEOUT, "never {what}: {}", server.log());
         std::thread::sleep(Duration::from_millis(20));
     }
     since.elapsed()
@@ -52,7 +52,7 @@ pub(crate) fn lab() -> Command {
 /// Status line, head and body of an answer.
 pub(crate) fn get_from(addr: SocketAddr, path: &str, head: &str) -> String {
     let mut stream = TcpStream::connect(addr).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(TIMEOUT)).unwrap();
     write!(stream, "GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{head}\r\n")
         .unwrap();
     let mut answer = String::new();
@@ -167,7 +167,7 @@ impl Server {
             if let Some(rest) = words.lines().find_map(|line| line.strip_prefix(beginning)) {
                 return rest.to_owned();
             }
-            assert!(since.elapsed() < PATIENCE, "no {beginning:?} in {words}");
+            assert!(since.elapsed() < TIMEOUT, "no {beginning:?} in {words}");
             std::thread::sleep(Duration::from_millis(20));
         }
     }
@@ -176,7 +176,7 @@ impl Server {
     pub(crate) fn wait_for_log(&self, text: &str) {
         let since = Instant::now();
         while !self.log().contains(text) {
-            assert!(since.elapsed() < PATIENCE, "no {text:?} in {}", self.log());
+            assert!(since.elapsed() < TIMEOUT, "no {text:?} in {}", self.log());
             std::thread::sleep(Duration::from_millis(20));
         }
     }
@@ -210,7 +210,7 @@ impl Server {
     pub(crate) fn wait_for_metric(&self, name: &str, value: f64) {
         let since = Instant::now();
         while (self.metric(name) - value).abs() > 1e-9 {
-            assert!(since.elapsed() < PATIENCE, "{name} is {}", self.metric(name));
+            assert!(since.elapsed() < TIMEOUT, "{name} is {}", self.metric(name));
             std::thread::sleep(Duration::from_millis(20));
         }
     }
@@ -222,7 +222,7 @@ impl Server {
             if let Some(status) = self.child.try_wait().unwrap() {
                 return (status.code(), since.elapsed());
             }
-            assert!(since.elapsed() < PATIENCE, "still there: {}", self.log());
+            assert!(since.elapsed() < TIMEOUT, "still there: {}", self.log());
             std::thread::sleep(Duration::from_millis(10));
         }
     }
@@ -296,7 +296,7 @@ impl Client {
     /// The next message of one of these types.
     pub(crate) async fn hear(&mut self, kinds: &[&str]) -> Value {
         loop {
-            let next = tokio::time::timeout(PATIENCE, self.0.next()).await.expect("silence");
+            let next = tokio::time::timeout(TIMEOUT, self.0.next()).await.expect("silence");
             let Some(Ok(message)) = next else { panic!("the socket ended: {next:?}") };
             if let Message::Text(text) = message {
                 let message: Value = serde_json::from_str(&text).unwrap();

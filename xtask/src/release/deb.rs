@@ -21,6 +21,9 @@ const SCRIPTS: [&str; 3] = ["postinst", "prerm", "postrm"];
 /// The folder of the package's documents.
 const DOCS: &str = "usr/share/doc/windlass";
 
+/// The folder of what other programs read: alert rules and the dashboard.
+const SHARED: &str = "usr/share/windlass";
+
 /// Makes a package for each machine.
 pub(super) fn packages(release: &Release) -> Result<()> {
     step("Making the Debian packages");
@@ -60,7 +63,11 @@ pub(super) fn packages(release: &Release) -> Result<()> {
 }
 
 fn source(name: &str) -> PathBuf {
-    root().join("deploy/debian").join(name)
+    deployed("debian").join(name)
+}
+
+fn deployed(name: &str) -> PathBuf {
+    root().join("deploy").join(name)
 }
 
 /// The files of the package, without those that are compressed.
@@ -70,6 +77,8 @@ fn files(release: &Release, machine: &Machine) -> Vec<File> {
         (source("windlass.service"), "usr/lib/systemd/system/windlass.service".into(), 0o644),
         (source("windlass.yaml"), CONFIGURATION[0].into(), 0o644),
         (source("copyright"), format!("{DOCS}/copyright"), 0o644),
+        (deployed("prometheus/alerts.yml"), format!("{SHARED}/alerts.yml"), 0o644),
+        (deployed("grafana/windlass.json"), format!("{SHARED}/grafana.json"), 0o644),
         (sbom::file(release, machine), format!("{DOCS}/windlass.cdx.json"), 0o644),
     ];
     for (name, file) in licences(release) {
@@ -158,6 +167,48 @@ mod tests {
         }
         assert_eq!(named, 2, "the program and its configuration");
         assert!(CONFIGURATION.iter().all(|file| files.iter().any(|there| there == file)));
+    }
+
+    #[test]
+    fn the_service_runs_no_program_that_a_bare_debian_lacks() {
+        let unit = fs::read_to_string(source("windlass.service")).expect("the unit");
+        let files: Vec<_> = listed().into_iter().map(|(_, to, _)| to).collect();
+        let commands = unit.lines().filter(|line| line.starts_with("Exec"));
+        let mut programs = Vec::new();
+        for command in commands.filter_map(|line| line.split_once('=')) {
+            programs.push(command.1.split_whitespace().next().expect("a program"));
+        }
+        assert!(programs.len() > 3, "{programs:?}");
+        for program in programs {
+            // Debian's policy promises a shell, and no `kill` beside it.
+            let there = program == "/bin/sh" || files.iter().any(|file| file == &program[1..]);
+            assert!(there, "{program}");
+        }
+    }
+
+    #[test]
+    fn systemd_never_gives_up_on_the_service() {
+        let unit = fs::read_to_string(source("windlass.service")).expect("the unit");
+        let (general, service) = unit.split_once("[Service]").expect("two sections");
+        // Five failures in ten seconds are soon had, where the network is late.
+        assert!(general.lines().any(|line| line == "StartLimitIntervalSec=0"), "{general}");
+        assert!(service.lines().any(|line| line == "Restart=on-failure"), "{service}");
+    }
+
+    #[test]
+    fn what_the_manual_names_of_the_package_is_in_it() {
+        let page = fs::read_to_string(root().join("docs/day.md")).expect("the page");
+        let is_end = |c: char| c.is_whitespace() || c == '`';
+        let names: Vec<_> = page
+            .split(is_end)
+            .filter_map(|word| word.strip_prefix('/'))
+            .filter(|word| word.starts_with(SHARED) || word.ends_with("windlass.yaml"))
+            .collect();
+        assert!(names.len() > 2, "{names:?}");
+        let files: Vec<_> = listed().into_iter().map(|(_, to, _)| to).collect();
+        for name in names {
+            assert!(files.iter().any(|file| file == name), "{name}");
+        }
     }
 
     #[test]

@@ -16,7 +16,7 @@ const PATH_MS = 6000;
 const MAX_HOPS = 3;
 
 /** An open socket to a server that has let this client in. */
-export interface Door {
+export interface Signalling {
   ice: IceServers;
   /** The server's answer to an offer. */
   answer(sdp: string): Promise<string>;
@@ -24,13 +24,13 @@ export interface Door {
 }
 
 /** Who asks to be let in. */
-export interface Guest {
+export interface Credentials {
   room: string;
   token: string | undefined;
 }
 
 /** Joins a private room. Rejects with a `WindlassError`. */
-export async function openDoor(url: string, { room, token }: Guest): Promise<Door> {
+export async function openSignalling(url: string, { room, token }: Credentials): Promise<Signalling> {
   const request = { room, name: "check", loopback: true, token, attributes: {}, seat: undefined, ticket: undefined };
   for (let at = url, hops = 0; ; hops++) {
     const socket = await SignalSocket.open(at);
@@ -66,7 +66,7 @@ export interface Reception {
 /** Tries the WebSocket. */
 export async function probeSocket(
   url: string,
-  open: () => Promise<Door>,
+  open: () => Promise<Signalling>,
   now = () => performance.now(),
 ): Promise<Reception> {
   const from = now();
@@ -118,15 +118,15 @@ export function only(sdp: string, protocol: string): { sdp: string; addresses: s
 /** Tries one way of media. */
 export function probePath(
   path: Path,
-  open: () => Promise<Door>,
+  open: () => Promise<Signalling>,
   connection = (config: RTCConfiguration): RTCPeerConnection => new RTCPeerConnection(config),
 ): Promise<Finding> {
   let end = (): void => undefined;
   let fails: () => Finding = TEXTS.late;
   const probe = async (): Promise<Finding> => {
-    const door = await open();
-    end = () => door.close();
-    const servers = door.ice.servers.filter(({ urls }) => urls.some((url) => /^turns?:/.test(url)));
+    const signalling = await open();
+    end = () => signalling.close();
+    const servers = signalling.ice.servers.filter(({ urls }) => urls.some((url) => /^turns?:/.test(url)));
     if (path === "turn" && servers.length === 0) return TEXTS.notOffered(path);
     const pc = connection({
       bundlePolicy: "max-bundle",
@@ -135,11 +135,11 @@ export function probePath(
     });
     end = () => {
       pc.close();
-      door.close();
+      signalling.close();
     };
     pc.createDataChannel("check");
     await pc.setLocalDescription();
-    const answer = only(await door.answer(pc.localDescription?.sdp ?? ""), path === "tcp" ? "tcp" : "udp");
+    const answer = only(await signalling.answer(pc.localDescription?.sdp ?? ""), path === "tcp" ? "tcp" : "udp");
     if (answer.addresses.length === 0) return TEXTS.notOffered(path);
     const addresses = answer.addresses.join(" or ");
     fails = () =>

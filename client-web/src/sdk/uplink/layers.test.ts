@@ -1,19 +1,19 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { LayerWish } from "../protocol.js";
+import type { LayerRequest } from "../protocol.js";
 import { layerSettings } from "./layers.js";
 
-const wish = (fields: Partial<LayerWish>): LayerWish => ({
+const request = (fields: Partial<LayerRequest>): LayerRequest => ({
   kbps: undefined,
   fps: undefined,
   active: undefined,
   needed: undefined,
   ...fields,
 });
-const of = (rid: string, wishes: [string, LayerWish][], allowed: "q" | "qh" | "qhf" = "qhf") =>
-  layerSettings(allowed, new Map(wishes)).find((layer) => layer.rid === rid);
+const of = (rid: string, requests: [string, LayerRequest][], allowed: "q" | "qh" | "qhf" = "qhf") =>
+  layerSettings(allowed, new Map(requests)).find((layer) => layer.rid === rid);
 
-test("without wishes the page's caps hold", () => {
+test("without requests the page's caps hold", () => {
   assert.deepEqual(layerSettings("qh", new Map()), [
     { rid: "q", active: true, maxBitrate: 150_000, maxFramerate: 60 },
     { rid: "h", active: true, maxBitrate: 500_000, maxFramerate: 61 },
@@ -21,14 +21,14 @@ test("without wishes the page's caps hold", () => {
   ]);
 });
 
-test("a wish lowers bits and frames", () => {
-  const q = of("q", [["q", wish({ kbps: 80, fps: 15 })]]);
+test("a request lowers bits and frames", () => {
+  const q = of("q", [["q", request({ kbps: 80, fps: 15 })]]);
   assert.deepEqual([q?.maxBitrate, q?.maxFramerate], [80_000, 15]);
 });
 
 test("no two layers have the same frame rate, lest Chromium encode them together", () => {
-  const rates = (wishes: [string, number][], maxFps?: number) =>
-    layerSettings("qhf", new Map(wishes.map(([rid, fps]) => [rid, wish({ fps })])), {
+  const rates = (requests: [string, number][], maxFps?: number) =>
+    layerSettings("qhf", new Map(requests.map(([rid, fps]) => [rid, request({ fps })])), {
       maxFps,
       maxBitrate: undefined,
     }).map((layer) => layer.maxFramerate);
@@ -43,18 +43,18 @@ test("no two layers have the same frame rate, lest Chromium encode them together
   );
 });
 
-test("a wish cannot go beyond the page's caps", () => {
-  assert.equal(of("q", [["q", wish({ kbps: 9000 })]])?.maxBitrate, 150_000);
-  assert.equal(of("f", [["f", wish({ active: true })]], "qh")?.active, false);
+test("a request cannot go beyond the page's caps", () => {
+  assert.equal(of("q", [["q", request({ kbps: 9000 })]])?.maxBitrate, 150_000);
+  assert.equal(of("f", [["f", request({ active: true })]], "qh")?.active, false);
 });
 
-test("a wish for next to nothing leaves a picture", () => {
-  const q = of("q", [["q", wish({ kbps: -3, fps: 0 })]]);
+test("a request for next to nothing leaves a picture", () => {
+  const q = of("q", [["q", request({ kbps: -3, fps: 0 })]]);
   assert.deepEqual([q?.maxBitrate, q?.maxFramerate], [20_000, 1]);
 });
 
-test("the last layer stays on whatever is wished", () => {
-  const off = wish({ active: false });
+test("the last layer stays on whatever is requested", () => {
+  const off = request({ active: false });
   const settings = layerSettings("qh", new Map(["q", "h", "f"].map((rid) => [rid, off])));
   assert.deepEqual(
     settings.filter((layer) => layer.active).map((layer) => layer.rid),
@@ -63,17 +63,17 @@ test("the last layer stays on whatever is wished", () => {
 });
 
 test("of what leads an uplink the page allows less, and of what follows it may be told more", () => {
-  const settings = layerSettings("qh", new Map([["h", wish({ kbps: 500 })]]), undefined, { q: 201, h: 200 });
+  const settings = layerSettings("qh", new Map([["h", request({ kbps: 500 })]]), undefined, { q: 201, h: 200 });
   assert.deepEqual(
     settings.map((layer) => layer.maxBitrate),
     [201_000, 200_000, 1_500_000],
   );
-  const wished = layerSettings("qh", new Map([["q", wish({ kbps: 40 })]]), undefined, { q: 201, h: 200 });
-  assert.equal(wished[0]?.maxBitrate, 40_000);
+  const requested = layerSettings("qh", new Map([["q", request({ kbps: 40 })]]), undefined, { q: 201, h: 200 });
+  assert.equal(requested[0]?.maxBitrate, 40_000);
 });
 
-test("the quarter layer is sent against the server's wish where the uplink needs it, and where the page allows it", () => {
-  const off = new Map([["q", wish({ active: false })]]);
+test("the quarter layer is sent against the server's request where the uplink needs it, and where the page allows it", () => {
+  const off = new Map([["q", request({ active: false })]]);
   const active = (quarter: boolean) => layerSettings("qh", off, undefined, {}, quarter).map((layer) => layer.active);
   assert.deepEqual(
     [active(false), active(true)],

@@ -1,9 +1,9 @@
 /**
- * The settings of the layers of a camera or a shared screen: the page's caps, lowered by the server's wishes and by the uplink. Pure.
+ * The settings of the layers of a camera or a shared screen: the page's caps, lowered by the server's requests and by the uplink. Pure.
  *
- * A wish never goes beyond the page's caps.
+ * A request never goes beyond the page's caps.
  */
-import type { LayerWish } from "../protocol.js";
+import type { LayerRequest } from "../protocol.js";
 import type { LeadCaps } from "./lead.js";
 import type { UplinkCaps } from "./narrow.js";
 
@@ -55,33 +55,33 @@ export const LAYERS: Readonly<Record<Content, readonly LayerCap[]>> = {
   ],
 };
 
-/** Min bitrate that a wish can set, bit/s: less makes no picture. */
+/** Min bitrate that a request can set, bit/s: less makes no picture. */
 const MIN_BITRATE = 20_000;
-/** Min frame rate that a wish can set. */
+/** Min frame rate that a request can set. */
 const MIN_FPS = 1;
 
 /**
  * The settings of all layers. `uplink`: caps of the uplink; `caps`: its division among the layers; `quarter`: whether
- * the uplink needs `q`. The smallest allowed layer stays on at least: a wish cannot end the video.
+ * the uplink needs `q`. The smallest allowed layer stays on at least: a request cannot end the video.
  */
 export function layerSettings(
   allowed: Layers,
-  wishes: ReadonlyMap<string, LayerWish>,
+  requests: ReadonlyMap<string, LayerRequest>,
   uplink: UplinkCaps = { maxFps: undefined, maxBitrate: undefined },
   caps: LeadCaps = {},
   quarter = false,
   content: Content = "camera",
 ): LayerSetting[] {
   const settings = LAYERS[content].map(({ rid, maxBitrate, maxFramerate }): LayerSetting => {
-    const wish = wishes.get(rid);
-    const bitrate = wish?.kbps === undefined ? Infinity : Math.round(wish.kbps * 1000);
+    const request = requests.get(rid);
+    const bitrate = request?.kbps === undefined ? Infinity : Math.round(request.kbps * 1000);
     const cap = caps[rid];
     // The cap of `q` may exceed its own while `h` leads, so that it comes second.
     const max = Math.min(cap === undefined ? maxBitrate : cap * 1000, uplink.maxBitrate ?? Infinity);
-    const fps = Math.round(Math.min(wish?.fps ?? maxFramerate, uplink.maxFps ?? maxFramerate, maxFramerate));
+    const fps = Math.round(Math.min(request?.fps ?? maxFramerate, uplink.maxFps ?? maxFramerate, maxFramerate));
     return {
       rid,
-      active: allowed.includes(rid) && (wish?.active !== false || (quarter && rid === "q")),
+      active: allowed.includes(rid) && (request?.active !== false || (quarter && rid === "q")),
       maxBitrate: Math.min(max, Math.max(MIN_BITRATE, bitrate)),
       maxFramerate: Math.max(MIN_FPS, fps),
     };

@@ -1,5 +1,5 @@
 /**
- * Writes a still as data channel messages (`hybrid::anchor::message`): HTJ2K of the detail beyond the built-in filters.
+ * Writes a still as data channel messages (`windlass_types::message`): HTJ2K of the detail beyond the built-in filters.
  * Pure.
  */
 

@@ -1,4 +1,4 @@
-/** Tile maps of the anchor format (`hybrid::anchor::tiles`): a set of tiles of an LR picture. Pure. */
+/** Tile maps of the anchor format (`windlass_types::tiles`): a set of tiles of an LR picture. Pure. */
 
 /** Side of a tile, samples of the low layer. */
 export const TILE = 64;

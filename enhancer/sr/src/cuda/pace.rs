@@ -9,7 +9,7 @@ use super::stream::{GpuStream, Picture, Shape, Staging};
 use crate::Model;
 
 /// Minimum launch time that is measured well. Shorter launches are repeated with larger pictures.
-const ENOUGH: Duration = Duration::from_millis(2);
+const MIN_MEASURED: Duration = Duration::from_millis(2);
 /// Maximum rows of the measured pictures, which are 16:9.
 const MAX_ROWS: usize = 360;
 /// Launches per measurement; the quickest counts.
@@ -29,7 +29,7 @@ fn launch_time(network: &Arc<Loaded>, rows: usize) -> Result<Duration, CudaError
         let began = Instant::now();
         stream.run(&shape, &mut pictures)?;
         quickest = quickest.min(began.elapsed());
-        if quickest > 8 * ENOUGH {
+        if quickest > 8 * MIN_MEASURED {
             break;
         }
     }
@@ -44,7 +44,7 @@ pub(super) fn pace(variants: &[Arc<Loaded>]) -> Result<Vec<Duration>, CudaError>
         let times: Result<Vec<_>, _> =
             variants.iter().map(|network| launch_time(network, rows)).collect();
         let times = times?;
-        if rows >= MAX_ROWS || times.iter().min().is_none_or(|min| *min >= ENOUGH) {
+        if rows >= MAX_ROWS || times.iter().min().is_none_or(|min| *min >= MIN_MEASURED) {
             return Ok(times);
         }
         rows *= 2;

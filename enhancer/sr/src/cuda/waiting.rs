@@ -2,13 +2,13 @@
 //! kind goes along in one launch.
 //!
 //! Which picture comes when is decided before, by the accelerators' queue (`scheduler/queue`). A launch takes no more
-//! pictures than come back within [`LONGEST`], so that none misses its deadline for the others' sake.
+//! pictures than come back within [`MAX_LAUNCH`], so that none misses its deadline for the others' sake.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 /// Maximum expected time of a launch of several pictures.
-const LONGEST: Duration = Duration::from_millis(20);
+const MAX_LAUNCH: Duration = Duration::from_millis(20);
 
 /// A queue whose entries are done together if they are of one kind.
 #[derive(Debug)]
@@ -50,7 +50,7 @@ impl<K: PartialEq + Clone, T> Waiting<K, T> {
         let front = front.map(|(kind, max, _)| (kind.clone(), *max));
         let Some((kind, mut max)) = front else { return Vec::new() };
         if let Some((_, took)) = self.took.iter().find(|(of, _)| *of == kind) {
-            let within = LONGEST.as_nanos() / took.as_nanos().max(1);
+            let within = MAX_LAUNCH.as_nanos() / took.as_nanos().max(1);
             max = max.min(usize::try_from(within).unwrap_or(usize::MAX)).max(1);
         }
         let mut taken = Vec::new();

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use windlass_hybrid::Detail;
 use windlass_hybrid::anchor::codec::detail_of;
-use windlass_scheduler::worth::AGAIN_DB;
+use windlass_scheduler::worth::RESUME_DB;
 use windlass_sr::cuda::coder::SharedCoder;
 use windlass_sr::{Engine, InferError, Inputs, Residual, infer_tiles, infer_tiles_fused};
 use windlass_types::tiles::TileMap;
@@ -121,7 +121,7 @@ impl Worker {
             // It is weighed whether or not that is due, and the next not before long.
             frame.twin.weighs(frame.rtp_timestamp);
             run.weigh(&self.clock, job, made, known.as_ref(), low);
-            if run.worth.is_none_or(|db| db < AGAIN_DB) {
+            if run.worth.is_none_or(|db| db < RESUME_DB) {
                 return Err(Unmade::Worthless);
             }
         }

@@ -18,7 +18,7 @@ pub(in crate::pipeline) const FRAME: Duration = Duration::from_millis(33);
 /// Between two selections, where a test does not say otherwise.
 pub(in crate::pipeline) const INTERVAL: Duration = Duration::from_millis(20);
 /// For another thread; a busy machine may take long.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// What a chunk's first byte means to the test decoder.
 pub(in crate::pipeline) const KEY: u8 = b'K';
@@ -333,7 +333,7 @@ pub(in crate::pipeline) fn anchor(enhancer: &Enhancer) -> Anchor {
 
 /// The next output of any kind.
 pub(in crate::pipeline) fn output(enhancer: &Enhancer) -> EnhancerOutput {
-    let output = enhancer.output.recv_timeout(PATIENCE);
+    let output = enhancer.output.recv_timeout(TIMEOUT);
     output.unwrap_or_else(|error| panic!("no output: {error}, {:?}", enhancer.stats()))
 }
 
@@ -346,7 +346,7 @@ pub(in crate::pipeline) fn eventually(what: &str, condition: impl FnMut() -> boo
 /// queues. The pipeline tells nobody that these have changed, so the test looks again and again, and waits no longer
 /// than it must.
 pub(in crate::pipeline) fn comes(mut condition: impl FnMut() -> bool) -> bool {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     while !condition() {
         if Instant::now() > deadline {
             return false;

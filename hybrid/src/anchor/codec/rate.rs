@@ -10,7 +10,7 @@ use super::AnchorCodecError;
 use crate::detail::{Detail, ONE};
 
 /// Minimum share of the budget that a code must fill for the search to end.
-const ENOUGH: f64 = 0.95;
+const MIN_FILL: f64 = 0.95;
 /// Share of the budget that the next code aims at.
 const AIM: f64 = 0.98;
 /// Maximum number of codes that are tried: many more than the property tests ever need.
@@ -69,7 +69,7 @@ pub(super) fn encode_within(
         let length = bytes.len();
         let tried = (at, beyond(length as f64));
         if length <= budget {
-            let enough = length as f64 >= budget as f64 * ENOUGH || at <= finest;
+            let enough = length as f64 >= budget as f64 * MIN_FILL || at <= finest;
             if best.as_ref().is_none_or(|b| b.len() < length) {
                 best = Some(bytes);
             }

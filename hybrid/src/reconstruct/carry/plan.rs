@@ -37,7 +37,7 @@ const OWN_ENERGY: u32 = 2;
 /// Minimum variance of the low samples of a cell with texture, in 1/256 square grey level.
 const TEXTURE: u32 = 16 * 256;
 /// Energy of detail beyond which a cell's loss counts little, in 1/256 square grey level.
-const ENOUGH: f64 = 256.0;
+const RICH_DETAIL: f64 = 256.0;
 /// Minimum share with which captured pixels fit, in 1/[`WHOLE`]: enhanced pixels do not replace pixels that fit.
 const FITS: i16 = WHOLE / 8;
 
@@ -355,13 +355,13 @@ impl Plan {
                 if reference.is_captured(place) {
                     // Where there is no detail to be carried, none is lost.
                     let share = f64::from(carried.share) / f64::from(WHOLE);
-                    kept = kept.max(share * energy + ENOUGH);
+                    kept = kept.max(share * energy + RICH_DETAIL);
                 }
             }
             let misfit = self.misfits.get(i).map_or(0.0, |&misfit| f64::from(misfit));
             let tile = i / columns * SIDE / TILE * tiles.columns() + i % columns * SIDE / TILE;
             sums[tile].0 += kept;
-            sums[tile].1 += largest + misfit + ENOUGH;
+            sums[tile].1 += largest + misfit + RICH_DETAIL;
         }
         sums.iter().map(|(kept, all)| 1.0 - kept / all).collect()
     }

@@ -25,6 +25,7 @@ impl BlockSize {
 
     /// The parts that a square of side 8 << `log2` is cut into.
     pub(crate) fn part(log2: usize, partition: u8) -> Self {
+        // By the square's size and the partition: the index of the parts' size (VP9 specification, `subsize_lookup`).
         const PARTS: [[u8; 4]; 4] = [[3, 2, 1, 0], [6, 5, 4, 3], [9, 8, 7, 6], [12, 11, 10, 9]];
         Self(PARTS[log2][usize::from(partition & 3)])
     }
@@ -41,12 +42,14 @@ impl BlockSize {
 
     /// Binary logarithm of the width in 4×4 units.
     pub(crate) fn width4_log2(self) -> u32 {
+        // The specification's `b_width_log2_lookup`.
         const W: [u8; 13] = [0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4];
         u32::from(W[self.index()])
     }
 
     /// Binary logarithm of the height in 4×4 units.
     pub(crate) fn height4_log2(self) -> u32 {
+        // The specification's `b_height_log2_lookup`.
         const H: [u8; 13] = [0, 1, 0, 1, 2, 1, 2, 3, 2, 3, 4, 3, 4];
         u32::from(H[self.index()])
     }

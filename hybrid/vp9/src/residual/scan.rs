@@ -178,6 +178,7 @@ enum Towards {
 }
 
 const fn steps<const N: usize>(scan: &[u16; N], side: u16, towards: Towards) -> [Step; N] {
+    // The band of each coefficient of a 4×4 transform (VP9 specification, `coefband_4x4`).
     const SMALL: [u8; 16] = [0, 1, 1, 2, 2, 2, 3, 3, 3, 3, 4, 4, 4, 5, 5, 5];
     let mut out = [Step { position: 0, neighbours: [0; 2], band: 0 }; N];
     let mut i = 0;

@@ -46,6 +46,7 @@ impl Cap {
 ///
 /// Where it asks for a set that does not exist: the text says what it may ask for.
 pub fn cap() -> Result<Cap, String> {
+    /// The cap of `WINDLASS_MAX_ISA`, read once.
     static CAP: OnceLock<Result<Cap, String>> = OnceLock::new();
     let read = || match std::env::var_os(VARIABLE) {
         name if cfg!(target_arch = "x86_64") => {

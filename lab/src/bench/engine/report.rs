@@ -103,7 +103,7 @@ impl Report {
         let mut out = String::new();
         let Machine { cpu, threads, platform } = &self.machine;
         // Writing to a string does not fail.
-        let _ = writeln!(out, "{cpu}, {threads} threads, {platform}; processor time of a thread\n");
+        let _ = writeln!(out, "{cpu}, {threads} threads, {platform}; CPU time of a thread\n");
         for Peak { backend, number, gflops } in &self.peaks {
             let _ = writeln!(out, "{backend:<16} {number:<4} {gflops:>7.1} GFLOP/s in registers");
         }

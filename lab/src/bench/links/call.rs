@@ -122,7 +122,7 @@ impl Call {
         let end = self.world.now + span;
         while self.world.now < end {
             for event in self.world.step(end) {
-                self.happened(event);
+                self.handle(event);
             }
             self.ask();
             let since = self.world.now.saturating_duration_since(self.start);
@@ -153,7 +153,7 @@ impl Call {
         stats.overflowed as f64 / stats.sent.max(1) as f64
     }
 
-    fn happened(&mut self, event: WorldEvent) {
+    fn handle(&mut self, event: WorldEvent) {
         match event {
             WorldEvent::Arrived { at, bytes, waited } if self.viewer == Some(at) => {
                 if let Some(tenth) = self.tenths.last_mut() {

@@ -167,7 +167,7 @@ Examples:
   windlass-lab eval s18.mp4 --display 1280x720 --seconds 6 --html seen
 
 Columns: p5 is the 5th percentile over frames; worst is the least difference in PSNR of any frame from
-bicubic; infer and code are for each anchor, the other times for each frame, all of one processor.";
+bicubic; infer and code are for each anchor, the other times for each frame, all of one CPU.";
 
 impl OutputArgs {
     /// Where a report of rows goes.

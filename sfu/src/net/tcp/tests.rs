@@ -6,7 +6,7 @@ use std::net::TcpStream as Client;
 use super::frame::framed;
 use super::*;
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 fn port(connections: usize) -> TcpPort {
     let listen = "127.0.0.1:0".parse().expect("address");
@@ -15,7 +15,7 @@ fn port(connections: usize) -> TcpPort {
 
 fn connect(port: &TcpPort) -> Client {
     let client = Client::connect(port.local_addr()).expect("connected");
-    client.set_read_timeout(Some(PATIENCE)).expect("timeout");
+    client.set_read_timeout(Some(TIMEOUT)).expect("timeout");
     client.set_nodelay(true).expect("option");
     client
 }
@@ -23,14 +23,14 @@ fn connect(port: &TcpPort) -> Client {
 /// The next datagram that comes.
 fn arrived(port: &mut TcpPort) -> TcpDatagram {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
-    let next = async { tokio::time::timeout(PATIENCE, port.next()).await };
+    let next = async { tokio::time::timeout(TIMEOUT, port.next()).await };
     runtime.expect("runtime").block_on(next).expect("something comes")
 }
 
 /// Waits for the port's thread. It tells nobody what it counts or that it has forgotten a connection, and the client
 /// sees the end of a connection before that. So the test looks again and again, and waits no longer than it must.
 fn until(what: &str, holds: impl Fn() -> bool) {
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + TIMEOUT;
     while !holds() {
         assert!(Instant::now() < end, "{what}");
         std::thread::sleep(Duration::from_millis(5));

@@ -2,7 +2,7 @@
 //!
 //! `cargo xtask protocol` writes them to `client-web/src/sdk/protocol.gen.ts`; a test fails when the file differs.
 
-mod tidy;
+mod layout;
 
 use std::fmt::Write;
 
@@ -28,7 +28,7 @@ pub fn file() -> String {
     macro_rules! declare {
         ($($name:ty),+ $(,)?) => {
             // Writing to a string cannot fail.
-            $(let _ = writeln!(text, "\n{}export {}", docs(<$name>::docs()), tidy::tidy(&<$name>::decl(&config)));)+
+            $(let _ = writeln!(text, "\n{}export {}", docs(<$name>::docs()), layout::laid_out(&<$name>::decl(&config)));)+
         };
     }
     declare!(
@@ -74,5 +74,5 @@ pub fn file() -> String {
 
 /// A type's own comment, in the form of its fields' comments.
 fn docs(docs: Option<String>) -> String {
-    tidy::tidy(&docs.unwrap_or_default())
+    layout::laid_out(&docs.unwrap_or_default())
 }

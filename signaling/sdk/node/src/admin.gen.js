@@ -12,7 +12,7 @@ import { Connection } from "./connection.js";
  *   Period,
  *   Record,
  *   RoomDetails,
- *   RoomDoor,
+ *   RoomEntry,
  *   RoomPolicy,
  *   RoomRecording,
  *   RoomSettings,
@@ -141,11 +141,11 @@ export class AdminClient extends Connection {
   /**
    * Lock or unlock a room, or set its lobby. On all servers of a cluster.
    * @param {string} room The room's name.
-   * @param {RoomDoor} body
-   * @returns {Promise<RoomDoor>}
+   * @param {RoomEntry} body
+   * @returns {Promise<RoomEntry>}
    */
-  setDoor(room, body) {
-    return this.send("PUT", ["rooms", room, "door"], body);
+  setEntry(room, body) {
+    return this.send("PUT", ["rooms", room, "entry"], body);
   }
 
   /**

@@ -249,7 +249,7 @@ export interface RoomDetails {
 }
 
 /** Restrictions of entering a room. */
-export interface RoomDoor {
+export interface RoomEntry {
   /** New participants wait until a moderator or operator admits them. */
   lobby?: boolean;
   /** New participants are refused, except moderators and participants that return. */

@@ -42,10 +42,10 @@ test("a call from its token to its last webhook", { timeout: 30_000 }, async () 
   const camera = ana.tracks.find((track) => track.kind === "video");
   assert.equal((await admin.muteTrack("tea-room", camera.id, { muted: true })).muted_by_operator, true);
 
-  assert.equal((await admin.setDoor("tea-room", { locked: true })).locked, true);
+  assert.equal((await admin.setEntry("tea-room", { locked: true })).locked, true);
   const bo = signToken(KEY, { room: "tea-room", sub: "bo", exp: soon });
   assert.equal((await (await enter(url, "tea-room", bo)).json()).code, "locked");
-  await admin.setDoor("tea-room", {});
+  await admin.setEntry("tea-room", {});
 
   await admin.removeParticipant("tea-room", ana.id);
   await sample.until("participant_left Ana");

@@ -78,17 +78,17 @@ class AdminClient(Connection):
         body = types.Period(seconds=seconds)
         self._send("PUT", ["rooms", room, "bans", identity], body)
 
-    def set_door(
+    def set_entry(
         self,
         room: str,
         *,
         lobby: Optional[bool] = None,
         locked: Optional[bool] = None,
         seconds: Optional[int] = None,
-    ) -> types.RoomDoor:
+    ) -> types.RoomEntry:
         """Lock or unlock a room, or set its lobby. On all servers of a cluster."""
-        body = types.RoomDoor(lobby=lobby, locked=locked, seconds=seconds)
-        return self._read(types.RoomDoor, self._send("PUT", ["rooms", room, "door"], body))
+        body = types.RoomEntry(lobby=lobby, locked=locked, seconds=seconds)
+        return self._read(types.RoomEntry, self._send("PUT", ["rooms", room, "entry"], body))
 
     def remove_participant(self, room: str, participant: str) -> None:
         """Remove a participant. Its client does not rejoin by itself, but may with a valid token."""

@@ -28,7 +28,7 @@ __all__ = [
     "Receives",
     "Record",
     "RoomDetails",
-    "RoomDoor",
+    "RoomEntry",
     "RoomPolicy",
     "RoomRecording",
     "RoomSettings",
@@ -336,7 +336,7 @@ class RoomDetails:
 
 
 @dataclass(frozen=True)
-class RoomDoor:
+class RoomEntry:
     """Restrictions of entering a room."""
 
     lobby: Optional[bool] = None

@@ -10,9 +10,9 @@ use windlass_hybrid::anchor::codec::Htj2k;
 use windlass_hybrid::anchor::prior::Prior;
 use windlass_hybrid::{HybridConfig, HybridDecoder};
 use windlass_sr::{CpuEngine, Engine, Residual, embedded_model, infer_tiles, infer_tiles_fused};
+use windlass_types::AnchorSource;
 use windlass_types::message::{AnchorHeader, HTJ2K, MAX_CHUNK, encode_chunks};
 use windlass_types::tiles::TileMap;
-use windlass_types::AnchorSource;
 use windlass_vp9::simd::Isa;
 use windlass_vp9::{Picture, Plane, Samples, psnr};
 use windlass_vpx::{Encoder, EncoderConfig};
@@ -261,9 +261,8 @@ fn the_enhanced_picture_of_a_real_clip_is_nearer_to_the_original_than_the_layer_
     let plain = decoded(&folder.path().join("p7-1.webm"), LOW);
     assert_eq!((enhanced.len(), plain.len()), (FRAMES, FRAMES));
     let mean = |of: &dyn Fn(usize) -> f64| (0..FRAMES).map(of).sum::<f64>() / FRAMES as f64;
-    let bicubic = mean(&|n| {
-        psnr(&resized(&plain[n].y, HIGH, FilterType::CatmullRom), &originals[n].y)
-    });
+    let bicubic =
+        mean(&|n| psnr(&resized(&plain[n].y, HIGH, FilterType::CatmullRom), &originals[n].y));
     let gained = mean(&|n| psnr(&enhanced[n].y, &originals[n].y));
     let before = std::fs::metadata(folder.path().join("p7-1.webm")).unwrap().len();
     let bytes = made.bytes;

@@ -14,10 +14,10 @@ use windlass_vp9::Picture;
 use windlass_vpx::{Encoder, EncoderConfig};
 
 use super::*;
+use crate::EndReason;
 use crate::order::{Event, Hooks, Order};
 use crate::recorder::Recorder;
 use crate::recording::seconds;
-use crate::EndReason;
 
 const CAMERA: TrackId = TrackId(1);
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -28,9 +28,9 @@ use crate::queue::Queue;
 use crate::recording::part_of;
 
 /// Interval at which ended recordings are looked for.
-const LOOK: Duration = Duration::from_secs(2);
+const POLL_INTERVAL: Duration = Duration::from_secs(2);
 /// Waits after failures: doubled from the first to the last.
-const AGAIN: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(300)];
+const RETRY_PAUSES: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(300)];
 
 /// Error that keeps recordings from being sent to a store.
 #[derive(Debug, thiserror::Error)]
@@ -83,10 +83,10 @@ impl Store {
                         tracing::info!(place = %self.place, "recordings are stored again");
                     }
                     failures = 0;
-                    LOOK
+                    POLL_INTERVAL
                 }
                 Err(error) => {
-                    let [first, last] = AGAIN;
+                    let [first, last] = RETRY_PAUSES;
                     let wait = last.min(first * 2_u32.saturating_pow(failures));
                     failures += 1;
                     self.queue.store_failed();

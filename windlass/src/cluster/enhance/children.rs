@@ -10,7 +10,7 @@ use windlass_sr::cuda::devices::Device;
 use crate::config::enhancement::MAX_THREADS;
 
 /// Maximum number of devices: more than any machine has.
-const MOST: usize = 128;
+const MAX_DEVICES: usize = 128;
 
 /// The settings that differ from one process to the next.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,7 +47,7 @@ pub(super) fn children(
         count > 0,
         "there is no GPU to start an enhancer for: CUDA_VISIBLE_DEVICES leaves none, or each is cut into slices (MIG) and has none"
     );
-    ensure!(count <= MOST, "{count} devices are more than {MOST}");
+    ensure!(count <= MAX_DEVICES, "{count} devices are more than {MAX_DEVICES}");
     if let Some(metrics) = own.metrics {
         apart(own.listen, metrics, count)?;
     }

@@ -22,14 +22,14 @@ use crate::config::Config;
 use crate::devices::{VISIBLE, chosen};
 use crate::shutdown::{Asked, Signals};
 
-/// Pause before a process that ended is started again, at first; it doubles up to [`LONGEST`].
-const PAUSE: Duration = Duration::from_millis(500);
+/// Pause before a process that ended is started again, at first; it doubles up to [`MAX_PAUSE`].
+const MIN_PAUSE: Duration = Duration::from_millis(500);
 /// Longest pause before a process that ended is started again.
-const LONGEST: Duration = Duration::from_secs(30);
+const MAX_PAUSE: Duration = Duration::from_secs(30);
 /// Lifetime after which a process counts as successfully started.
-const WELL: Duration = Duration::from_secs(60);
+const STABLE_AFTER: Duration = Duration::from_secs(60);
 /// Number of early ends in a row, of each process, after which this one gives up, so that its supervisor notices.
-const HOPELESS: u32 = 8;
+const MAX_EARLY_ENDS: u32 = 8;
 /// Time that processes have to end, beyond what draining may take; then they are killed.
 const GRACE: Duration = Duration::from_secs(10);
 
@@ -97,7 +97,7 @@ async fn tend_all(children: Vec<Child>, drain: Duration) -> Result<()> {
         () = hopeless(&ends) => {
             let _ = order.send(Order::End);
             let _ = timeout(GRACE, all_ended()).await;
-            bail!("no enhancer process stays up: each ended {HOPELESS} times in a row; see the log for the reasons");
+            bail!("no enhancer process stays up: each ended {MAX_EARLY_ENDS} times in a row; see the log for the reasons");
         }
     };
     let mut ended = false;
@@ -128,8 +128,8 @@ async fn tend_all(children: Vec<Child>, drain: Duration) -> Result<()> {
 
 /// Returns when all processes have ended too often.
 async fn hopeless(ends: &Ends) {
-    while ends.iter().any(|ends| ends.load(Ordering::Relaxed) < HOPELESS) {
-        sleep(PAUSE).await;
+    while ends.iter().any(|ends| ends.load(Ordering::Relaxed) < MAX_EARLY_ENDS) {
+        sleep(MIN_PAUSE).await;
     }
 }
 
@@ -142,7 +142,7 @@ async fn tend(
     ends: &Ends,
 ) -> bool {
     let (device, name) = (&child.device.uuid, &child.device.name);
-    let mut pause = PAUSE;
+    let mut pause = MIN_PAUSE;
     loop {
         let began = Instant::now();
         let ended = match start(program, child) {
@@ -163,8 +163,8 @@ async fn tend(
             }
             return fine;
         }
-        if began.elapsed() >= WELL {
-            pause = PAUSE;
+        if began.elapsed() >= STABLE_AFTER {
+            pause = MIN_PAUSE;
         }
         let times = ends[n].fetch_add(1, Ordering::Relaxed) + 1;
         tracing::warn!(device, how = how(&ended), times, again_in = ?pause, "enhancer process ended; it is started again");
@@ -173,13 +173,13 @@ async fn tend(
             // It does not run: there is nothing to end.
             _ = orders.changed() => return true,
         }
-        pause = (2 * pause).min(LONGEST);
+        pause = (2 * pause).min(MAX_PAUSE);
     }
 }
 
-/// Resets the number of early ends once the process has lived for [`WELL`].
+/// Resets the number of early ends once the process has lived for [`STABLE_AFTER`].
 async fn begun_well(ends: &AtomicU32) -> Infallible {
-    sleep(WELL).await;
+    sleep(STABLE_AFTER).await;
     ends.store(0, Ordering::Relaxed);
     std::future::pending().await
 }

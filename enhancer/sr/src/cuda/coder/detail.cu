@@ -1,4 +1,4 @@
-// What a picture that was super-resolved on this card adds, without it leaving the card: how much of it is new to
+// What a picture that was super-resolved on this GPU adds, without it leaving the GPU: how much of it is new to
 // subscribers, by tile, and the samples to be coded. windlass-hybrid's `resample::lanczos`, `reconstruct::learned` and
 // `anchor::prior`, bit for bit; all of it is integers.
 //
@@ -21,7 +21,7 @@ __constant__ int LANCZOS[3][4][7] = {
   {{2, -13, 56, 98, -19, 4, 0}, {0, -4, 15, 125, -11, 3, 0}, {0, 3, -11, 125, 15, -4, 0}, {0, 4, -19, 98, 56, -13, 2}},
 };
 
-// A picture on the card; held.rs has the same.
+// A picture on the GPU; held.rs has the same.
 struct Picture {
   const i16* residual;  // HR, in 1/64 grey level
   const u8* low;

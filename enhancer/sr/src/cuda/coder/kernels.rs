@@ -132,6 +132,10 @@ impl Kernels {
 }
 
 /// The kernels' machine code for a compute capability, for tests of the compiler.
+///
+/// # Errors
+///
+/// The compiler is not installed, or refuses the kernels: the text says why.
 #[doc(hidden)]
 pub fn compile_coder_for(arch: i32) -> Result<Vec<u8>, CudaError> {
     compile::compile(SOURCE, &[], arch)

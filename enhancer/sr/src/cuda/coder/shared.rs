@@ -59,6 +59,7 @@ impl SharedCoder {
     /// Fails if there is no GPU, none of them encodes a picture of known result right, or the coder of this process has
     /// failed before.
     pub fn of_process() -> Result<Arc<SharedCoder>, CudaError> {
+        /// The coder that all enhancers of the process share.
         static CODER: Mutex<Option<Arc<SharedCoder>>> = Mutex::new(None);
         let mut made = CODER.lock();
         if let Some(coder) = &*made {

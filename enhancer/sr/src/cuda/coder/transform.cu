@@ -4,7 +4,7 @@
 // along rows in shared memory, and writes it apart: low bands of both directions for the next level, the others to where
 // the codec has them in the plane (rows stay where they are, columns go to their band). Lifting is the same at the edge
 // of the picture, where the input is mirrored, and at the edge of a tile, where it is computed twice: every value comes
-// from the same additions and multiplications in the same order as on the processor, none of them fused.
+// from the same additions and multiplications in the same order as on the CPU, none of them fused.
 
 constexpr int TILE_COLUMNS = 64, TILE_ROWS = 32;  // of the input
 constexpr int BEFORE = 4, AFTER = 3;              // that the steps reach, from even samples on

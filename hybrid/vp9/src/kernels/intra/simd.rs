@@ -117,20 +117,10 @@ pub(super) unsafe fn predict<V: Vector, const SIDE: usize>(
             }
             IntraMode::D117 => {
                 let line = round_the_corner::<SIDE>(corner, above, left);
-                let (two, three) = smooth::<V>(&line, 2 * SIDE);
-                // Even rows slide along the means of two, odd ones along those of three; what
-                // slides in from the left is every other mean of three along the left column.
-                let (mut even, mut odd) = (Line([0; LINE]), Line([0; LINE]));
-                let half = SIDE / 2;
-                even.0[half..half + SIDE].copy_from_slice(&two.0[SIDE..2 * SIDE]);
-                odd.0[half..half + SIDE].copy_from_slice(&three.0[SIDE - 1..2 * SIDE - 1]);
-                for m in 1..half {
-                    even.0[half - m] = three.0[SIDE - 2 * m];
-                    odd.0[half - m] = three.0[SIDE - 1 - 2 * m];
-                }
+                let (even, odd) = d117_rows::<V, SIDE>(&line);
                 for y in (0..SIDE).step_by(2) {
-                    cut::<V, SIDE>(&even, half - y / 2, to, y);
-                    cut::<V, SIDE>(&odd, half - y / 2, to, y + 1);
+                    cut::<V, SIDE>(&even, SIDE / 2 - y / 2, to, y);
+                    cut::<V, SIDE>(&odd, SIDE / 2 - y / 2, to, y + 1);
                 }
             }
             IntraMode::D153 => {
@@ -144,6 +134,28 @@ pub(super) unsafe fn predict<V: Vector, const SIDE: usize>(
             }
         }
     }
+}
+
+/// The lines along which even and odd rows of [`IntraMode::D117`] slide.
+///
+/// Even rows slide along the means of two, odd ones along those of three. What slides in from the left is every other
+/// mean of three along the left column.
+///
+/// # Safety
+///
+/// As for [`predict`].
+#[inline(always)]
+unsafe fn d117_rows<V: Vector, const SIDE: usize>(line: &Line) -> (Line, Line) {
+    let (two, three) = unsafe { smooth::<V>(line, 2 * SIDE) };
+    let (mut even, mut odd) = (Line([0; LINE]), Line([0; LINE]));
+    let half = SIDE / 2;
+    even.0[half..half + SIDE].copy_from_slice(&two.0[SIDE..2 * SIDE]);
+    odd.0[half..half + SIDE].copy_from_slice(&three.0[SIDE - 1..2 * SIDE - 1]);
+    for m in 1..half {
+        even.0[half - m] = three.0[SIDE - 2 * m];
+        odd.0[half - m] = three.0[SIDE - 1 - 2 * m];
+    }
+    (even, odd)
 }
 
 /// Loads the samples of a row; the second vector counts only where one does not hold the row.

@@ -34,7 +34,7 @@ impl Report {
             passes => format!("the median of {passes} passes"),
         };
         let mut out = format!(
-            "{cpu}, {threads} threads, {platform}. ms: processor time of one thread for a low picture of that size, \
+            "{cpu}, {threads} threads, {platform}. ms: CPU time of one thread for a low picture of that size, \
              {passes}; share: of what the instruction set does in registers alone, measured in the same passes. \
              Clips: the first {seconds} s, every frame, by name and kbit/s of the low layer: PSNR-Y over bicubic / over Lanczos \
              in dB; VMAF / VMAF-NEG over lanczos@0.3.\n\n"

@@ -2,7 +2,7 @@
 //! each other. A test compares the written file.
 
 /// The declaration in its layout. Only spaces, separators and quotes of names change.
-pub(super) fn tidy(declared: &str) -> String {
+pub(super) fn laid_out(declared: &str) -> String {
     let mut out = String::new();
     let mut depth = 0;
     let mut rest = declared;
