@@ -49,7 +49,8 @@ impl Socket {
         let _ = socket.set_recv_buffer_size(RECEIVE_BUFFER);
         let _ = socket.set_send_buffer_size(SEND_BUFFER);
         socket.set_nonblocking(true)?;
-        enable_timestamps(&socket)?;
+        // Emulators and sandboxes lack it. Then the time of reading counts as that of arrival.
+        let _ = enable_timestamps(&socket);
         if addr.is_ipv6() && addr.ip().is_unspecified() {
             // IPv4 too, whatever the system's default is.
             socket.set_only_v6(false)?;
