@@ -217,3 +217,11 @@ fn an_old_driver_and_an_old_device_are_refused() {
         assert!(CudaError::OldDriver(11_040).to_string().contains("CUDA 11.4"));
     });
 }
+
+#[test]
+fn the_toolkits_stub_is_no_driver() {
+    on_emulated_device("the_toolkits_stub_is_no_driver", &[("EMULATED_STUB", "1")], || {
+        let refused = CudaEngine::new(&embedded_model().expect("built in")).err();
+        assert_eq!(refused, Some(CudaError::Stub));
+    });
+}

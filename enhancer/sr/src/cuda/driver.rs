@@ -24,8 +24,10 @@ const OLDEST_ARCH: i32 = 75;
 
 impl From<DriverError> for CudaError {
     fn from(error: DriverError) -> Self {
-        if error.0 == sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY {
-            return CudaError::NoMemory;
+        match error.0 {
+            sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY => return CudaError::NoMemory,
+            sys::CUresult::CUDA_ERROR_STUB_LIBRARY => return CudaError::Stub,
+            _ => {}
         }
         let text = error.error_string().map(|text| text.to_string_lossy().into_owned());
         CudaError::Driver(text.unwrap_or_else(|_| format!("error {:?}", error.0)))

@@ -57,6 +57,11 @@ pub enum CudaError {
     /// The driver's library is not installed.
     #[error("no NVIDIA driver is installed")]
     NoDriver,
+    /// What was found is no driver, but the stub of the CUDA toolkit that programs are linked with.
+    #[error(
+        "the CUDA toolkit's stub was found instead of the NVIDIA driver: take its folder `stubs` out of LD_LIBRARY_PATH"
+    )]
+    Stub,
     /// The driver is too old: its library lacks functions that we need.
     #[error("the NVIDIA driver is too old: it is of CUDA {}.{}, 11.8 is needed", .0 / 1000, .0 % 1000 / 10)]
     OldDriver(i32),

@@ -4,7 +4,7 @@
 // From the environment: EMULATED_DEVICES, EMULATED_SLICES (machine.h: which devices there are, and NVML), EMULATED_SHARED, EMULATED_SHARED_SM (bytes of shared memory of a block and of a multiprocessor),
 // EMULATED_ARCH (80), EMULATED_MEMORY (bytes that can be allocated), EMULATED_LOST (a file; while it exists, everything
 // fails as after the device's loss; with a device's number at its end, of that device alone), EMULATED_HANG (a file; while it exists,
-// nobody who waits for a device gets an answer), EMULATED_FULL (a file; while it exists, nobody is given memory), EMULATED_INCLUDE (where emulate.h is), EMULATED_DRIVER (the driver's version), EMULATED_WRONG (products are a little too large),
+// nobody who waits for a device gets an answer), EMULATED_FULL (a file; while it exists, nobody is given memory), EMULATED_INCLUDE (where emulate.h is), EMULATED_DRIVER (the driver's version), EMULATED_STUB (it is the toolkit's stub), EMULATED_WRONG (products are a little too large),
 // EMULATED_SKIP (a kernel that does nothing, so that `windlass-lab bench gpu` can be tried: `multiply_only` takes hours).
 
 #include <cstdarg>
@@ -26,7 +26,7 @@
 
 namespace {
 
-enum { SUCCESS = 0, INVALID = 1, OUT_OF_MEMORY = 2, NO_DEVICE = 100, NOT_FOUND = 500, ILLEGAL_ADDRESS = 700 };
+enum { SUCCESS = 0, INVALID = 1, OUT_OF_MEMORY = 2, STUB_LIBRARY = 34, NO_DEVICE = 100, NOT_FOUND = 500, ILLEGAL_ADDRESS = 700 };
 
 std::mutex lock;
 std::map<uintptr_t, size_t> memory;
@@ -87,7 +87,7 @@ static const std::vector<machine::Entity>& shown() {
   return all;
 }
 
-EXPORT int cuInit(unsigned) { return lost() ? ILLEGAL_ADDRESS : shown().empty() ? NO_DEVICE : SUCCESS; }
+EXPORT int cuInit(unsigned) { return number("EMULATED_STUB", 0) ? STUB_LIBRARY : lost() ? ILLEGAL_ADDRESS : shown().empty() ? NO_DEVICE : SUCCESS; }
 EXPORT int cuDriverGetVersion(int* version) { *version = (int)number("EMULATED_DRIVER", 12090); return SUCCESS; }
 EXPORT int cuDeviceGetCount(int* count) { *count = (int)shown().size(); return SUCCESS; }
 EXPORT int cuDeviceGet(int* device, int ordinal) { *device = ordinal; return ordinal < (int)shown().size() ? SUCCESS : INVALID; }

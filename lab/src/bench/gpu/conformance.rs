@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use serde::Serialize;
 use windlass_sr::conformance::{self, Case};
 use windlass_sr::cuda::Variant;
@@ -22,14 +22,27 @@ pub(super) struct Conforms {
     pub error: f64,
 }
 
-/// Checks all kinds of networks, by each variant that they have.
+/// Checks all kinds of networks, by each variant that they have. The error names all that do not conform.
 pub(super) fn check(variants: &[Option<Variant>]) -> Result<Vec<Conforms>> {
-    let mut all = Vec::new();
+    let (mut all, mut failures) = (Vec::new(), Vec::new());
     for case in Case::all() {
         for &variant in variants {
-            all.extend(check_case(&case, variant).with_context(|| case.to_string())?);
+            match check_case(&case, variant) {
+                Ok(conforms) => all.extend(conforms),
+                Err(why) => {
+                    eprintln!("{case}: {why:#}");
+                    failures.push(format!("{case}: {why:#}"));
+                }
+            }
         }
     }
+    ensure!(
+        failures.is_empty(),
+        "{} of {} do not conform: {}",
+        failures.len(),
+        all.len() + failures.len(),
+        failures.join("; ")
+    );
     Ok(all)
 }
 

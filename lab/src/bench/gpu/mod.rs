@@ -54,6 +54,8 @@ pub(super) fn run(args: &GpuArgs) -> Result<()> {
         progress.done();
         let row = measure::row(&case, args, &peaks).with_context(|| case.to_string())?;
         let Some((row, name)) = row else { continue };
+        // A run that is killed has not measured in vain.
+        progress.note(&row.to_string());
         rows.push(row);
         device = name;
     }
@@ -67,13 +69,16 @@ pub(super) fn run(args: &GpuArgs) -> Result<()> {
     }
     let mut report = Report::new(Machine::here(), device, &peaks, rows, shared);
     report.conformance = conforms;
-    let quality = EnhancerConfig::default().anchor_quality;
+    let (quality, mut drawn) = (EnhancerConfig::default().anchor_quality, coding::Drawn::default());
     for case in codings {
         if progress.begin(case).is_err() {
             break;
         }
         progress.done();
-        report.coding.push(coding::row(&case, args, quality).with_context(|| case.to_string())?);
+        let row = coding::row(&case, &mut drawn, args, quality);
+        let row = row.with_context(|| case.to_string())?;
+        progress.note(&row.to_string());
+        report.coding.push(row);
     }
     for stream in &args.cost {
         if progress.begin(format!("cost of {stream}")).is_err() {

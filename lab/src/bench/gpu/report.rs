@@ -1,6 +1,6 @@
 //! The report: a table for people, or one JSON object.
 
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 
 use serde::Serialize;
 use windlass_sr::Architecture;
@@ -99,6 +99,44 @@ pub(super) struct CodingRow {
     pub cpu_ms: f64,
     /// Whether GPU and CPU made the same bytes.
     pub equal: bool,
+}
+
+/// A line of the table of networks.
+impl fmt::Display for Row {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let streams = self.streams_720p60_2160p60.or(self.streams_360p30_720p30);
+        let streams = streams.map_or_else(|| "-".to_owned(), |streams| format!("{streams:.0}"));
+        write!(
+            f,
+            "{:<22} {:<5} {:>9} {:>5} {:>8.3} {:>8.3} {:>8.3} {:>8.1} {:>5.0}% {:>8.3} {:<8} {:>8.3} {:>7.1} {:>8}",
+            self.model,
+            self.variant,
+            self.input,
+            self.batch,
+            self.frame_ms,
+            self.p50_ms,
+            self.p99_ms,
+            self.tflops,
+            100.0 * self.peak_share,
+            self.floor_ms,
+            self.floor,
+            self.refit_ms,
+            self.psnr_to_cpu_db,
+            streams
+        )
+    }
+}
+
+/// A line of the table of encoded anchors.
+impl fmt::Display for CodingRow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let equal = if self.equal { "yes" } else { "NO" };
+        write!(
+            f,
+            "{:<10} {:>5} {:>8.3} {:>8.3} {:>8.3} {:>9} {:>8.3} {equal}",
+            self.size, self.batch, self.frame_ms, self.p50_ms, self.p99_ms, self.bytes, self.cpu_ms
+        )
+    }
 }
 
 impl Row {
@@ -261,26 +299,7 @@ impl Report {
             "streams"
         );
         for row in &self.rows {
-            let streams = row.streams_720p60_2160p60.or(row.streams_360p30_720p30);
-            let streams = streams.map_or_else(|| "-".to_owned(), |streams| format!("{streams:.0}"));
-            let _ = writeln!(
-                out,
-                "{:<22} {:<5} {:>9} {:>5} {:>8.3} {:>8.3} {:>8.3} {:>8.1} {:>5.0}% {:>8.3} {:<8} {:>8.3} {:>7.1} {:>8}",
-                row.model,
-                row.variant,
-                row.input,
-                row.batch,
-                row.frame_ms,
-                row.p50_ms,
-                row.p99_ms,
-                row.tflops,
-                100.0 * row.peak_share,
-                row.floor_ms,
-                row.floor,
-                row.refit_ms,
-                row.psnr_to_cpu_db,
-                streams
-            );
+            let _ = writeln!(out, "{row}");
         }
         out.push_str("\nms: by picture, with copies; p50, p99: of a batch alone; refit: to weights that are there; streams: at 7.5 % anchors\n");
         if let Some(first) = self.shared.first() {
@@ -319,12 +338,7 @@ impl Report {
             "size", "batch", "ms", "p50", "p99", "bytes", "CPU ms"
         );
         for row in &self.coding {
-            let equal = if row.equal { "yes" } else { "NO" };
-            let _ = writeln!(
-                out,
-                "{:<10} {:>5} {:>8.3} {:>8.3} {:>8.3} {:>9} {:>8.3} {equal}",
-                row.size, row.batch, row.frame_ms, row.p50_ms, row.p99_ms, row.bytes, row.cpu_ms
-            );
+            let _ = writeln!(out, "{row}");
         }
         out
     }
