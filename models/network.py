@@ -183,6 +183,29 @@ def widened(weights: dict[str, Tensor], shape: Shape) -> dict[str, Tensor]:
     return out
 
 
+def between_samples(given: int, wanted: int) -> Tensor:
+    """Rows [wanted², given²] that make the samples in a low sample from those of another scale, on straight lines."""
+    rows = torch.zeros(wanted, given)
+    for index in range(wanted):
+        at = (index + 0.5) * given / wanted - 0.5
+        first = min(max(math.floor(at), 0), given - 2)
+        rows[index, first], rows[index, first + 1] = first + 1 - at, at - first
+    return torch.kron(rows, rows)
+
+
+def rescaled(weights: dict[str, Tensor], given: int, shape: Shape) -> dict[str, Tensor]:
+    """Weights of an ungated network of scale `given` as the start of one of this shape, of another scale."""
+    out, last = dict(weights), shape.convs - 1
+    rows = between_samples(given, shape.scale)
+    for name in (f"conv{last}.weight", f"conv{last}.bias"):
+        out[name] = torch.einsum("ab,b...->a...", rows, weights[name])
+    if shape.fused:
+        luma, twin = weights["conv0.weight"].split([1, given**2], 1)
+        twin = torch.einsum("ba,ob...->oa...", between_samples(shape.scale, given), twin)
+        out["conv0.weight"] = torch.cat([luma, twin], 1)
+    return out
+
+
 def ungated(weights: dict[str, Tensor], shape: Shape) -> dict[str, Tensor]:
     """A gated chain's weights as the start of a frame network of this shape.
 

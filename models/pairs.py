@@ -152,10 +152,10 @@ def luma_of(frames: npt.NDArray[np.uint8], width: int, height: int) -> Luma:
 
 def box_down(plane: Luma, scale: int) -> Luma:
     """Means of scale × scale samples, rounded half up, over the last two axes."""
-    *lead, height, width = plane.shape
-    blocks = plane.reshape(*lead, height // scale, scale, width // scale, scale)
-    total = blocks.sum(axis=(-3, -1), dtype=np.uint32)
-    return ((total + scale * scale // 2) // (scale * scale)).astype(np.uint8)
+    total = np.full((*plane.shape[:-2], plane.shape[-2] // scale, plane.shape[-1] // scale), scale**2 // 2, np.uint16)
+    for phase in range(scale**2):
+        total += plane[..., phase // scale :: scale, phase % scale :: scale]
+    return (total // scale**2).astype(np.uint8)
 
 
 def down_i420(frames: npt.NDArray[np.uint8], width: int, height: int, scale: int) -> bytes:

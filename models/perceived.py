@@ -35,20 +35,29 @@ def visible(scale: int, diagonal: bool) -> float:
 
 
 @lru_cache
-def wavelets() -> Tensor:
+def wavelets(device: torch.device) -> Tensor:
     """Kernels [4, 1, 4, 4]: smooth, and the three bands."""
     low, high = torch.tensor(LOW), torch.tensor(HIGH)
-    return torch.stack([torch.outer(a, b) for a, b in ((low, low), (high, low), (low, high), (high, high))])[:, None]
+    outer = [torch.outer(a, b) for a, b in ((low, low), (high, low), (low, high), (high, high))]
+    return torch.stack(outer)[:, None].to(device)
+
+
+@lru_cache
+def sensitivity(scale: int, device: torch.device) -> Tensor:
+    """That to the three bands of a scale [3, 1, 1]."""
+    return torch.tensor([visible(scale, False), visible(scale, False), visible(scale, True)], device=device)[
+        :, None, None
+    ]
 
 
 def adm(made: Tensor, wanted: Tensor) -> Tensor:
     """The detail loss measure [N]."""
-    got, due = torch.zeros(len(made)), torch.zeros(len(made))
+    got, due = made.new_zeros(len(made)), made.new_zeros(len(made))
     both = torch.cat([made, wanted])
     for scale in range(len(AMPLITUDES)):
-        split = F.conv2d(F.pad(both, (1, 2, 1, 2), mode="reflect"), wavelets(), stride=2)
+        split = F.conv2d(F.pad(both, (1, 2, 1, 2), mode="reflect"), wavelets(made.device), stride=2)
         both = split[:, :1]
-        seen = torch.tensor([visible(scale, False), visible(scale, False), visible(scale, True)])[:, None, None]
+        seen = sensitivity(scale, made.device)
         bands, original = (part * seen for part in split[:, 1:].chunk(2))
         share = (bands * original / (original.square() + 1e-6)).clamp(0.0, 1.0)
         restored = share * original
@@ -61,13 +70,18 @@ def adm(made: Tensor, wanted: Tensor) -> Tensor:
     return got / due
 
 
-def smooth(picture: Tensor, taps: int) -> Tensor:
-    """A Gaussian blur without the borders that it does not cover."""
+@lru_cache
+def gaussian(taps: int, device: torch.device) -> Tensor:
+    """A kernel [taps] of sum 1."""
     at = torch.arange(taps) - taps // 2
     kernel = torch.exp(-at.square() / (2.0 * (taps / 5.0) ** 2))
-    kernel = kernel / kernel.sum()
+    return (kernel / kernel.sum()).to(device)
+
+
+def smooth(picture: Tensor, taps: int) -> Tensor:
+    """A Gaussian blur without the borders that it does not cover."""
     channels = picture.shape[1]
-    across = kernel.expand(channels, 1, 1, -1)
+    across = gaussian(taps, picture.device).expand(channels, 1, 1, -1)
     return F.conv2d(F.conv2d(picture, across, groups=channels), across.transpose(2, 3), groups=channels)
 
 

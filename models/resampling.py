@@ -49,9 +49,16 @@ def phase_taps(kernel: Callable[[float], float], scale: int) -> Tensor:
     return taps / taps.sum(dim=1, keepdim=True)
 
 
+@lru_cache
+def taps_there(kernel: Callable[[float], float], scale: int, device: torch.device, kind: torch.dtype) -> Tensor:
+    """The same of a type on a device, copied once."""
+    with torch.inference_mode(False):
+        return phase_taps(kernel, scale).to(device, kind)
+
+
 def up(luma: Tensor, scale: int, kernel: Callable[[float], float] = lanczos3) -> Tensor:
     """The picture `scale` times as large; rows first, then columns."""
-    taps = phase_taps(kernel, scale).to(luma)
+    taps = taps_there(kernel, scale, luma.device, luma.dtype)
     count, _, height, width = luma.shape
     padded = F.pad(luma, (REACH, REACH, 0, 0), mode="replicate")
     wide = F.conv2d(padded, taps[:, None, None, :])

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import unittest
 from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from unittest import mock
 
 import numpy as np
 import torch
 
 import adapt
+import captured
 import evaluate
 import metrics
 import natural
@@ -145,6 +149,76 @@ class Network(unittest.TestCase):
                 if shape.over_twin:
                     for index in range(shape.convs - 1):
                         self.assertGreater(float(weights[f"conv{index}.range"].min()), 0.0)
+
+    def test_other_scales_samples_are_on_straight_lines(self) -> None:
+        for given, wanted in ((2, 3), (3, 2), (2, 4), (4, 3)):
+            places = [(torch.arange(scale) + 0.5) / scale - 0.5 for scale in (given, wanted)]
+            made, ramp = (5.0 * at[:, None] + 2.0 * at[None] + 7.0 for at in reversed(places))
+            torch.testing.assert_close(network.between_samples(given, wanted) @ ramp.flatten(), made.flatten())
+
+    def test_a_rescaled_network_answers_a_ramp_as_before(self) -> None:
+        torch.manual_seed(3)
+        two = replace(network.TIERS["xs"], inputs="luma+twin", base="twin")
+        three = replace(two, scale=3)
+        weights = network.Net(two).folded()
+        other = network.rescaled(weights, 2, three)
+        luma = torch.arange(12.0).expand(1, 1, 9, 12) * 6.0
+        made, wanted = (
+            network.answer(shape, kind, luma, resampling.up(luma, shape.scale, resampling.triangle))[..., 2:-2]
+            for shape, kind in ((three, other), (two, weights))
+        )
+        torch.testing.assert_close(made.mean(1)[:, 2:-2, 4:-4], wanted.mean(1)[:, 2:-2, 4:-4], atol=1e-3, rtol=1e-3)
+
+
+class Training(unittest.TestCase):
+    """Patches drawn by many processes, and steps by the clock."""
+
+    def setUp(self) -> None:
+        torch.manual_seed(3)
+        rng = np.random.default_rng(3)
+        low, high = (rng.integers(0, 256, (5, side, side), dtype=np.uint8) for side in (54, 96))
+        self.stock = {"face": patches.Batch(torch.from_numpy(low), torch.from_numpy(high), None)}
+        self.stock["screen"] = self.stock["face"].each(torch.zeros_like)
+
+    def test_any_number_of_processes_draws_the_same_patches(self) -> None:
+        def drawn(clip: dict, path: Path, scale: int, *rest: object) -> list:
+            rng = rest[-1]
+            made = pairs.Pairs(
+                *(rng.integers(0, 256, (2, 96 * by, 96 * by), dtype=np.uint8) for by in (1, scale)), None
+            )
+            return [(pairs.Variant(clip["name"], clip["kind"], "train", 192, 192, 100), made)]
+
+        clips = [({"name": kind, "kind": kind}, Path(kind)) for kind in ("face", "screen")]
+        some = (replace(network.TIERS["xs"]), None, None, 2, 0.0, 1)
+        with TemporaryDirectory() as folder, mock.patch.object(pairs, "drawn", drawn):
+            with mock.patch.object(patches, "sources", lambda _: clips), mock.patch("builtins.print"):
+                two, three = (patches.prepare(Path(folder) / str(n), *some, n) for n in (2, 3))
+                with self.assertRaises(RuntimeError):
+                    patches.prepare(Path(folder) / "late", *some, 2, -1.0)
+        self.assertEqual(list(two), ["face", "screen"])
+        for kind in two:
+            torch.testing.assert_close(two[kind].hr, three[kind].hr, atol=0, rtol=0)
+
+    def test_batches_drawn_there_have_faces_then_screens(self) -> None:
+        batch = patches.draw_there(self.stock, 16, 0.12, torch.Generator().manual_seed(1))
+        self.assertEqual((batch.lr.shape, batch.hr.shape), ((16, 54, 54), (16, 96, 96)))
+        flat = batch.hr.flatten(1).std(1) == 0
+        self.assertEqual(flat.tolist(), [False] * 14 + [True] * 2)
+
+    def test_steps_by_the_clock_go_down_and_the_mean_follows(self) -> None:
+        net = network.Net(network.TIERS["xxs"])
+        mean = {name: value.clone() for name, value in net.state_dict().items()}
+        wanted = torch.full((1, 4, 12, 12), 3.0)
+
+        def loss(squared: bool, generator: torch.Generator) -> torch.Tensor:
+            off = net(torch.rand(1, 1, 12, 12, generator=generator)) - wanted
+            return off.square().mean() if squared else off.abs().mean()
+
+        steps = captured.Steps(net, mean, loss, torch.Generator().manual_seed(1), True)
+        losses = [float(steps.go(True, 3e-3, train.kept(number))) for number in range(60)]
+        self.assertLess(sum(losses[-5:]), 0.5 * sum(losses[:5]))
+        for name, value in net.state_dict().items():
+            torch.testing.assert_close(mean[name], value, atol=0.1, rtol=0.1)
 
 
 class Perceived(unittest.TestCase):

@@ -8,6 +8,10 @@ thread count give the same weights on the same machine.
     python models/train.py --tier xs --inputs luma+twin --steps 30000 --resume
     python models/train.py --tier s --clips recordings --start models/s-x2.safetensors
     python models/train.py --tier xs --inputs luma+twin --base twin
+    python models/train.py --tier l --bf16 --batch 32 --jobs 16 --draws 40 --draw-seconds 30 --seconds 600
+
+With `--seconds` the run ends by the clock, not after `--steps`: the rate reaches zero then, on any machine. On a GPU
+such a run draws its batches there, and a step is one graph (`captured.py`). Its weights are not reproducible.
 """
 
 from __future__ import annotations
@@ -22,6 +26,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+import captured
 import evaluate
 import network
 import pairs
@@ -83,9 +88,14 @@ def lacking(made: Tensor, wanted: Tensor, scale: int) -> Tensor:
     return perceived.lacking(made[some, :, inside, inside], wanted[some, :, inside, inside]).mean()
 
 
-def learning_rate(step: int, steps: int, peak: float) -> float:
+def learning_rate(step: int, steps: float, peak: float) -> float:
     """Warm-up of 100 steps, then a cosine to zero."""
     return peak * min(1.0, (step + 1) / 100) * 0.5 * (1.0 + math.cos(math.pi * step / steps))
+
+
+def kept(number: int) -> float:
+    """The share of the weights' mean that a step leaves."""
+    return min(0.999, (number + 1) / (number + 10))
 
 
 def descend(
@@ -96,10 +106,9 @@ def descend(
     loss.backward()
     torch.nn.utils.clip_grad_norm_(net.parameters(), 20.0)
     optimizer.step()
-    keep = min(0.999, (number + 1) / (number + 10))
     with torch.no_grad():
         for name, value in net.state_dict().items():
-            mean[name].lerp_(value, 1.0 - keep)
+            mean[name].lerp_(value, 1.0 - kept(number))
 
 
 def calibrated(shape: network.Shape, weights: dict[str, Tensor], stock: dict[str, Batch]) -> dict[str, Tensor]:
@@ -110,29 +119,73 @@ def calibrated(shape: network.Shape, weights: dict[str, Tensor], stock: dict[str
     return network.ranges(shape, weights, batch.lr[:, None, HALO:-HALO, HALO:-HALO], batch.twin[:, None])
 
 
+def loss_of(args: argparse.Namespace, net: network.Net, batch: Batch, squared: bool, weights: Tensor) -> Tensor:
+    """The loss of a batch; `weights`: `edge_weights`."""
+    shape = net.shape
+    step = stage(shape, batch)
+    answer = net(step.inputs, torch.bfloat16 if args.bf16 else torch.float32).float()
+    made = step.base + network.beyond_base(shape, answer, step.base, step.twin)
+    loss = distance(made, step, squared, weights, FLOORS[shape.base])
+    if squared and args.perceived > 0.0:
+        loss = loss + args.perceived * lacking(made, step.wanted, shape.scale)
+    return loss
+
+
+def begin_with(net: network.Net, path: Path) -> None:
+    """Takes on weights of a file: of this shape, narrower, of another scale, or with a gate where there is none now."""
+    shape = net.shape
+    other, weights = network.load(path)
+    if shape.over_twin and other.gated:
+        weights = network.ungated(weights, replace(shape, scale=other.scale))
+        other = replace(other, base="twin")
+    if other.scale != shape.scale and not other.gated:
+        weights = network.rescaled(weights, other.scale, shape)
+        other = replace(other, scale=shape.scale)
+    if replace(other, channels=shape.channels) != shape or other.channels > shape.channels:
+        raise SystemExit(f"{path} is of another shape: {other}, not {shape} or a narrower one")
+    net.become(weights if other == shape else network.widened(weights, shape))
+
+
+def averaged(mean: dict[str, Tensor], shape: network.Shape, stock: dict[str, Batch]) -> dict[str, Tensor]:
+    """The mean of the weights as it is exported."""
+    net = network.Net(shape)
+    net.load_state_dict(mean)
+    return net.folded() | calibrated(shape, net.folded(), stock)
+
+
 def train(args: argparse.Namespace) -> None:
     """The whole run: data, steps, checkpoints, export."""
     torch.set_num_threads(args.threads)
     torch.manual_seed(args.seed)
-    device = torch.device(args.device)
+    end = time.monotonic() + args.seconds
     shape = replace(network.TIERS[args.tier], scale=args.scale, inputs=args.inputs, base=args.base)
     stock = patches.prepare(
-        args.work / f"{args.kind}x{args.scale}.pt", shape, args.clips, args.enhancer, args.draws, args.soft, args.seed
+        args.work / f"{args.kind}x{args.scale}.pt",
+        shape,
+        args.clips,
+        args.enhancer,
+        args.draws,
+        args.soft,
+        args.seed,
+        args.jobs,
+        args.draw_seconds,
     )
     print(
         f"{args.out.stem}: {shape.macs} MAC for each LR sample;", {k: len(p.lr) for k, p in stock.items()}, flush=True
     )
+    if args.steps == 0:
+        return
+    device = torch.device(args.device)
     stock = {kind: part.to(device) for kind, part in stock.items()}
     net = network.Net(shape)
     if args.start:
-        other, weights = network.load(args.start)
-        if shape.over_twin and other.gated:
-            other, weights = replace(other, base="twin"), network.ungated(weights, shape)
-        if replace(other, channels=shape.channels) != shape or other.channels > shape.channels:
-            raise SystemExit(f"{args.start} is of another shape: {other}, not {shape} or a narrower one")
-        net.become(weights if other == shape else network.widened(weights, shape))
+        begin_with(net, args.start)
     net = net.to(device)
     mean = {name: value.clone() for name, value in net.state_dict().items()}
+    if args.seconds < math.inf:
+        by_the_clock(args, net, mean, stock, end)
+        network.export(shape, averaged(mean, shape, stock), args.out)
+        return
     optimizer = torch.optim.Adam(net.parameters(), lr=args.rate, betas=(0.9, 0.99), fused=True)
     start, checkpoint = 0, args.work / f"{args.out.stem}.checkpoint.pt"
     if args.resume:
@@ -140,20 +193,14 @@ def train(args: argparse.Namespace) -> None:
         net.load_state_dict(stored["net"])
         optimizer.load_state_dict(stored["optimizer"])
         mean, start = stored["mean"], stored["step"]
-    body = torch.bfloat16 if args.bf16 else torch.float32
     weights = edge_weights(shape.scale, device)
     begun, losses = time.monotonic(), []
     for number in range(start, args.steps):
         rng = np.random.default_rng((args.seed, number))
         for group in optimizer.param_groups:
             group["lr"] = learning_rate(number, args.steps, args.rate)
-        step = stage(shape, patches.relight(patches.draw(stock, args.batch, args.screen_share, rng), rng))
-        answer = net(step.inputs, body).float()
-        made = step.base + network.beyond_base(shape, answer, step.base, step.twin)
-        squared = number >= args.l1_share * args.steps
-        loss = distance(made, step, squared, weights, FLOORS[shape.base])
-        if squared and args.perceived > 0.0:
-            loss = loss + args.perceived * lacking(made, step.wanted, shape.scale)
+        batch = patches.relight(patches.draw(stock, args.batch, args.screen_share, rng), rng)
+        loss = loss_of(args, net, batch, number >= args.l1_share * args.steps, weights)
         descend(net, optimizer, loss, mean, number)
         losses.append(loss.detach())
         if (number + 1) % args.every == 0 or number + 1 == args.steps:
@@ -162,9 +209,32 @@ def train(args: argparse.Namespace) -> None:
             print(f"step {number + 1} of {args.steps}: loss {recent:.4f} after {took:.0f} s", flush=True)
             stored = {"net": net.state_dict(), "optimizer": optimizer.state_dict(), "mean": mean, "step": number + 1}
             torch.save(stored, checkpoint)
-            averaged = network.Net(shape)
-            averaged.load_state_dict(mean)
-            network.export(shape, averaged.folded() | calibrated(shape, averaged.folded(), stock), args.out)
+            network.export(shape, averaged(mean, shape, stock), args.out)
+
+
+def by_the_clock(
+    args: argparse.Namespace, net: network.Net, mean: dict[str, Tensor], stock: dict[str, Batch], end: float
+) -> None:
+    """Steps until the monotonic clock says `end`: what goes by the share of the steps goes by that of the time."""
+    device = torch.device(args.device)
+    weights, generator = edge_weights(net.shape.scale, device), torch.Generator(device).manual_seed(args.seed)
+    begun, number, shown, losses = time.monotonic(), 0, 0.0, torch.zeros((), device=device)
+    total = max(end - begun, 1e-3)
+
+    def loss(squared: bool, generator: torch.Generator) -> Tensor:
+        batch = patches.draw_there(stock, args.batch, args.screen_share, generator)
+        return loss_of(args, net, batch, squared, weights)
+
+    steps = captured.Steps(net, mean, loss, generator, args.graph)
+    while (share := (time.monotonic() - begun) / total) < 1.0:
+        rate = learning_rate(number, number / share if number else math.inf, args.rate)
+        losses.lerp_(steps.go(share >= args.l1_share, rate, kept(number)), 1.0 if number == 0 else 0.01)
+        number += 1
+        if share >= shown + 0.05:
+            shown = share
+            took = time.monotonic() - begun
+            print(f"step {number}, {share:.0%} of the time: loss {losses.item():.4f} after {took:.0f} s", flush=True)
+    print(f"{number} steps in {time.monotonic() - begun:.0f} s", flush=True)
 
 
 def main() -> None:
@@ -178,8 +248,11 @@ def main() -> None:
     parser.add_argument("--enhancer", type=Path, help="network of the anchors that twins have had (built in: xs-x2)")
     parser.add_argument("--out", type=Path, help="[fused-|frames/]TIER-xSCALE.safetensors in this folder by default")
     parser.add_argument("--work", type=Path, default=pairs.HERE / ".work", help="cache of patches, checkpoints")
-    parser.add_argument("--steps", type=int, default=18000)
+    parser.add_argument("--steps", type=int, default=18000, help="0: prepare the patches and no more")
+    parser.add_argument("--seconds", type=float, default=math.inf, help="train by the clock: end this long after start")
     parser.add_argument("--draws", type=int, default=8, help="streams drawn of each clip")
+    parser.add_argument("--draw-seconds", type=float, default=math.inf, help="with --jobs: begin none later than this")
+    parser.add_argument("--jobs", type=int, default=1, help="processes that draw streams; more than one draws others")
     parser.add_argument("--soft", type=float, default=0.0, help="share of the streams of faces that are blurred")
     parser.add_argument("--batch", type=int, default=16)
     parser.add_argument("--rate", type=float, default=1.5e-3)
@@ -192,16 +265,21 @@ def main() -> None:
     parser.add_argument("--every", type=int, default=500, help="steps between checkpoints")
     parser.add_argument("--bf16", action=argparse.BooleanOptionalAction, default=False)
     parser.add_argument("--start", type=Path, help="begin with these weights, of this tier or narrower")
+    parser.add_argument("--graph", action=argparse.BooleanOptionalAction, default=True, help="with --seconds, on a GPU")
     parser.add_argument("--resume", action="store_true", help="go on from the checkpoint in --work")
     parser.add_argument("--report", action=argparse.BooleanOptionalAction, default=True)
     args = parser.parse_args()
     if args.base == "twin" and args.inputs != "luma+twin":
         parser.error("--base twin goes with --inputs luma+twin")
+    if args.draw_seconds < math.inf and args.jobs < 2:
+        parser.error("--draw-seconds goes with --jobs of more than one")
+    if args.resume and args.seconds < math.inf:
+        parser.error("--resume goes with --steps")
     args.kind = "frames/" if args.base == "twin" else "fused-" if args.inputs == "luma+twin" else ""
     if args.out is None:
         args.out = pairs.HERE / f"{args.kind}{args.tier}-x{args.scale}.safetensors"
     train(args)
-    if args.report:
+    if args.report and args.steps:
         print(evaluate.report([args.out], "holdout", stride=4, vmaf=True))
 
 
