@@ -25,7 +25,9 @@ pub use api::{
     TrackId, TrackInfo, TrackReport, TrackStats, UplinkReport,
 };
 pub use config::{Limits, RECEIVE_BUFFER, SfuConfig, TcpConfig, Tuning, share_of_one};
-pub use core::{MediaLine, Recorded, View, log_panics, media_lines, rate_limit_address};
+pub use core::{
+    MediaLine, Recorded, RecordedWho, View, log_panics, media_lines, rate_limit_address,
+};
 pub use net::{Sfu, SfuHandle, ThreadFault, outward_addresses};
 pub use relay::{
     AnchorState, NodeId, RelaySink, Relayed, RelayedAnchor, RelayedData, RelayedPacket,

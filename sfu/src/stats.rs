@@ -101,6 +101,8 @@ counters! {
     tcp_gone,
     /// Frames and packets of recorded tracks dropped because the recorder's queue was full.
     record_overflows,
+    /// Anchors of recorded tracks dropped because the recorder's queue was full.
+    record_anchors_lost,
     /// ICE restarts by clients.
     ice_restarts,
     /// Changes of a client's address or protocol during a call.

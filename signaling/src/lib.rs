@@ -208,6 +208,11 @@ impl Signaling {
         record::ended(&self.shared, room, recording).await;
     }
 
+    /// Tells webhooks that the enhanced pictures of a recording, which has ended before, are made or cannot be made.
+    pub fn recording_enhanced(&self, room: &str, recording: EventRecording) {
+        record::enhanced(&self.shared, room, recording);
+    }
+
     /// Tells webhooks that a store has a recording, which has ended before.
     pub fn recording_stored(&self, room: &str, recording: EventRecording) {
         record::stored(&self.shared, room, recording);

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use windlass_sfu::{ParticipantId, Recorded};
+use windlass_sfu::{ParticipantId, Recorded, RecordedWho};
 
 use crate::recordings::{EventRecording, RecordingEnd, RecordingOrder, Running, name};
 use crate::rights::{Moderation, Recording};
@@ -19,8 +19,8 @@ fn moderation<'a>(shared: &'a Shared, room: &'a str) -> Moderation<'a> {
 pub(crate) async fn resume(shared: &Arc<Shared>) {
     let Some(recorder) = shared.services.recorder.clone() else { return };
     for order in recorder.unfinished() {
-        let RecordingOrder { recording, room, participant, since } = order.clone();
-        let ordered = Recording { since, participant };
+        let RecordingOrder { recording, room, participant, since, enhanced } = order.clone();
+        let ordered = Recording { since, participant, enhanced };
         let rules = moderation(shared, &room);
         let resumed = rules.resume_recording(&ordered);
         if resumed.is_err() || rules.recording().as_ref() != Some(&ordered) {
@@ -71,6 +71,7 @@ pub(crate) async fn follow(shared: &Arc<Shared>) -> BTreeMap<String, String> {
                 room: room.clone(),
                 participant: ordered.participant.clone(),
                 since: ordered.since,
+                enhanced: ordered.enhanced,
             };
             let begins = recorder.clone();
             let began = tokio::task::spawn_blocking(move || begins.begin(&order)).await;
@@ -92,10 +93,11 @@ pub(crate) async fn follow(shared: &Arc<Shared>) -> BTreeMap<String, String> {
         }
         let Some(now) = running.get_mut(&room) else { continue };
         if now.told.as_ref() != Some(&members) {
-            let recorded = match ordered.participant {
-                None => Recorded::All,
-                Some(_) => Recorded::Only(members.iter().copied().collect()),
+            let whom = match ordered.participant {
+                None => RecordedWho::All,
+                Some(_) => RecordedWho::Only(members.iter().copied().collect()),
             };
+            let recorded = Recorded { whom, anchors: ordered.enhanced };
             let _ = shared.services.sfu.set_recorded(&room, Some(recorded)).await;
             now.told = Some(members);
         }
@@ -124,6 +126,11 @@ pub(crate) async fn ended(shared: &Arc<Shared>, room: &str, recording: EventReco
     }
     drop(running);
     told(shared, What::RecordingEnded, room, recording);
+}
+
+/// Tells webhooks of a recording whose enhanced pictures are made.
+pub(crate) fn enhanced(shared: &Shared, room: &str, recording: EventRecording) {
+    told(shared, What::RecordingEnhanced, room, recording);
 }
 
 /// Tells webhooks of a recording that the store has.

@@ -21,6 +21,8 @@ pub struct RecordingOrder {
     pub participant: Option<String>,
     /// Time of the order, in milliseconds since 1970.
     pub since: u64,
+    /// Whether enhanced pictures are made of it too, once it has ended.
+    pub enhanced: bool,
 }
 
 /// Why a recording ends.
@@ -97,6 +99,9 @@ pub struct EventFile {
     pub bytes: u64,
     /// Tracks in the file: `video`, `audio`.
     pub tracks: Vec<String>,
+    /// The file with the enhanced picture, in the same folder.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub enhanced: Option<String>,
 }
 
 /// A recording that runs here.

@@ -5,7 +5,7 @@ use std::time::{Instant, SystemTime};
 
 use bytes::Bytes;
 
-use crate::{Kind, Layer, ParticipantId, Size, TrackId};
+use crate::{Anchor, Kind, Layer, ParticipantId, Size, TrackId};
 
 /// A step of a recorded track. The numbers of tracks are unique for the life of the process.
 #[derive(Debug, Clone)]
@@ -19,6 +19,8 @@ pub enum RecordInput {
     Gap(TrackId),
     /// A packet of an audio track. Packets may come late, twice, or not at all.
     Audio(RecordedPacket),
+    /// An anchor of a video track, made after its frame. Anchors may come late, or not at all.
+    Anchor(RecordedAnchor),
     /// A track is not recorded any more.
     End(TrackId),
 }
@@ -30,16 +32,23 @@ impl RecordInput {
             RecordInput::Begin(begin) => begin.track,
             RecordInput::Video(frame) => frame.track,
             RecordInput::Audio(packet) => packet.track,
+            RecordInput::Anchor(anchor) => anchor.track,
             RecordInput::Gap(track) | RecordInput::End(track) => *track,
         }
     }
 
-    /// Bytes of media in the step. A step with 0 bytes must not be lost: it says that a track begins or ends, or has
-    /// a gap.
+    /// Whether the step is a frame or a packet.
+    pub fn is_media(&self) -> bool {
+        matches!(self, RecordInput::Video(_) | RecordInput::Audio(_))
+    }
+
+    /// Bytes of media or anchors in the step. A step with 0 bytes must not be lost: it says that a track begins or
+    /// ends, or has a gap.
     pub fn media_bytes(&self) -> usize {
         match self {
             RecordInput::Video(frame) => frame.data.len(),
             RecordInput::Audio(packet) => packet.data.len(),
+            RecordInput::Anchor(anchor) => anchor.anchor.payload.len(),
             RecordInput::Begin(_) | RecordInput::Gap(_) | RecordInput::End(_) => 0,
         }
     }
@@ -87,6 +96,17 @@ pub struct RecordedFrame {
     pub size: Size,
     /// The VP9 frame (or superframe), as the encoder made it.
     pub data: Bytes,
+}
+
+/// An anchor of a recorded track.
+#[derive(Debug, Clone)]
+pub struct RecordedAnchor {
+    /// The track that the anchor belongs to.
+    pub track: TrackId,
+    /// The layer of the anchor's frame. The anchor has that frame's RTP timestamp.
+    pub layer: Layer,
+    /// The anchor, as the viewers of its layer get it.
+    pub anchor: Anchor,
 }
 
 /// An Opus packet.

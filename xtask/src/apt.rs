@@ -6,10 +6,11 @@ use crate::process::{Cmd, step, which};
 
 /// Packages to build the server: a C compiler, for cryptography and the allocator.
 pub(crate) const BUILD: &[&str] = &["build-essential"];
-/// Additional packages for the tests and the laboratory: libvpx, a browser, ffmpeg to read clips, the store by which
-/// clusters learn of each other, a reader of small print, issuers of certificates and addresses, what reads
-/// certificates, and pip.
+/// Additional packages for the tests and the laboratory: the assembler that the encoder of enhanced recordings needs,
+/// libvpx, a browser, ffmpeg to read clips, the store by which clusters learn of each other, a reader of small print,
+/// issuers of certificates and addresses, what reads certificates, and pip.
 pub(crate) const TEST: &[&str] = &[
+    "nasm",
     "pkg-config",
     "libvpx-dev",
     "chromium",

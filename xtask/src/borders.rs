@@ -78,7 +78,7 @@ const SOCKETS: [&str; 10] = [
 ];
 
 /// Libraries that crates may not use: the map's last column, as far as libraries stand for it.
-const NEVER: [(&str, &[&[&str]]); 16] = [
+const NEVER: [(&str, &[&[&str]]); 17] = [
     ("types", &[&HTTP, &WEBRTC, &VIDEO, &SOCKETS]),
     ("netem", &[&HTTP, &WEBRTC, &VIDEO, &SOCKETS]),
     ("scores", &[&HTTP, &WEBRTC, &VIDEO, &SOCKETS]),
@@ -95,10 +95,11 @@ const NEVER: [(&str, &[&[&str]]); 16] = [
     ("signaling", &[&WEBRTC, &VIDEO]),
     ("protocol", &[&HTTP, &WEBRTC, &VIDEO, &SOCKETS]),
     ("testkit", &[&HTTP, &VIDEO, &SOCKETS]),
+    ("render", &[&HTTP, &WEBRTC, &SOCKETS]),
 ];
 
 /// Folders and files of pure code, which gets time and bytes as arguments.
-const PURE: [&str; 22] = [
+const PURE: [&str; 23] = [
     "types/src",
     "lab/netem/src",
     "lab/scores/src",
@@ -111,6 +112,7 @@ const PURE: [&str; 22] = [
     "sfu/src/core",
     "signaling/protocol/src",
     "client-web/wasm/src",
+    "windlass/render/src",
     // The files that the table in `cluster/src/lib.rs` calls pure, and those that they use.
     "cluster/src/choice.rs",
     "cluster/src/clock.rs",

@@ -142,7 +142,8 @@ fn perform(task: Task) -> Result<()> {
         Task::Run { args } => {
             page::build()?;
             step("Building the server (the first time takes some minutes)");
-            // Without cluster and jemalloc, which a server for this machine alone does not need.
+            // Without what a server for this machine alone does not need: cluster, jemalloc, traces, enhanced
+            // recordings.
             Cmd::cargo(["build", "--profile", "serve", "--package", "windlass"])
                 .arg("--no-default-features")
                 .run()?;

@@ -176,6 +176,7 @@ impl Core {
             outputs: &mut self.outputs,
         };
         to.anchor(now, track, *outgoing, self.config.budget);
+        self.record_anchor(outgoing.source, outgoing.anchor);
         self.schedule.wake(now);
     }
 

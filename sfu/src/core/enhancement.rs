@@ -9,6 +9,7 @@ use windlass_types::{AnchorPolicy, TapInput};
 use super::anchor_costs::AnchorLimits;
 use super::output::Output;
 use super::peers::Peers;
+use super::recording::TrackRecording;
 use super::tapping::{LayerDemand, TrackTerms};
 use super::tracks::Tracks;
 use crate::api::TrackId;
@@ -69,6 +70,11 @@ impl Enhancement {
             let mut demand = demands.remove(&track.info.track).unwrap_or_default();
             // Other nodes do not send the sizes of their tiles.
             track.nodes.enhanced().for_each(|layer| demand.add(layer, layer.max_scale()));
+            // A recording has no tile whose size could be known.
+            let recorded = track.recording.as_ref().and_then(TrackRecording::anchored_layer);
+            if let Some(layer) = recorded {
+                demand.add(layer, config.scale);
+            }
             let wanted = track.taps.wanted(now, demand).filter(|_| !track.info.muted);
             if let Some(remote) = &mut track.remote {
                 outputs.extend(remote.request_enhancement(wanted));

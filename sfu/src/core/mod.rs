@@ -106,8 +106,8 @@ pub use self::offer::{Answered, ReadOffer};
 pub use self::output::Output;
 use self::peer::{Peer, PeerEvent};
 use self::peers::Peers;
-pub use self::recorded::Recorded;
 use self::recorded::RecordedRooms;
+pub use self::recorded::{Recorded, RecordedWho};
 use self::relays::Relays;
 use self::rooms::Rooms;
 use self::routes::Routes;
@@ -404,6 +404,7 @@ impl Core {
         let demands = allocation::layer_demands(peers, tracks, config.scale);
         enhancement.update_taps(now, config, demands, tracks, peers, outputs);
         recorded::choose_layers(now, tracks.iter_mut());
+        recorded::request_key_anchors(tracks.iter_mut(), outputs);
         allocation::announce_rungs(peers, tracks, config.scale, outputs);
         allocation::announce_ways(now, peers, tracks, outputs);
         publishers::update_still_sources(config.regions, tracks, peers, outputs);

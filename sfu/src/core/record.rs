@@ -1,9 +1,13 @@
-//! Records rooms: their tracks of now and of later, and key frames for the recorder.
+//! Records rooms: their tracks of now and of later, their anchors, and key frames for the recorder.
 
 use std::time::Instant;
 
-use super::Core;
+use windlass_types::Anchor;
+use windlass_types::recording::{RecordInput, RecordedAnchor};
+
 use super::recorded::{Recorded, set_track};
+use super::rewriter::Source;
+use super::{Core, Output};
 use crate::api::TrackId;
 
 impl Core {
@@ -13,8 +17,8 @@ impl Core {
         self.recorded.set(room, recorded);
         let max = self.config.limits.tap_frame_bytes;
         for track in self.tracks.iter_mut().filter(|track| &*track.room == room) {
-            let wanted = self.recorded.wants(room, track.info.participant);
-            self.outputs.extend(set_track(track, wanted, max));
+            let wanted = self.recorded.terms(room, track.info.participant, max);
+            self.outputs.extend(set_track(track, wanted));
         }
         self.schedule.allocate_now(now);
     }
@@ -22,9 +26,30 @@ impl Core {
     /// Records a track that has begun, if its room is recorded.
     pub(super) fn record_track(&mut self, id: TrackId) {
         let Some(track) = self.tracks.get_mut(id) else { return };
-        if self.recorded.wants(&track.room, track.info.participant) {
-            let max = self.config.limits.tap_frame_bytes;
-            self.outputs.extend(set_track(track, true, max));
+        let max = self.config.limits.tap_frame_bytes;
+        let wanted = self.recorded.terms(&track.room, track.info.participant, max);
+        if wanted.is_some() {
+            self.outputs.extend(set_track(track, wanted));
+        }
+    }
+
+    /// Gives the recorder an anchor, if its track is recorded with anchors of that layer.
+    pub(super) fn record_anchor(&mut self, source: Source, anchor: &Anchor) {
+        let Some(track) = self.tracks.get(source.track) else { return };
+        let recording = track.recording.as_ref();
+        if recording.is_some_and(|recording| recording.anchored_layer() == Some(source.layer)) {
+            let Source { track, layer } = source;
+            let anchor = RecordedAnchor { track, layer, anchor: anchor.clone() };
+            self.outputs.push_back(Output::Record(RecordInput::Anchor(anchor)));
+        }
+    }
+
+    /// Notes that the recorder has dropped an anchor of a track: it is full. The next one depends on no other.
+    pub fn on_record_anchor_lost(&mut self, track: TrackId) {
+        self.counters.record_anchors_lost += 1;
+        let recording = self.tracks.get_mut(track).and_then(|track| track.recording.as_mut());
+        if let Some(recording) = recording {
+            recording.await_key_anchor();
         }
     }
 

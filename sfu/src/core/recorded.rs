@@ -1,18 +1,27 @@
 //! The rooms that are recorded, and which of their tracks are.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::time::Instant;
 
 use windlass_types::recording::{RecordInput, RecordedTrack};
 
 use super::output::Output;
-use super::recording::TrackRecording;
+use super::recording::{RecordTerms, TrackRecording};
 use super::track::Track;
 use crate::api::{Kind, ParticipantId, TrackInfo};
 
+/// What is recorded of a room.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Recorded {
+    /// Participants whose tracks are recorded.
+    pub whom: RecordedWho,
+    /// Whether anchors of their video are recorded too.
+    pub anchors: bool,
+}
+
 /// Participants of a room whose tracks are recorded.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Recorded {
+pub enum RecordedWho {
     /// Tracks of all participants.
     All,
     /// Tracks of these participants.
@@ -21,9 +30,9 @@ pub enum Recorded {
 
 impl Recorded {
     fn contains(&self, participant: ParticipantId) -> bool {
-        match self {
-            Recorded::All => true,
-            Recorded::Only(these) => these.contains(&participant),
+        match &self.whom {
+            RecordedWho::All => true,
+            RecordedWho::Only(these) => these.contains(&participant),
         }
     }
 }
@@ -41,9 +50,15 @@ impl RecordedRooms {
         };
     }
 
-    /// Whether a participant's tracks of a room are recorded.
-    pub(super) fn wants(&self, room: &str, participant: ParticipantId) -> bool {
-        self.0.get(room).is_some_and(|recorded| recorded.contains(participant))
+    /// How a participant's tracks of a room are recorded; `None`: they are not.
+    pub(super) fn terms(
+        &self,
+        room: &str,
+        participant: ParticipantId,
+        max_frame_bytes: usize,
+    ) -> Option<RecordTerms> {
+        let recorded = self.0.get(room).filter(|recorded| recorded.contains(participant))?;
+        Some(RecordTerms { max_frame_bytes, anchors: recorded.anchors })
     }
 }
 
@@ -56,14 +71,29 @@ pub(super) fn choose_layers<'a>(now: Instant, tracks: impl Iterator<Item = &'a m
     }
 }
 
+/// Requests a key anchor for each recording that begins to get anchors, or has lost frames. Called with each
+/// allocation, after the taps are set.
+pub(super) fn request_key_anchors<'a>(
+    tracks: impl Iterator<Item = &'a mut Track>,
+    outputs: &mut VecDeque<Output>,
+) {
+    for track in tracks {
+        let tapped = track.tapped();
+        let Some(recording) = &mut track.recording else { continue };
+        if recording.lacks_key_anchor(tapped) {
+            outputs.extend(track.request_initial_anchor());
+        }
+    }
+}
+
 /// Begins or ends the recording of a track that is published here.
-pub(super) fn set_track(track: &mut Track, wanted: bool, max_frame_bytes: usize) -> Option<Output> {
-    if wanted == track.recording.is_some() || track.remote.is_some() {
+pub(super) fn set_track(track: &mut Track, wanted: Option<RecordTerms>) -> Option<Output> {
+    if wanted.is_some() == track.recording.is_some() || track.remote.is_some() {
         return None;
     }
     let id = track.info.track;
-    track.recording = wanted.then(|| TrackRecording::new(id, max_frame_bytes));
-    Some(Output::Record(if wanted {
+    track.recording = wanted.map(|terms| TrackRecording::new(id, terms));
+    Some(Output::Record(if wanted.is_some() {
         let TrackInfo { participant, kind, name, .. } = track.info.clone();
         let room = track.room.clone();
         RecordInput::Begin(RecordedTrack { track: id, room, participant, kind, name })

@@ -1,7 +1,8 @@
 //! What the recorder gets of a recorded track: video of the largest layer that arrives, and audio as it comes.
 //!
 //! A recording asks for all layers, so that its publishers send what their uplinks carry. A larger layer takes the
-//! place of a smaller one where its first key frame is complete: until then the smaller one goes on.
+//! place of a smaller one where its first key frame is complete: until then the smaller one goes on. Where anchors are
+//! recorded too, that layer is enhanced as for a subscriber of its enhanced rung.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -9,7 +10,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use windlass_types::recording::{RecordInput, RecordedFrame, RecordedPacket, RecordedTime};
-use windlass_types::{Layer, Size, StreamId, TapInput};
+use windlass_types::{Layer, Rung, Size, StreamId, TapInput};
 
 use super::alignment::Report;
 use super::layers::Layers;
@@ -23,13 +24,24 @@ use crate::api::TrackId;
 struct LayerTap {
     tap: Tap,
     report: Option<Report>,
+    /// Whether frames are missing before the next one.
+    gap: bool,
 }
 
 impl LayerTap {
     fn new(layer: Layer, max_frame_bytes: usize) -> LayerTap {
         // The recorder knows tracks, not streams.
-        LayerTap { tap: Tap::new(StreamId(0), layer, 0, max_frame_bytes), report: None }
+        LayerTap { tap: Tap::new(StreamId(0), layer, 0, max_frame_bytes), report: None, gap: false }
     }
+}
+
+/// How a track is recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct RecordTerms {
+    /// Maximum bytes of a frame.
+    pub(super) max_frame_bytes: usize,
+    /// Whether the track's anchors are recorded too.
+    pub(super) anchors: bool,
 }
 
 /// The recording of one track.
@@ -39,12 +51,33 @@ pub(super) struct TrackRecording {
     current: Option<LayerTap>,
     /// The larger layer that takes the place of the current one at its first key frame.
     next: Option<LayerTap>,
-    max_frame_bytes: usize,
+    terms: RecordTerms,
+    /// The layer whose anchors are recorded since its last key anchor was requested.
+    anchored: Option<Layer>,
 }
 
 impl TrackRecording {
-    pub(super) fn new(track: TrackId, max_frame_bytes: usize) -> TrackRecording {
-        TrackRecording { track, current: None, next: None, max_frame_bytes }
+    pub(super) fn new(track: TrackId, terms: RecordTerms) -> TrackRecording {
+        TrackRecording { track, current: None, next: None, terms, anchored: None }
+    }
+
+    /// The layer whose anchors are recorded; `None` without anchors, and for the largest layer.
+    pub(super) fn anchored_layer(&self) -> Option<Layer> {
+        let layer = self.current.as_ref().map(|tap| tap.tap.layer());
+        layer.filter(|layer| self.terms.anchors && Rung::plus(*layer).is_some())
+    }
+
+    /// Whether to request a key anchor now: the recording begins to get anchors of the tapped layer, or has lost some.
+    pub(super) fn lacks_key_anchor(&mut self, tapped: Option<Layer>) -> bool {
+        let anchored = self.anchored_layer().filter(|layer| tapped == Some(*layer));
+        let lacks = anchored.is_some() && anchored != self.anchored;
+        self.anchored = anchored;
+        lacks
+    }
+
+    /// Notes that anchors are missing: the next one must depend on no other.
+    pub(super) fn await_key_anchor(&mut self) {
+        self.anchored = None;
     }
 
     /// Chooses the largest layer that is sent.
@@ -55,9 +88,9 @@ impl TrackRecording {
         if of(&self.current) == Some(best) {
             self.next = None;
         } else if self.current.is_none() {
-            self.current = Some(LayerTap::new(best, self.max_frame_bytes));
+            self.current = Some(LayerTap::new(best, self.terms.max_frame_bytes));
         } else if of(&self.next) != Some(best) {
-            self.next = Some(LayerTap::new(best, self.max_frame_bytes));
+            self.next = Some(LayerTap::new(best, self.terms.max_frame_bytes));
         }
     }
 
@@ -88,8 +121,11 @@ impl TrackRecording {
 
     fn collect(&mut self, outputs: &mut VecDeque<Output>) {
         let track = self.track;
-        if let Some(current) = &mut self.current {
-            give(track, current, false, outputs);
+        if let Some(current) = &mut self.current
+            && give(track, current, false, outputs)
+        {
+            // Frames are missing, and so is what their anchors gave.
+            self.anchored = None;
         }
         let Some(next) = &mut self.next else { return };
         let before = outputs.len();
@@ -130,23 +166,32 @@ impl TrackRecording {
 }
 
 /// Gives the recorder the frames of a tap. Frames that the next layer loses before its first key frame are no gap.
-fn give(track: TrackId, tap: &mut LayerTap, is_next: bool, outputs: &mut VecDeque<Output>) {
+/// Returns whether frames go on after a gap.
+fn give(track: TrackId, tap: &mut LayerTap, is_next: bool, outputs: &mut VecDeque<Output>) -> bool {
     let (layer, report) = (tap.tap.layer(), tap.report);
+    let mut resumed = false;
     while let Some(input) = tap.tap.poll() {
         let size = tap.tap.size();
         outputs.push_back(Output::Record(match input {
-            TapInput::Frame(frame) => RecordInput::Video(RecordedFrame {
-                track,
-                layer,
-                time: RecordedTime { rtp: frame.rtp_timestamp, arrival: frame.arrival, report },
-                key: frame.key,
-                size: size.unwrap_or(Size::new(0, 0)),
-                data: frame.data,
-            }),
+            TapInput::Frame(frame) => {
+                resumed |= std::mem::take(&mut tap.gap);
+                RecordInput::Video(RecordedFrame {
+                    track,
+                    layer,
+                    time: RecordedTime { rtp: frame.rtp_timestamp, arrival: frame.arrival, report },
+                    key: frame.key,
+                    size: size.unwrap_or(Size::new(0, 0)),
+                    data: frame.data,
+                })
+            }
             _ if is_next => continue,
-            _ => RecordInput::Gap(track),
+            _ => {
+                tap.gap = true;
+                RecordInput::Gap(track)
+            }
         }));
     }
+    resumed
 }
 
 /// The Opus packets of an RTP packet. With redundancy, the packets before it come too.

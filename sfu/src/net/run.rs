@@ -423,9 +423,12 @@ impl Shell {
                     }
                 }
                 Output::Record(input) => {
-                    let track = input.track();
-                    if self.recorder.as_ref().is_some_and(|recorder| !recorder(input)) {
-                        self.core.on_record_key_frame(now, track, true);
+                    let (track, media) = (input.track(), input.is_media());
+                    let lost = self.recorder.as_ref().is_some_and(|recorder| !recorder(input));
+                    match (lost, media) {
+                        (false, _) => {}
+                        (true, true) => self.core.on_record_key_frame(now, track, true),
+                        (true, false) => self.core.on_record_anchor_lost(track),
                     }
                 }
                 Output::Tap(input) => {

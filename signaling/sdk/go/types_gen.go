@@ -117,6 +117,8 @@ type EventFile struct {
 	Participant string `json:"participant"`
 	// Tracks in the file: `video`, `audio`.
 	Tracks []string `json:"tracks"`
+	// The file with the enhanced picture, in the same folder.
+	Enhanced string `json:"enhanced,omitempty"`
 	// Identity in the participant's access token.
 	Identity string `json:"identity,omitempty"`
 }
@@ -176,6 +178,7 @@ const (
 	EventTypeTrackUnpublished  EventType = "track_unpublished"
 	EventTypeRecordingStarted  EventType = "recording_started"
 	EventTypeRecordingEnded    EventType = "recording_ended"
+	EventTypeRecordingEnhanced EventType = "recording_enhanced"
 	EventTypeRecordingStored   EventType = "recording_stored"
 )
 
@@ -243,6 +246,8 @@ type Receives struct {
 
 // Record: Settings of a new recording.
 type Record struct {
+	// Whether enhanced pictures are made too, in files of their own, when the recording has ended.
+	Enhanced bool `json:"enhanced,omitempty"`
 	// Id of the only participant to record, also after it comes back with its identity. By default all
 	// are recorded.
 	Participant string `json:"participant,omitempty"`
@@ -282,6 +287,8 @@ type RoomPolicy struct {
 
 // RoomRecording: The recording of a room.
 type RoomRecording struct {
+	// Whether enhanced pictures are made too, when the recording has ended.
+	Enhanced bool `json:"enhanced"`
 	// Name of the recording and of its folder.
 	Recording string `json:"recording"`
 	// Time of the order to record, in seconds since 1970.

@@ -25,6 +25,9 @@ pub(crate) struct Record {
     /// Id of the only participant to record, also after it comes back with its identity. By default all are recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     participant: Option<String>,
+    /// Whether enhanced pictures are made too, in files of their own, when the recording has ended.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    enhanced: bool,
 }
 
 /// The recording of a room.
@@ -37,12 +40,14 @@ pub(crate) struct RoomRecording {
     /// Identity, or else id, of the only participant that is recorded; absent: all are.
     #[serde(skip_serializing_if = "Option::is_none")]
     participant: Option<String>,
+    /// Whether enhanced pictures are made too, when the recording has ended.
+    enhanced: bool,
 }
 
 fn seen(room: &str, recording: Recording) -> RoomRecording {
-    let Recording { since, participant } = recording;
+    let Recording { since, participant, enhanced } = recording;
     let recording = recordings::name(room, since);
-    RoomRecording { recording, started: since as f64 / 1000.0, participant }
+    RoomRecording { recording, started: since as f64 / 1000.0, participant, enhanced }
 }
 
 /// Record a room, or one of its participants: tracks as they come, on the servers where they are published. Everybody
@@ -76,7 +81,7 @@ pub(crate) async fn record(
             Some(one.info.identity.unwrap_or(id))
         }
     };
-    let ordered = Recording { since, participant };
+    let ordered = Recording { since, participant, enhanced: wanted.enhanced };
     let recording = moderation(&shared, &room).record(ordered)?;
     if let Some(error) = recorded::follow(&shared).await.remove(&room) {
         return Err(AdminError::new(AdminErrorCode::NotWritable, error));

@@ -64,6 +64,8 @@ pub(crate) struct Recording {
     pub(crate) since: u64,
     /// Identity, or else id, of the only participant that is recorded; `None`: all are.
     pub(crate) participant: Option<String>,
+    /// Whether enhanced pictures are made of it too.
+    pub(crate) enhanced: bool,
 }
 
 impl Book {
@@ -151,8 +153,9 @@ impl Book {
     /// The recording of a room.
     pub(crate) fn recording(&self, room: &str) -> Option<Recording> {
         match self.says(room, &Subject::Recording)? {
-            Content::Recording { since, participant } => {
-                Some(Recording { since: *since, participant: participant.clone() })
+            Content::Recording { since, participant, enhanced } => {
+                let (participant, enhanced) = (participant.clone(), *enhanced);
+                Some(Recording { since: *since, participant, enhanced })
             }
             _ => None,
         }

@@ -114,8 +114,8 @@ impl Moderation<'_> {
         if let Some(known) = self.recording() {
             return Ok(known);
         }
-        let Recording { since, participant } = recording.clone();
-        let says = Content::Recording { since, participant };
+        let Recording { since, participant, enhanced } = recording.clone();
+        let says = Content::Recording { since, participant, enhanced };
         self.set(self.room, Subject::Recording, EMPTY_RECORDING_S, says)?;
         Ok(recording)
     }
@@ -123,8 +123,8 @@ impl Moderation<'_> {
     /// Goes on with a recording after a restart. Rules about the recording that were made since the order keep
     /// precedence.
     pub(crate) fn resume_recording(&self, recording: &Recording) -> Result<(), ModerationError> {
-        let Recording { since, participant } = recording.clone();
-        let says = Content::Recording { since, participant };
+        let Recording { since, participant, enhanced } = recording.clone();
+        let says = Content::Recording { since, participant, enhanced };
         let until = unix_now_ms() / 1000 + EMPTY_RECORDING_S;
         let rule = Rule { at: since, until, follows: false, says };
         Ok(self.rights.put_unless_known(self.room, Subject::Recording, rule)?)

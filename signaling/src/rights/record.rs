@@ -62,6 +62,9 @@ pub(crate) enum Content {
         since: u64,
         /// Identity, or else id, of the only participant that is recorded; `None`: all are.
         participant: Option<String>,
+        /// Whether enhanced pictures are made of it too.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        enhanced: bool,
     },
     /// The grants, of `publish`, `subscribe`, `enhance` and `data`.
     Grants(Vec<Grant>),

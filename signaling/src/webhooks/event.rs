@@ -29,6 +29,8 @@ pub(crate) enum What {
     RecordingStarted,
     /// A server's recording of a room has ended, or could not begin.
     RecordingEnded,
+    /// The enhanced pictures of a recording that has ended are made, or cannot be made.
+    RecordingEnhanced,
     /// The store has the files of a recording that has ended, and the server has them no longer.
     RecordingStored,
 }

@@ -2,33 +2,25 @@
 //
 // Runs beside any file.
 import assert from "node:assert/strict";
-import { execFile, spawn, spawnSync } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync } from "node:fs";
-import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { after, before, test } from "node:test";
-import { promisify } from "node:util";
 import { nativeFrames, publish, sleep, subscribe, until } from "../support/call.mjs";
 import { freePort } from "../support/ports.mjs";
+import { decode, manifest, order, probe, recordTo, webhooks } from "../support/recording.mjs";
 import { startServer } from "../support/server.mjs";
 import { skipped } from "../support/skips.mjs";
 
 const folder = mkdtempSync(path.join(tmpdir(), "windlass-recording-"));
-const told = [];
 let hooks;
+let told;
 
 before(async () => {
-  hooks = createServer((request, response) => {
-    let body = "";
-    request.on("data", (part) => (body += part));
-    request.on("end", () => {
-      told.push(JSON.parse(body));
-      response.end();
-    });
-  });
-  await new Promise((listening) => hooks.listen(0, "127.0.0.1", listening));
+  hooks = await webhooks(folder);
+  told = hooks.told;
 });
 
 after(() => {
@@ -37,39 +29,7 @@ after(() => {
 });
 
 const start = (ports, to = folder, env = {}) =>
-  startServer({
-    ports,
-    env,
-    args: [
-      ...["--device=off", "--record-to", to, "--webhook", `http://127.0.0.1:${hooks.address().port}/`],
-      ...["--webhook-secret", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"],
-    ],
-  });
-
-const order = (server, method) =>
-  fetch(`${server.url}/admin/rooms/call/recording`, {
-    method,
-    headers: { "content-type": "application/json" },
-    ...(method === "POST" ? { body: "{}" } : {}),
-  });
-
-const manifest = (recording) => {
-  const made = path.join(folder, recording);
-  const name = readdirSync(made).find((file) => /^recording-.*\.json$/.test(file));
-  return JSON.parse(readFileSync(path.join(made, name), "utf8"));
-};
-
-// Nothing here waits for another program: a connection that the server ends meanwhile would be taken for the next request.
-const run = promisify(execFile);
-
-/** What ffprobe finds in a file. */
-async function probe(file) {
-  const args = ["-v", "error", "-count_packets", "-show_entries", "stream=codec_name,start_time,nb_read_packets:format=duration"];
-  return JSON.parse((await run("ffprobe", [...args, "-of", "json", file])).stdout);
-}
-
-/** Decodes all of a file, which must give no error. */
-const decode = (file) => run("ffmpeg", ["-v", "error", "-xerror", "-i", file, "-f", "null", "-"]);
+  startServer({ ports, env, args: ["--device=off", ...recordTo(to, hooks)] });
 
 /** A disk of its own, with room for some seconds; none where that is not allowed. */
 function smallDisk() {
@@ -105,7 +65,7 @@ test(NAME, { timeout: 120_000, skip: skipped(NAME, why) }, async () => {
     assert.equal(told.find(({ type }) => type === "recording_started").recording.id, recording);
     assert.equal(ended.recording.reason, "stopped");
     assert.deepEqual(ended.recording.files.map(({ tracks }) => tracks), [["video", "audio"]]);
-    const [file] = manifest(recording).files;
+    const [file] = manifest(path.join(folder, recording)).files;
     assert.ok(file.complete && file.duration > 3 && file.name === "Publisher", JSON.stringify(file));
     const found = await probe(path.join(folder, recording, file.file));
     const [video, audio] = found.streams;
@@ -123,12 +83,12 @@ test(NAME, { timeout: 120_000, skip: skipped(NAME, why) }, async () => {
     const part = readdirSync(made).find((name) => name.endsWith(".webm.part"));
     assert.ok((await probe(path.join(made, part))).streams[0].nb_read_packets > 20, "what was written plays");
     server = await start(server.ports);
-    const files = () => manifest(second.recording).files;
+    const files = () => manifest(made).files;
     await until(() => files().length === 2, "the recording goes on in another file", 30_000);
     await until(() => badge(ana), "and says so", 10_000);
     await sleep(2500);
     assert.equal((await order(server, "DELETE")).status, 204);
-    await until(() => manifest(second.recording).ended, "it ends");
+    await until(() => manifest(made).ended, "it ends");
     const [first, next] = files();
     assert.ok(!first.complete && next.complete && next.offset > first.offset + 3, JSON.stringify(files()));
     for (const { file } of files()) await decode(path.join(made, file));

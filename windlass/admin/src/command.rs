@@ -169,8 +169,12 @@ pub struct RecordArgs {
     #[arg(long, value_name = "WHO")]
     only: Option<String>,
 
+    /// Make the enhanced pictures too, in files of their own, when the recording has ended
+    #[arg(long)]
+    enhanced: bool,
+
     /// End the recording
-    #[arg(long, conflicts_with = "only")]
+    #[arg(long, conflicts_with_all = ["only", "enhanced"])]
     stop: bool,
 
     #[command(flatten)]
@@ -246,10 +250,11 @@ impl AdminCommand {
             AdminCommand::Lock(LockArgs { room, lobby, undo, target }) => {
                 (Order::Lock { room, locked: !lobby && !undo, lobby }, target)
             }
-            AdminCommand::Record(RecordArgs { room, only, stop, target }) => {
-                let order =
-                    if stop { Order::EndRecording { room } } else { Order::Record { room, only } };
-                (order, target)
+            AdminCommand::Record(RecordArgs { room, stop: true, target, .. }) => {
+                (Order::EndRecording { room }, target)
+            }
+            AdminCommand::Record(RecordArgs { room, only, enhanced, target, .. }) => {
+                (Order::Record { room, only, enhanced }, target)
             }
             AdminCommand::Policy(PolicyArgs { policy, room, target }) => {
                 (Order::Policy { policy: policy.0, room }, target)
@@ -316,8 +321,11 @@ mod tests {
             ("lock tea", Order::Lock { room: room(), locked: true, lobby: false }),
             ("lock tea --lobby", Order::Lock { room: room(), locked: false, lobby: true }),
             ("lock tea --undo", Order::Lock { room: room(), locked: false, lobby: false }),
-            ("record tea", Order::Record { room: room(), only: None }),
-            ("record tea --only ana", Order::Record { room: room(), only: Some("ana".into()) }),
+            ("record tea", Order::Record { room: room(), only: None, enhanced: false }),
+            (
+                "record tea --only ana --enhanced",
+                Order::Record { room: room(), only: Some("ana".into()), enhanced: true },
+            ),
             ("record tea --stop", Order::EndRecording { room: room() }),
             ("policy default", Order::Policy { policy: None, room: None }),
             ("enhancement off", Order::Enhancer { enabled: false }),
@@ -333,6 +341,7 @@ mod tests {
             "room tea --close --max-participants 3",
             "lock tea --lobby --undo",
             "record tea --stop --only ana",
+            "record tea --stop --enhanced",
             "policy fastest",
             "kick tea",
             "rooms --token a --key k1=0123456789abcdef0123456789abcdef",

@@ -70,6 +70,8 @@ pub enum Order {
         room: String,
         /// Id, identity, or display name of the only participant that is recorded; `None` for all.
         only: Option<String>,
+        /// Whether enhanced pictures are made too.
+        enhanced: bool,
     },
     /// End the recording of a room.
     EndRecording {
@@ -125,7 +127,9 @@ async fn send(client: &Client, order: &Order) -> Result<Report, AdminError> {
             let now = client.send(path.with(wanted)).await?;
             Ok(report::entry(room, now))
         }
-        Order::Record { room, only } => record(client, room, only.as_deref()).await,
+        Order::Record { room, only, enhanced } => {
+            record(client, room, only.as_deref(), *enhanced).await
+        }
         Order::EndRecording { room } => {
             client.send(Request::new(Method::DELETE, &["rooms", room, "recording"])).await?;
             Ok(Report::said(format!("The room {room} is not recorded any more.")))
@@ -184,14 +188,17 @@ async fn kick(client: &Client, room: &str, who: &str, ban: bool) -> Result<Repor
     Ok(Report::said(format!("{name} ({identity}) is banned from the room {room}.")))
 }
 
-async fn record(client: &Client, room: &str, only: Option<&str>) -> Result<Report, AdminError> {
-    let wanted = match only {
-        None => json!({}),
-        Some(name) => {
-            let seen = show(client, room).await?;
-            json!({"participant": text(find::participant(&seen, name)?, "id")})
-        }
-    };
+async fn record(
+    client: &Client,
+    room: &str,
+    only: Option<&str>,
+    enhanced: bool,
+) -> Result<Report, AdminError> {
+    let mut wanted = if enhanced { json!({"enhanced": true}) } else { json!({}) };
+    if let Some(name) = only {
+        let seen = show(client, room).await?;
+        wanted["participant"] = text(find::participant(&seen, name)?, "id").into();
+    }
     let path = Request::new(Method::POST, &["rooms", room, "recording"]);
     Ok(report::recording(room, client.send(path.with(wanted)).await?))
 }

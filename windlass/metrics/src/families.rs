@@ -88,6 +88,21 @@ const RECORDER: &[Family] = &[
         "Attempts to store a recording that failed. They are repeated.",
     )
     .with(RECORD),
+    Family::counter(
+        "windlass_recorder_anchors_dropped_total",
+        "Anchors of recorded video dropped: the disk was too slow, or their frames were not recorded.",
+    )
+    .with(RECORD),
+    Family::gauge(
+        "windlass_recordings_unrendered",
+        "Files of ended recordings whose enhanced pictures are still to be made.",
+    )
+    .with(RECORD),
+    Family::counter(
+        "windlass_recordings_render_failures_total",
+        "Attempts to make the enhanced pictures of a file that failed.",
+    )
+    .with(RECORD),
 ];
 
 /// Metrics of the enhancer, except its plain counters: those carry their own help texts.

@@ -12,10 +12,13 @@ use std::time::{Duration, Instant, SystemTime};
 use windlass_types::TrackId;
 use windlass_types::recording::RecordInput;
 
+use crate::files::Files;
+#[cfg(feature = "enhanced")]
+use crate::manifest::Enhanced;
 use crate::manifest::{EndReason, Manifest};
 use crate::order::{BeginError, Event, Hooks, Order};
 use crate::queue::Queue;
-use crate::recording::{Epoch, Files, Recording, Wanted, part_of};
+use crate::recording::{Epoch, Recording, Wanted, part_of};
 use crate::webm::{Patch, Whole, whole_part};
 
 /// Interval of the work that is due without media.
@@ -29,8 +32,22 @@ pub(crate) enum Request {
     Begin(Order, Sender<Result<PathBuf, BeginError>>),
     /// End the recording of a room.
     End(String, EndReason),
+    /// Note in the manifest what became of a file's enhanced picture.
+    #[cfg(feature = "enhanced")]
+    Made(Made, Sender<io::Result<()>>),
     /// End: the recordings go on when the server is started again.
     Stop(Sender<()>),
+}
+
+/// What became of a file's enhanced picture.
+#[cfg(feature = "enhanced")]
+pub(crate) struct Made {
+    /// Folder of the recording.
+    pub(crate) folder: PathBuf,
+    /// Name of the file that it is the picture of.
+    pub(crate) file: String,
+    /// The enhanced picture.
+    pub(crate) enhanced: Enhanced,
 }
 
 /// Files on this machine.
@@ -58,6 +75,10 @@ impl Files for LocalFiles {
         file.sync_data()?;
         drop(file);
         std::fs::rename(path, name)
+    }
+
+    fn close(&mut self, path: &Path) -> io::Result<()> {
+        self.open.remove(path).map_or(Ok(()), |file| file.sync_data())
     }
 
     fn save(&mut self, manifest: &Manifest, folder: &Path) -> io::Result<()> {
@@ -98,6 +119,10 @@ impl<F: Files> Disk<F> {
                     let _ = answer.send(self.begin(order));
                 }
                 Ok(Request::End(room, reason)) => self.end(&room, reason, None),
+                #[cfg(feature = "enhanced")]
+                Ok(Request::Made(made, answer)) => {
+                    let _ = answer.send(self.made(&made));
+                }
                 Ok(Request::Stop(answer)) => {
                     self.stop();
                     let _ = answer.send(());
@@ -148,8 +173,10 @@ impl<F: Files> Disk<F> {
         let Some(room) = room else { return };
         let Some(recording) = self.recordings.get_mut(&room) else { return };
         let (gaps, late) = (recording.gaps, recording.late());
+        let anchors = recording.anchors_dropped();
         let result = recording.input(input, &mut self.files, &self.hooks.who);
         self.queue.lost(recording.gaps - gaps, recording.late() - late);
+        self.queue.anchors_lost(recording.anchors_dropped() - anchors);
         self.after(&room, result);
     }
 
@@ -190,6 +217,31 @@ impl<F: Files> Disk<F> {
         let manifest = recording.manifest;
         tracing::info!(recording = %manifest.recording, ?reason, files = manifest.files.len(), bytes = manifest.bytes(), "recording ended");
         (self.hooks.event)(Event::Ended { manifest: Box::new(manifest), folder });
+    }
+
+    /// Notes what became of a file's enhanced picture, and tells of the last one. The recording may run again.
+    #[cfg(feature = "enhanced")]
+    fn made(&mut self, made: &Made) -> io::Result<()> {
+        let Made { folder, file, enhanced } = made;
+        let note = |manifest: &mut Manifest| {
+            let entry = manifest.files.iter_mut().find(|entry| entry.file == *file);
+            if let Some(entry) = entry {
+                entry.enhanced = Some(enhanced.clone());
+            }
+        };
+        let mut running = self.recordings.values_mut();
+        if let Some(recording) = running.find(|recording| recording.folder() == folder) {
+            note(&mut recording.manifest);
+            return self.files.save(&recording.manifest, folder);
+        }
+        let (mut manifest, _) = Manifest::find(folder).ok_or(io::ErrorKind::NotFound)?;
+        note(&mut manifest);
+        self.files.save(&manifest, folder)?;
+        if !manifest.awaits_enhanced() {
+            let event = Event::Enhanced { manifest: Box::new(manifest), folder: folder.clone() };
+            (self.hooks.event)(event);
+        }
+        Ok(())
     }
 
     /// Completes all files when the server stops. The manifests then say that the recordings have not ended.

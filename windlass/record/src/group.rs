@@ -54,13 +54,20 @@ impl From<RecordedPacket> for Media {
     }
 }
 
+/// What tells a video frame from the others of its track.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct FrameId {
+    pub(crate) layer: Layer,
+    pub(crate) rtp: u32,
+}
+
 /// A step in writing the file.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     /// Begin a file whose first frame was made at time `at`, in µs.
     Open { shape: Shape, at: i64 },
     /// Write a frame at its time in the file.
-    Write { slot: Slot, at: Duration, key: bool, data: Bytes },
+    Write { slot: Slot, at: Duration, key: bool, data: Bytes, frame: Option<FrameId> },
     /// End the file.
     Close,
     /// Ask for a key frame of the video track.
@@ -298,8 +305,9 @@ impl Group {
             let ((at, _), media) = first.remove_entry();
             file.written = at;
             let at = Duration::from_micros((at - file.begins).max(0).unsigned_abs());
-            let Media { slot, key, data, .. } = media;
-            steps.push(Step::Write { slot, at, key, data });
+            let Media { slot, layer, time, key, data, .. } = media;
+            let frame = layer.map(|layer| FrameId { layer, rtp: time.rtp });
+            steps.push(Step::Write { slot, at, key, data, frame });
         }
     }
 

@@ -9,25 +9,36 @@
 //! restart of the server. The [`Manifest`] says where in time each file belongs. Files play while they are written, and
 //! when the server is killed: a cluster of two seconds at most is lost.
 //!
+//! With an enhanced recording, anchors are written beside the files. When it has ended, the enhanced pictures are made
+//! of them, with the lowest priority (feature `enhanced`).
+//!
 //! With a store, ended recordings are sent there, and deleted here.
 //!
 //! [`ServerRecorder`] is the recorder of a server: signalling orders recordings, the SFU gives media, and rooms are
 //! told.
 
+mod anchors;
 mod clock;
 mod disk;
 mod ebml;
+mod files;
 mod group;
 mod manifest;
 mod order;
 mod queue;
+#[cfg(feature = "enhanced")]
+mod read_anchors;
+#[cfg(feature = "enhanced")]
+mod read_webm;
 mod recorder;
 mod recording;
+#[cfg(feature = "enhanced")]
+mod render;
 mod server;
 mod store;
 pub mod webm;
 
-pub use self::manifest::{EndReason, Manifest, MediaFile, MediaTrack};
+pub use self::manifest::{EndReason, Enhanced, EnhancedState, Manifest, MediaFile, MediaTrack};
 pub use self::order::{BeginError, Event, Hooks, Order, Person, Who};
 pub use self::queue::Counts;
 pub use self::recorder::{Recorder, Sink};

@@ -17,6 +17,9 @@ pub struct Manifest {
     /// Identity or id of the only participant that is recorded; `None` for all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub participant: Option<String>,
+    /// Whether enhanced pictures are made too, once the recording has ended.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub enhanced: bool,
     /// Time at which the recording was ordered, in seconds since 1970. Offsets of files count from here.
     pub started: f64,
     /// Time at which the recording ended, in seconds since 1970; `None` while it runs.
@@ -79,6 +82,59 @@ pub struct MediaFile {
     pub tracks: Vec<MediaTrack>,
     /// Whether the file was completed. It then has an index.
     pub complete: bool,
+    /// The file's enhanced picture, where one was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub enhanced: Option<Enhanced>,
+}
+
+/// The enhanced picture of a file, in a file of its own with the same times and sound.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Enhanced {
+    /// How far it is.
+    pub state: EnhancedState,
+    /// Name of the file, if it is made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// Size of the file in bytes.
+    #[serde(default)]
+    pub bytes: u64,
+    /// Width of all pictures.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub width: Option<u16>,
+    /// Height of all pictures.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub height: Option<u16>,
+    /// Number of pictures.
+    #[serde(default)]
+    pub frames: u64,
+    /// Number of anchors that have a part in the pictures.
+    #[serde(default)]
+    pub anchors: u64,
+    /// Description of the error for people, if it cannot be made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// How far an enhanced picture is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EnhancedState {
+    /// It is made after the recording has ended.
+    #[default]
+    Waiting,
+    /// It is there.
+    Made,
+    /// No anchors were recorded: nothing would be better than the file as it came.
+    NoAnchors,
+    /// It cannot be made.
+    Failed,
+}
+
+impl MediaFile {
+    /// Whether the file's enhanced picture is asked for, and not made yet.
+    pub(crate) fn awaits_enhanced(&self) -> bool {
+        self.enhanced.as_ref().is_some_and(|made| made.state == EnhancedState::Waiting)
+    }
 }
 
 /// A track of a file.
@@ -108,7 +164,15 @@ impl Manifest {
 
     /// Sum of the sizes of the recording's files, in bytes.
     pub fn bytes(&self) -> u64 {
-        self.files.iter().map(|file| file.bytes).sum()
+        let enhanced = |file: &MediaFile| file.enhanced.as_ref().map_or(0, |made| made.bytes);
+        self.files.iter().map(|file| file.bytes + enhanced(file)).sum()
+    }
+
+    /// Whether enhanced pictures of an ended recording are to be made by this program.
+    pub(crate) fn awaits_enhanced(&self) -> bool {
+        cfg!(feature = "enhanced")
+            && self.ended.is_some()
+            && self.files.iter().any(MediaFile::awaits_enhanced)
     }
 
     /// Time from the start to the end of the last file, in seconds.

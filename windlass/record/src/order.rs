@@ -39,6 +39,13 @@ pub enum Event {
         /// Folder of the recording.
         folder: PathBuf,
     },
+    /// The enhanced pictures of an ended recording are made, or cannot be made, as its manifest says.
+    Enhanced {
+        /// Manifest of the recording.
+        manifest: Box<Manifest>,
+        /// Folder of the recording.
+        folder: PathBuf,
+    },
     /// The store has an ended recording, and this machine no longer.
     Stored {
         /// Manifest of the recording.
@@ -57,6 +64,8 @@ pub struct Order {
     pub room: String,
     /// Identity or id of the only participant that is recorded; `None` for all.
     pub participant: Option<String>,
+    /// Whether enhanced pictures are made too, once the recording has ended.
+    pub enhanced: bool,
     /// Time of the order, in seconds since 1970.
     pub started: f64,
     /// Name of this server's part.
@@ -65,12 +74,13 @@ pub struct Order {
 
 impl Order {
     pub(crate) fn manifest(&self) -> Manifest {
-        let Order { recording, room, participant, started, part } = self.clone();
+        let Order { recording, room, participant, enhanced, started, part } = self.clone();
         Manifest {
             recording,
             part,
             room,
             participant,
+            enhanced,
             started,
             ended: None,
             reason: None,
@@ -82,8 +92,8 @@ impl Order {
 
 impl From<Manifest> for Order {
     fn from(manifest: Manifest) -> Order {
-        let Manifest { recording, part, room, participant, started, .. } = manifest;
-        Order { recording, room, participant, started, part }
+        let Manifest { recording, part, room, participant, enhanced, started, .. } = manifest;
+        Order { recording, room, participant, enhanced, started, part }
     }
 }
 

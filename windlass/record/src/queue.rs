@@ -4,6 +4,8 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// Maximum frames and packets that wait for the disk: ten seconds of twenty participants.
 const MAX_QUEUED: usize = 32_768;
+/// Share of the queue that anchors may fill, with the media: the rest is for media alone.
+const ANCHORS_SHARE: usize = 2;
 /// Maximum bytes of media that wait for the disk.
 pub(crate) const MAX_QUEUED_BYTES: usize = 64 << 20;
 
@@ -21,6 +23,9 @@ pub(crate) struct Queue {
     untold: AtomicU64,
     unstored: AtomicU64,
     store_failures: AtomicU64,
+    anchors_dropped: AtomicU64,
+    unrendered: AtomicUsize,
+    render_failures: AtomicU64,
 }
 
 impl Queue {
@@ -35,6 +40,35 @@ impl Queue {
         self.waiting.fetch_add(1, Ordering::Relaxed);
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
         true
+    }
+
+    /// Whether there is room for an anchor of `bytes` bytes, which is then reserved. Anchors yield to media.
+    pub(crate) fn admit_anchor(&self, bytes: usize) -> bool {
+        let waiting = self.waiting.load(Ordering::Relaxed);
+        let there = self.bytes.load(Ordering::Relaxed);
+        let room = waiting < MAX_QUEUED / ANCHORS_SHARE
+            && there + bytes <= MAX_QUEUED_BYTES / ANCHORS_SHARE;
+        if room {
+            self.waiting.fetch_add(1, Ordering::Relaxed);
+            self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        } else {
+            self.anchors_lost(1);
+        }
+        room
+    }
+
+    pub(crate) fn anchors_lost(&self, count: u64) {
+        self.anchors_dropped.fetch_add(count, Ordering::Relaxed);
+    }
+
+    #[cfg(feature = "enhanced")]
+    pub(crate) fn set_unrendered(&self, files: usize) {
+        self.unrendered.store(files, Ordering::Relaxed);
+    }
+
+    #[cfg(feature = "enhanced")]
+    pub(crate) fn render_failed(&self) {
+        self.render_failures.fetch_add(1, Ordering::Relaxed);
     }
 
     pub(crate) fn took(&self, bytes: usize) {
@@ -92,6 +126,12 @@ pub struct Counts {
     pub unstored: u64,
     /// Number of attempts to store a recording that failed.
     pub store_failures: u64,
+    /// Number of anchors that were dropped: the queue was full, or their frames are not in the file.
+    pub anchors_dropped: u64,
+    /// Number of files whose enhanced pictures are still to be made.
+    pub unrendered: usize,
+    /// Number of attempts to make enhanced pictures that failed.
+    pub render_failures: u64,
 }
 
 impl Queue {
@@ -99,6 +139,7 @@ impl Queue {
     pub(crate) fn counts(&self) -> Counts {
         let Queue { dropped, gaps, late, failed, recordings, written, untold, .. } = self;
         let (unstored, store_failures) = (&self.unstored, &self.store_failures);
+        let (anchors_dropped, render_failures) = (&self.anchors_dropped, &self.render_failures);
         let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
         Counts {
             recordings: recordings.load(Ordering::Relaxed),
@@ -110,6 +151,9 @@ impl Queue {
             untold: of(untold),
             unstored: of(unstored),
             store_failures: of(store_failures),
+            anchors_dropped: of(anchors_dropped),
+            unrendered: self.unrendered.load(Ordering::Relaxed),
+            render_failures: of(render_failures),
         }
     }
 }

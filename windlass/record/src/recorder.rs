@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::JoinHandle;
 
@@ -13,6 +14,8 @@ use crate::disk::{Disk, LocalFiles, Request};
 use crate::manifest::{EndReason, Manifest};
 use crate::order::{BeginError, Hooks, Order};
 use crate::queue::{Counts, Queue};
+#[cfg(feature = "enhanced")]
+use crate::render::Renderer;
 use crate::store::{Place, Store, StoreSetupError};
 
 /// Takes media and events of an SFU. Returns `false` if they were dropped.
@@ -30,7 +33,8 @@ pub type Sink = Arc<dyn Fn(RecordInput) -> bool + Send + Sync>;
 /// let event = Box::new(move |event| _ = events.send(event));
 /// recorder.start(Hooks { who: Box::new(|_| None), key_frame: Box::new(|_| ()), event })?;
 /// # let (recording, part) = ("rec_1".to_owned(), "a1".to_owned());
-/// let order = Order { recording, room: "tea".to_owned(), participant: None, started: 0.0, part };
+/// let (room, participant, enhanced) = ("tea".to_owned(), None, false);
+/// let order = Order { recording, room, participant, enhanced, started: 0.0, part };
 /// assert!(recorder.begin(order)?.starts_with(folder.path()));
 /// // The SFU calls `recorder.sink()` with frames and packets. Here it has none.
 /// recorder.end("tea", EndReason::Stopped);
@@ -45,6 +49,8 @@ pub struct Recorder {
     /// Receiver of the requests until the thread starts.
     waiting: Arc<Mutex<Option<Receiver<Request>>>>,
     queue: Arc<Queue>,
+    /// Whether enhanced pictures are left to the next start.
+    stopped: Arc<AtomicBool>,
 }
 
 impl Recorder {
@@ -60,7 +66,8 @@ impl Recorder {
         std::fs::write(&probe, b"").and_then(|()| std::fs::remove_file(&probe)).map_err(failed)?;
         let (requests, receiver) = mpsc::channel();
         let waiting = Arc::new(Mutex::new(Some(receiver)));
-        Ok(Recorder { root: root.to_owned(), requests, waiting, queue: Arc::default() })
+        let (queue, stopped) = (Arc::default(), Arc::default());
+        Ok(Recorder { root: root.to_owned(), requests, waiting, queue, stopped })
     }
 
     /// Returns the function that takes what an SFU gives. It never waits, and returns `false` if the queue is full.
@@ -68,7 +75,11 @@ impl Recorder {
         let (requests, queue) = (self.requests.clone(), self.queue.clone());
         Arc::new(move |input| {
             let bytes = input.media_bytes();
-            if bytes > 0 && !queue.admit(bytes) {
+            let admitted = match &input {
+                RecordInput::Anchor(_) => queue.admit_anchor(bytes),
+                _ => bytes == 0 || queue.admit(bytes),
+            };
+            if !admitted {
                 return false;
             }
             requests.send(Request::Input(input)).is_ok()
@@ -83,6 +94,14 @@ impl Recorder {
     pub fn start(&self, hooks: Hooks) -> io::Result<Option<JoinHandle<()>>> {
         let Some(requests) = self.waiting.lock().take() else { return Ok(None) };
         let disk = Disk::new(self.root.clone(), LocalFiles::default(), hooks, self.queue.clone());
+        #[cfg(feature = "enhanced")]
+        Renderer::new(
+            self.root.clone(),
+            self.requests.clone(),
+            self.queue.clone(),
+            self.stopped.clone(),
+        )
+        .start()?;
         let thread = std::thread::Builder::new().name("recorder".to_owned());
         thread.spawn(move || disk.run(&requests)).map(Some)
     }
@@ -124,6 +143,7 @@ impl Recorder {
     /// Completes all files and ends the thread; waits for the disk. Running recordings continue when the server starts
     /// again.
     pub fn stop(&self) {
+        self.stopped.store(true, Ordering::Relaxed);
         let (answer, answered) = mpsc::channel();
         if self.requests.send(Request::Stop(answer)).is_ok() {
             let _ = answered.recv();

@@ -9,23 +9,15 @@ use std::time::{Duration, Instant, SystemTime};
 use windlass_types::recording::{RecordInput, RecordedTrack};
 use windlass_types::{Kind, ParticipantId, TrackId};
 
+use crate::anchors::Anchors;
+use crate::files::Files;
 use crate::group::{Group, Media, Step};
-use crate::manifest::{EndReason, Manifest, MediaFile, MediaTrack};
+use crate::manifest::{EndReason, Enhanced, Manifest, MediaFile, MediaTrack};
 use crate::order::Who;
-use crate::webm::{Patch, Shape, Slot, Webm};
+use crate::webm::{Shape, Slot, VideoCodec, Webm};
 
 /// Maximum time for which a cluster is not written although no frame ends it.
 const MAX_UNWRITTEN: Duration = Duration::from_secs(2);
-
-/// Writes files.
-pub(crate) trait Files: Send {
-    /// Appends bytes to a file. The first bytes create it.
-    fn append(&mut self, path: &Path, bytes: &[u8]) -> io::Result<()>;
-    /// Writes patches into a file, and renames it to its final name.
-    fn complete(&mut self, path: &Path, patches: &[Patch], name: &Path) -> io::Result<()>;
-    /// Writes the manifest.
-    fn save(&mut self, manifest: &Manifest, folder: &Path) -> io::Result<()>;
-}
 
 /// A file that is being written.
 struct Writing {
@@ -45,6 +37,7 @@ struct Stream {
     names: HashMap<Slot, String>,
     group: Group,
     writing: Option<Writing>,
+    anchors: Anchors,
 }
 
 /// A recording of a room, with the files that are being written.
@@ -103,6 +96,10 @@ impl Recording {
                 let (track, arrival) = (packet.track, self.micros(packet.time.arrival));
                 self.media(track, packet.into(), arrival, files, who, &mut wanted)?;
             }
+            RecordInput::Anchor(anchor) => {
+                let Some(&(index, _)) = self.tracks.get(&anchor.track) else { return Ok(wanted) };
+                self.streams[index].anchors.push(anchor, files);
+            }
             RecordInput::Gap(_) => self.gaps += 1,
             RecordInput::End(track) => {
                 let Some((index, _)) = self.tracks.remove(&track) else { return Ok(wanted) };
@@ -123,8 +120,9 @@ impl Recording {
             stream.participant == participant && stream.screen == screen && !stream.group.has(slot)
         };
         let index = self.streams.iter().position(free).unwrap_or_else(|| {
-            let (names, group) = (HashMap::new(), Group::default());
-            self.streams.push(Stream { participant, screen, names, group, writing: None });
+            let (names, group, anchors) = (HashMap::new(), Group::default(), Anchors::default());
+            let writing = None;
+            self.streams.push(Stream { participant, screen, names, group, writing, anchors });
             self.streams.len() - 1
         });
         self.streams[index].group.begin(slot, track);
@@ -201,9 +199,15 @@ impl Recording {
             match step {
                 Step::KeyFrame(track) => wanted.push(track),
                 Step::Open { shape, at } => self.open(index, shape, at, files, who)?,
-                Step::Write { slot, at, key, data } => {
-                    let Some(writing) = &mut self.streams[index].writing else { continue };
+                Step::Write { slot, at, key, data, frame } => {
+                    let Stream { writing: Some(writing), anchors, .. } = &mut self.streams[index]
+                    else {
+                        continue;
+                    };
                     count(&mut self.manifest.files[writing.index], slot);
+                    if let Some(frame) = frame {
+                        anchors.frame(frame, files);
+                    }
                     if let Some(cluster) = writing.webm.push(slot, at, key, &data) {
                         writing.flushed = Instant::now();
                         files.append(&writing.path, &cluster)?;
@@ -225,7 +229,7 @@ impl Recording {
     ) -> io::Result<()> {
         let stream = &mut self.streams[index];
         let began = self.epoch.wall + Duration::from_micros(at.max(0).unsigned_abs());
-        let (webm, head) = Webm::new(shape, began);
+        let (webm, head) = Webm::new(shape, VideoCodec::Vp9, began);
         let id = stream.participant.to_string();
         let of = |file: &&MediaFile| file.participant == id;
         let number = self.manifest.files.iter().filter(of).count() + 1;
@@ -243,6 +247,7 @@ impl Recording {
         };
         let video = shape.video.map(|_| track(Slot::Video, "video", "vp9"));
         let audio = shape.audio.then(|| track(Slot::Audio, "audio", "opus"));
+        let file_name = file.clone();
         self.manifest.files.push(MediaFile {
             file,
             participant: id,
@@ -253,15 +258,20 @@ impl Recording {
             bytes: 0,
             tracks: video.into_iter().chain(audio).collect(),
             complete: false,
+            enhanced: shape.video.filter(|_| self.manifest.enhanced).map(|_| Enhanced::default()),
         });
         let index = self.manifest.files.len() - 1;
         files.append(&path, &head)?;
+        let enhanced = shape.video.is_some() && self.manifest.enhanced;
+        stream.anchors.begin(enhanced.then(|| anchors_of(&self.folder.join(&file_name))));
         stream.writing = Some(Writing { webm, path, index, flushed: Instant::now() });
         files.save(&self.manifest, &self.folder)
     }
 
     fn close(&mut self, index: usize, files: &mut dyn Files) -> io::Result<()> {
-        let Some(Writing { webm, path, index, .. }) = self.streams[index].writing.take() else {
+        let stream = &mut self.streams[index];
+        stream.anchors.end(files);
+        let Some(Writing { webm, path, index, .. }) = stream.writing.take() else {
             return Ok(());
         };
         let (duration, written) = (webm.duration(), webm.written());
@@ -275,10 +285,20 @@ impl Recording {
         files.save(&self.manifest, &self.folder)
     }
 
+    /// Number of anchors that were dropped.
+    pub(crate) fn anchors_dropped(&self) -> u64 {
+        self.streams.iter().map(|stream| stream.anchors.dropped).sum()
+    }
+
     /// Number of audio packets that came too late.
     pub(crate) fn late(&self) -> u64 {
         self.streams.iter().map(|stream| stream.group.late).sum()
     }
+}
+
+/// Path of the anchors of a file.
+pub(crate) fn anchors_of(file: &Path) -> PathBuf {
+    file.with_extension("anchors")
 }
 
 /// Path of a file until it is complete, from its final one.

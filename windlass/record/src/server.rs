@@ -98,7 +98,7 @@ pub enum OpenError {
 ///
 /// // Signalling does this when a moderator records the room.
 /// let (recording, room) = ("rec_1".to_owned(), "tea".to_owned());
-/// let order = RecordingOrder { recording, room, participant: None, since: 1_000 };
+/// let order = RecordingOrder { recording, room, participant: None, since: 1_000, enhanced: false };
 /// recorder.begin(&order)?;
 /// // If the server stops, the recording goes on at its next start.
 /// recorder.stop().await;
@@ -195,6 +195,9 @@ impl ServerRecorder {
             Metric::new("windlass_recorder_untold_total", counts.untold),
             Metric::new("windlass_recordings_unstored_bytes", counts.unstored),
             Metric::new("windlass_recordings_store_failures_total", counts.store_failures),
+            Metric::new("windlass_recorder_anchors_dropped_total", counts.anchors_dropped),
+            Metric::new("windlass_recordings_unrendered", counts.unrendered),
+            Metric::new("windlass_recordings_render_failures_total", counts.render_failures),
         ]
     }
 }
@@ -207,6 +210,10 @@ async fn tell(mut ended: Receiver<Event>, signaling: Signaling) {
                 let recording = told(&manifest, folder.display().to_string());
                 signaling.recording_ended(&manifest.room, recording).await;
             }
+            Event::Enhanced { manifest, folder } => {
+                let recording = told(&manifest, folder.display().to_string());
+                signaling.recording_enhanced(&manifest.room, recording);
+            }
             Event::Stored { manifest, place } => {
                 signaling.recording_stored(&manifest.room, told(&manifest, place));
             }
@@ -216,9 +223,12 @@ async fn tell(mut ended: Receiver<Event>, signaling: Signaling) {
 
 impl windlass_signaling::Recorder for ServerRecorder {
     fn begin(&self, order: &RecordingOrder) -> Result<(), String> {
-        let RecordingOrder { recording, room, participant, since } = order.clone();
+        let RecordingOrder { recording, room, participant, since, enhanced } = order.clone();
+        if enhanced && !cfg!(feature = "enhanced") {
+            return Err("this program was built without enhanced recordings".to_owned());
+        }
         let (started, part) = (since as f64 / 1000.0, self.part.to_string());
-        let order = Order { recording, room, participant, started, part };
+        let order = Order { recording, room, participant, enhanced, started, part };
         self.recorder.begin(order).map(|_| ()).map_err(|error| error.to_string())
     }
 
@@ -233,12 +243,13 @@ impl windlass_signaling::Recorder for ServerRecorder {
     fn unfinished(&self) -> Vec<RecordingOrder> {
         let open = self.recorder.unfinished().into_iter();
         let order = |order: Order| {
-            let Order { recording, room, participant, started, .. } = order;
+            let Order { recording, room, participant, enhanced, started, .. } = order;
             RecordingOrder {
                 recording,
                 room,
                 participant,
                 since: (started * 1000.0).round() as u64,
+                enhanced,
             }
         };
         open.map(order).collect()
@@ -255,6 +266,7 @@ fn told(manifest: &Manifest, path: String) -> EventRecording {
         duration: file.duration,
         bytes: file.bytes,
         tracks: file.tracks.iter().map(|track| track.kind.clone()).collect(),
+        enhanced: file.enhanced.as_ref().and_then(|made| made.file.clone()),
     });
     EventRecording {
         id: manifest.recording.clone(),

@@ -21,6 +21,7 @@ fn order() -> Order {
         recording: "rec_1".to_owned(),
         room: "tea".to_owned(),
         participant: None,
+        enhanced: false,
         started: recording::seconds(SystemTime::now()),
         part: "a1".to_owned(),
     }
@@ -128,6 +129,7 @@ fn what_a_killed_server_left_is_cut_behind_its_last_whole_cluster() {
     let folder = tempfile::tempdir().unwrap();
     let (mut webm, mut bytes) = webm::Webm::new(
         webm::Shape { video: Some(Size::new(320, 180)), audio: false },
+        webm::VideoCodec::Vp9,
         SystemTime::now(),
     );
     for n in 0..300 {
@@ -150,6 +152,7 @@ fn what_a_killed_server_left_is_cut_behind_its_last_whole_cluster() {
         bytes: 0,
         tracks: Vec::new(),
         complete: false,
+        enhanced: None,
     });
     manifest.save(&made).unwrap();
     let recorder = Recorder::new(folder.path()).unwrap();

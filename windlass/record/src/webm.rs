@@ -1,4 +1,4 @@
-//! Writes WebM files of VP9 and Opus, without I/O: frames in, bytes out.
+//! Writes WebM files of VP9 or AV1, and Opus, without I/O: frames in, bytes out.
 //!
 //! A file is written from its beginning to its end, cluster by cluster. So it plays when it is cut off anywhere: only
 //! the last cluster is lost. Duration, sizes and index, which help players to seek, are written when the file is
@@ -17,22 +17,22 @@ const MAX_CLUSTER_BYTES: usize = 2 << 20;
 /// Bytes reserved for the seek head, which has two entries.
 const SEEK_HEAD_BYTES: usize = 64;
 /// Seconds from 1970 to 2001, the origin of WebM's dates.
-const EPOCH_2001: i64 = 978_307_200;
+pub(crate) const EPOCH_2001: i64 = 978_307_200;
 /// Clock rate of Opus, in Hz.
 const OPUS_RATE: u32 = 48_000;
 /// Time that an Opus decoder needs before the place that is played, in nanoseconds (80 ms).
 const OPUS_SEEK_PRE_ROLL: u64 = 80_000_000;
 
 /// Identifier of the element `Segment`.
-const SEGMENT: u32 = 0x1853_8067;
+pub(crate) const SEGMENT: u32 = 0x1853_8067;
 /// Identifier of the element `SeekHead`.
 const SEEK_HEAD: u32 = 0x114d_9b74;
 /// Identifier of the element `Info`.
-const INFO: u32 = 0x1549_a966;
+pub(crate) const INFO: u32 = 0x1549_a966;
 /// Identifier of the element `Tracks`.
-const TRACKS: u32 = 0x1654_ae6b;
+pub(crate) const TRACKS: u32 = 0x1654_ae6b;
 /// Identifier of the element `Cluster`.
-const CLUSTER: u32 = 0x1f43_b675;
+pub(crate) const CLUSTER: u32 = 0x1f43_b675;
 /// Identifier of the element `Cues`.
 const CUES: u32 = 0x1c53_bb6b;
 
@@ -45,17 +45,26 @@ pub struct Shape {
     pub audio: bool,
 }
 
+/// Codec of the video track.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum VideoCodec<'a> {
+    /// VP9, which needs no header.
+    Vp9,
+    /// AV1, with the header of its stream (`av1C`).
+    Av1(&'a [u8]),
+}
+
 /// A track of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Slot {
-    /// The video track, in VP9.
+    /// The video track.
     Video,
     /// The audio track, in Opus.
     Audio,
 }
 
 impl Slot {
-    fn number(self) -> u8 {
+    pub(crate) fn number(self) -> u8 {
         match self {
             Slot::Video => 1,
             Slot::Audio => 2,
@@ -110,7 +119,7 @@ pub struct Webm {
 
 impl Webm {
     /// Begins a file, and returns its first bytes. `began` is the time of its first frame.
-    pub fn new(shape: Shape, began: SystemTime) -> (Webm, Vec<u8>) {
+    pub fn new(shape: Shape, codec: VideoCodec<'_>, began: SystemTime) -> (Webm, Vec<u8>) {
         let mut head = Elements::new();
         let mut ebml = Elements::new();
         ebml.uint(0x4286, 1).uint(0x42f7, 1).uint(0x42f2, 4).uint(0x42f3, 8);
@@ -127,7 +136,7 @@ impl Webm {
         // Behind the identifiers and sizes of Info, TimestampScale and Duration.
         let duration = info + 4 + 1 + (3 + 1 + 3) + (2 + 1);
         let tracks = head.len() as u64;
-        head.of(TRACKS, &entries(shape));
+        head.of(TRACKS, &entries(shape, codec));
         let head = head.into_bytes();
         let webm = Webm {
             shape,
@@ -251,14 +260,19 @@ fn seek_head(places: impl Iterator<Item = (u32, u64)>) -> Vec<u8> {
     head.into_bytes()
 }
 
-fn entries(shape: Shape) -> Elements {
+fn entries(shape: Shape, codec: VideoCodec<'_>) -> Elements {
     let mut tracks = Elements::new();
     if let Some(size) = shape.video {
         let mut video = Elements::new();
         video.uint(0xb0, size.width.into()).uint(0xba, size.height.into());
         let mut track = Elements::new();
         track.uint(0xd7, Slot::Video.number().into()).uint(0x73c5, 1).uint(0x9c, 0);
-        track.uint(0x83, 1).text(0x86, "V_VP9").of(0xe0, &video);
+        track.uint(0x83, 1);
+        match codec {
+            VideoCodec::Vp9 => track.text(0x86, "V_VP9"),
+            VideoCodec::Av1(header) => track.text(0x86, "V_AV1").bytes(0x63a2, header),
+        };
+        track.of(0xe0, &video);
         tracks.of(0xae, &track);
     }
     if shape.audio {

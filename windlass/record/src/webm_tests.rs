@@ -61,7 +61,7 @@ proptest! {
     fn every_frame_is_in_the_file_at_its_time(
         frames in prop::collection::vec((any::<bool>(), any::<bool>(), 0u64..3000, 0usize..40), 1..80)
     ) {
-        let (mut webm, mut bytes) = Webm::new(BOTH, UNIX_EPOCH);
+        let (mut webm, mut bytes) = Webm::new(BOTH, VideoCodec::Vp9, UNIX_EPOCH);
         let (mut at, mut expected) = (0, Vec::new());
         for (video, key, step, len) in frames {
             at += step;
@@ -76,7 +76,7 @@ proptest! {
 
     #[test]
     fn a_file_that_is_cut_off_anywhere_has_its_whole_clusters(cut in 0.0f64..1.0) {
-        let (mut webm, mut bytes) = Webm::new(BOTH, UNIX_EPOCH);
+        let (mut webm, mut bytes) = Webm::new(BOTH, VideoCodec::Vp9, UNIX_EPOCH);
         let mut ends = vec![bytes.len()];
         for n in 0..200 {
             if let Some(cluster) = webm.push(Slot::Video, ms(n * 33), n % 50 == 0, &[1; 99]) {
@@ -109,7 +109,7 @@ proptest! {
 
 #[test]
 fn a_cluster_begins_with_a_key_frame_and_after_two_seconds() {
-    let (mut webm, _) = Webm::new(BOTH, UNIX_EPOCH);
+    let (mut webm, _) = Webm::new(BOTH, VideoCodec::Vp9, UNIX_EPOCH);
     assert!(webm.push(Slot::Video, ms(0), true, &[1]).is_none());
     assert!(webm.push(Slot::Audio, ms(10), true, &SILENCE).is_none());
     assert!(webm.push(Slot::Video, ms(33), true, &[1]).is_some(), "a key frame");
@@ -119,7 +119,7 @@ fn a_cluster_begins_with_a_key_frame_and_after_two_seconds() {
 
 #[test]
 fn the_index_names_the_clusters_that_begin_with_key_frames() {
-    let (mut webm, mut bytes) = Webm::new(BOTH, UNIX_EPOCH);
+    let (mut webm, mut bytes) = Webm::new(BOTH, VideoCodec::Vp9, UNIX_EPOCH);
     for n in 0..100 {
         let cluster = webm.push(Slot::Video, ms(n * 100), n % 40 == 0, &[1]);
         bytes.extend(cluster.unwrap_or_default());
@@ -159,7 +159,7 @@ fn probed(file: &[u8]) -> Option<String> {
 
 #[test]
 fn another_reader_finds_codecs_packets_and_duration() {
-    let (mut webm, mut bytes) = Webm::new(BOTH, UNIX_EPOCH);
+    let (mut webm, mut bytes) = Webm::new(BOTH, VideoCodec::Vp9, UNIX_EPOCH);
     for n in 0..250 {
         // The head of a key frame of profile 0: sync code, colours, 320×180.
         let frame = [0x82, 0x49, 0x83, 0x42, 0, 0x13, 0xf0, 0x0b, 0x30, 0];

@@ -30,6 +30,8 @@ const TOOLS: [&str; 2] = ["ziglang==0.17.1", "cargo-zigbuild==0.24.1"];
 
 /// Builds the program for each machine, checks what it needs of a system, and has it write its manual and completions.
 pub(super) fn build(release: &Release) -> Result<()> {
+    // For the encoder of enhanced recordings, on x86-64.
+    apt::install(&["nasm"])?;
     let tools = tools()?;
     for machine in &MACHINES {
         let target = machine.target;

@@ -110,6 +110,8 @@ export interface EventFile {
   participant: string;
   /** Tracks in the file: `video`, `audio`. */
   tracks: string[];
+  /** The file with the enhanced picture, in the same folder. */
+  enhanced?: string;
   /** Identity in the participant's access token. */
   identity?: string;
 }
@@ -166,6 +168,7 @@ export type EventType =
   | "track_unpublished"
   | "recording_started"
   | "recording_ended"
+  | "recording_enhanced"
   | "recording_stored";
 
 /** A grant: something that an access token allows. */
@@ -227,6 +230,8 @@ export interface Receives {
 
 /** Settings of a new recording. */
 export interface Record {
+  /** Whether enhanced pictures are made too, in files of their own, when the recording has ended. */
+  enhanced?: boolean;
   /** Id of the only participant to record, also after it comes back with its identity. By default all are recorded. */
   participant?: string;
 }
@@ -263,6 +268,8 @@ export interface RoomPolicy {
 
 /** The recording of a room. */
 export interface RoomRecording {
+  /** Whether enhanced pictures are made too, when the recording has ended. */
+  enhanced: boolean;
   /** Name of the recording and of its folder. */
   recording: string;
   /** Time of the order to record, in seconds since 1970. */

@@ -173,6 +173,8 @@ class EventFile:
     """Id of the recorded participant."""
     tracks: list[str]
     """Tracks in the file: `video`, `audio`."""
+    enhanced: Optional[str] = None
+    """The file with the enhanced picture, in the same folder."""
     identity: Optional[str] = None
     """Identity in the participant's access token."""
 
@@ -234,6 +236,7 @@ EventType = Literal[
     "track_unpublished",
     "recording_started",
     "recording_ended",
+    "recording_enhanced",
     "recording_stored",
 ]
 """Kind of an event."""
@@ -312,6 +315,8 @@ class Receives:
 class Record:
     """Settings of a new recording."""
 
+    enhanced: Optional[bool] = None
+    """Whether enhanced pictures are made too, in files of their own, when the recording has ended."""
     participant: Optional[str] = None
     """Id of the only participant to record, also after it comes back with its identity. By default all are recorded."""
 
@@ -360,6 +365,8 @@ class RoomPolicy:
 class RoomRecording:
     """The recording of a room."""
 
+    enhanced: bool
+    """Whether enhanced pictures are made too, when the recording has ended."""
     recording: str
     """Name of the recording and of its folder."""
     started: float

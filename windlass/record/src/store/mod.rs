@@ -194,7 +194,9 @@ fn unless_forgotten<T>(
 fn ended(root: &Path) -> Vec<(Manifest, PathBuf)> {
     let folders = std::fs::read_dir(root).into_iter().flatten().flatten().map(|entry| entry.path());
     let all = folders.filter_map(|folder| Some((Manifest::find(&folder)?.0, folder)));
-    let mut ended: Vec<_> = all.filter(|(manifest, _)| manifest.ended.is_some()).collect();
+    // Enhanced pictures are made of the files here.
+    let complete = |manifest: &Manifest| manifest.ended.is_some() && !manifest.awaits_enhanced();
+    let mut ended: Vec<_> = all.filter(|(manifest, _)| complete(manifest)).collect();
     for (manifest, folder) in &mut ended {
         recover(folder, manifest);
     }
@@ -212,6 +214,11 @@ fn sizes(folder: &Path, manifest: &Manifest) -> io::Result<Vec<(String, u64)>> {
             // Nothing of it was ever written.
             Err(_) if !part_of(&whole).exists() => {}
             Err(error) => return Err(error),
+        }
+        let enhanced = file.enhanced.as_ref().and_then(|made| made.file.clone());
+        if let Some(enhanced) = enhanced {
+            let bytes = folder.join(&enhanced).metadata()?.len();
+            files.push((enhanced, bytes));
         }
     }
     let name = manifest.file_name();

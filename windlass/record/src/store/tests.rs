@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::real_store::{BUCKET, KEY, SECRET, serve};
 use super::*;
 use crate::manifest::{EndReason, MediaFile};
-use crate::webm::{Shape, Slot, Webm};
+use crate::webm::{Shape, Slot, VideoCodec, Webm};
 
 const PORT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
@@ -66,12 +66,14 @@ fn recording(root: &Path, name: &str, ended: bool, sizes: &[usize]) -> Vec<Vec<u
         bytes: data[n].len() as u64,
         tracks: Vec::new(),
         complete: true,
+        enhanced: None,
     };
     let manifest = Manifest {
         recording: name.to_owned(),
         part: "a1".to_owned(),
         room: "tea".to_owned(),
         participant: None,
+        enhanced: false,
         started: 1.0,
         ended: ended.then_some(2.0),
         reason: ended.then_some(EndReason::Stopped),
@@ -181,7 +183,7 @@ async fn a_file_that_could_not_be_completed_goes_to_the_store_as_far_as_it_was_w
     manifest.save(&folder).unwrap();
     std::fs::remove_file(folder.join("p0-1.webm")).unwrap();
     let shape = Shape { video: None, audio: true };
-    let (mut webm, head) = Webm::new(shape, std::time::SystemTime::now());
+    let (mut webm, head) = Webm::new(shape, VideoCodec::Vp9, std::time::SystemTime::now());
     webm.push(Slot::Audio, Duration::ZERO, true, b"sound");
     let written = [head, webm.flush().unwrap()].concat();
     std::fs::write(folder.join("p0-1.webm.part"), &written).unwrap();

@@ -1,0 +1,19 @@
+//! The enhanced pictures of a recording: the low layer as it came and its anchors go in, AV1 comes out.
+//!
+//! [`HybridDecoder`](windlass_hybrid::HybridDecoder) rebuilds each picture, as a viewer's browser does. Nobody waits
+//! for it, so that each anchor is there with its frame, and the larger frame network runs on every picture. All
+//! pictures of a file get one size ([`output_size`]), whatever layers it has. Each is coded once, at a quality that
+//! keeps what the anchors gave.
+//!
+//! No I/O, clocks or threads. All input may be damaged: a frame that cannot be decoded has no picture, and an anchor
+//! that does not fit is left out.
+
+mod encoder;
+mod pictures;
+mod rendering;
+mod resize;
+mod size;
+
+pub use encoder::{EncodeError, Packet};
+pub use rendering::{Counts, Rendering};
+pub use size::output_size;
