@@ -113,11 +113,17 @@ class AdminClient(Connection):
         """Show the recording of a room."""
         return self._read(types.RoomRecording, self._send("GET", ["rooms", room, "recording"]))
 
-    def record(self, room: str, *, participant: Optional[str] = None) -> types.RoomRecording:
+    def record(
+        self,
+        room: str,
+        *,
+        enhanced: Optional[bool] = None,
+        participant: Optional[str] = None,
+    ) -> types.RoomRecording:
         """Record a room, or one of its participants: tracks as they come, on the servers where they are published.
         Everybody in the room is told.
         """
-        body = types.Record(participant=participant)
+        body = types.Record(enhanced=enhanced, participant=participant)
         return self._read(types.RoomRecording, self._send("POST", ["rooms", room, "recording"], body))
 
     def mute_track(self, room: str, track: str, *, muted: bool) -> types.Track:
