@@ -159,7 +159,7 @@ counters! {
     rtp_out,
     /// RTP packets of an unknown m-line, layer or codec.
     rtp_unknown,
-    /// Video packets whose VP9 payload descriptor is malformed.
+    /// Video packets whose payload cannot be read.
     video_malformed,
     /// Audio packets with malformed redundancy.
     red_malformed,

@@ -69,7 +69,7 @@ describe("calls in other codecs than VP9", { timeout: 240_000 }, () => {
       await until(async () => (await nativeFrames(other.page)) > 30, "the picture moves", 30_000, () => seen(other.page));
       await until(async () => (await seen(other.page))?.width === 640, "the larger layer comes", 30_000, () => seen(other.page));
       assert.equal((await seen(other.page)).codec, `video/${codec}`);
-      const refused = () => other.page.evaluate(() => window.windlass.remoteVideos()[0].refused);
+      const refused = () => other.page.evaluate(() => window.windlass.remoteVideos()[0].stats?.refused);
       await until(async () => (await refused()) === "codec", "the viewer is told", 10_000, refused);
       assert.deepEqual([...publisher.errors, ...other.errors], []);
     });
@@ -82,7 +82,7 @@ describe("calls in other codecs than VP9", { timeout: 240_000 }, () => {
     t.after(() => old.closePage());
     await send(publisher.page, "vp9");
     await until(async () => (await remote(old.page)) !== undefined, "the track is there");
-    const refused = () => old.page.evaluate(() => window.windlass.remoteVideos()[0].refused);
+    const refused = () => old.page.evaluate(() => window.windlass.remoteVideos()[0].stats?.refused);
     await until(async () => (await refused()) === "codec", "it is told", 15_000, refused);
     assert.equal(await nativeFrames(old.page), 0);
     await publisher.page.evaluate(() => window.windlass.room.unpublish(window.sent));
