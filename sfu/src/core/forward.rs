@@ -104,11 +104,13 @@ impl Forwarding<'_> {
         }
         let info = AudioInfo::default();
         self.outputs.extend(track.nodes.packet(Some(layer), &packet, payload, info));
+        if packet.codec != VideoCodec::Vp9 {
+            return;
+        }
         if let Some(recording) = &mut track.recording {
             recording.push(layer, packet, report, payload, self.outputs);
         }
-        let is_tapped = packet.codec == VideoCodec::Vp9;
-        if is_tapped && track.taps.push(layer, packet, payload) {
+        if track.taps.push(layer, packet, payload) {
             track.taps.collect(self.counters, self.outputs);
         }
     }
