@@ -67,7 +67,8 @@ fn media(answer: &Answer) -> Vec<&str> {
 #[test]
 fn an_offer_of_chromium_is_answered_with_what_is_forwarded() {
     let answer = answer(CHROMIUM.replace('\n', "\r\n")).expect("answer");
-    let video = "video 9 UDP/TLS/RTP/SAVPF 98 99";
+    // VP9, VP8, AV1, H.264, each with its retransmissions.
+    let video = "video 9 UDP/TLS/RTP/SAVPF 98 99 96 97 45 46 108 109";
     let audio = "audio 9 UDP/TLS/RTP/SAVPF 63 111";
     let data = "application 9 UDP/DTLS/SCTP webrtc-datachannel";
     assert_eq!(media(&answer), [audio, video, video, audio, video, data]);
@@ -77,6 +78,9 @@ fn an_offer_of_chromium_is_answered_with_what_is_forwarded() {
         "a=extmap:12 https://aomediacodec.github.io/av1-rtp-spec/#dependency-descriptor-rtp-header-extension",
         "a=fmtp:63 111/111",
         "a=fmtp:99 apt=98",
+        "a=rtpmap:96 VP8/90000",
+        "a=rtpmap:45 AV1/90000",
+        "a=fmtp:108 level-asymmetry-allowed=1;packetization-mode=1;profile-level-id=42e01f",
     ] {
         assert!(answer.sdp.contains(&format!("{line}\r\n")), "{line} in {}", answer.sdp);
     }
@@ -117,7 +121,7 @@ fn offers_of_other_clients_are_taken() {
             "bundle-only|sendonly|rtpmap:100 OPUS/48000/2|fmtp:100 sprop-maxcapturerate=48000;sprop-stereo=0|ptime:20",
         ),
     ]);
-    // aiortc and libdatachannel (OBS): no VP9, so that their video is answered without a port.
+    // aiortc and libdatachannel (OBS): H.264 alone.
     let other = sdp(&[
         (
             "audio 9 UDP/TLS/RTP/SAVPF 96 9 0 8",
@@ -133,14 +137,16 @@ fn offers_of_other_clients_are_taken() {
         .map(|sdp| media(&answer(sdp).expect("answer")).join(", "))
         .collect();
     assert!(
-        told[0].starts_with("audio 9 UDP/TLS/RTP/SAVPF 109, video 9 UDP/TLS/RTP/SAVPF 121 125"),
+        told[0].starts_with(
+            "audio 9 UDP/TLS/RTP/SAVPF 109, video 9 UDP/TLS/RTP/SAVPF 121 125 120 124 126 127"
+        ),
         "{told:?}"
     );
     assert!(
         told[1].starts_with("video 9 UDP/TLS/RTP/SAVPF 96 97, audio 9 UDP/TLS/RTP/SAVPF 100"),
         "{told:?}"
     );
-    assert!(told[2].starts_with("audio 9 UDP/TLS/RTP/SAVPF 96, video 0 "), "{told:?}");
+    assert_eq!(told[2], "audio 9 UDP/TLS/RTP/SAVPF 96, video 9 UDP/TLS/RTP/SAVPF 97 98");
 }
 
 #[test]
