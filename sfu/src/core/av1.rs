@@ -93,15 +93,9 @@ mod tests {
     /// A first packet: one OBU more than the sequence header of 640×360, whose sides have 10 and 9 bits.
     fn key() -> Vec<u8> {
         // Profile 0, moving, full header; no timing, no delays, one operating point of level 5.
-        let mut bits = String::from("000");
-        bits += "0"; // still_picture
-        bits += "0"; // reduced
-        bits += "0"; // timing
-        bits += "0"; // delays
-        bits += "00000";
-        bits += "000000000000";
-        bits += "00101";
-        bits += &format!("{:04b}{:04b}{:010b}{:09b}", 9, 8, 639, 359);
+        let level = format!("{:03b}{:02b}{:02b}{:05b}{:012b}{:05b}", 0, 0, 0, 0, 0, 5);
+        let sides = format!("{:04b}{:04b}{:010b}{:09b}", 9, 8, 639, 359);
+        let mut bits = level + &sides;
         while bits.len() % 8 != 0 {
             bits.push('0');
         }

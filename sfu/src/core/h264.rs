@@ -1,7 +1,7 @@
 //! H.264 in RTP, packetization mode 1 (RFC 6184). Malformed input is an error, never a panic.
 //!
-//! There is no descriptor: the packets' NAL units say where a key frame begins. A frame counts as one if it has a sequence
-//! parameter set: without it nobody could begin to decode there.
+//! There is no descriptor: the packets' NAL units say where a key frame begins. A frame counts as one if it has a
+//! sequence parameter set: without it nobody could begin to decode there.
 
 use windlass_types::Size;
 
@@ -9,10 +9,10 @@ use super::descriptor::{BitReader, Descriptor, Malformed};
 
 /// NAL unit: sequence parameter set.
 const SPS: u8 = 7;
-/// Packet: several NAL units.
-const STAP_A: u8 = 24;
+/// Packet: several NAL units of one time.
+const AGGREGATE: u8 = 24;
 /// Packet: a fragment of a NAL unit.
-const FU_A: u8 = 28;
+const FRAGMENT: u8 = 28;
 /// Profiles whose parameter sets have a chroma format (H.264 §7.3.2.1.1).
 const WITH_CHROMA: [u32; 13] = [100, 110, 122, 244, 44, 83, 86, 118, 128, 138, 139, 134, 135];
 
@@ -21,7 +21,7 @@ pub(super) fn parse(payload: &[u8]) -> Result<Descriptor, Malformed> {
     let kind = payload.first().ok_or(Malformed)? & 0x1f;
     let whole = match kind {
         0 | 30.. => return Err(Malformed),
-        FU_A => payload.get(1).ok_or(Malformed)? & 0x80 != 0,
+        FRAGMENT => payload.get(1).ok_or(Malformed)? & 0x80 != 0,
         _ => true,
     };
     let key = parameter_set(payload).is_some();
@@ -39,7 +39,7 @@ fn parameter_set(payload: &[u8]) -> Option<&[u8]> {
     let (first, mut rest) = payload.split_first()?;
     match first & 0x1f {
         SPS => Some(rest),
-        STAP_A => loop {
+        AGGREGATE => loop {
             let (length, after) = rest.split_first_chunk::<2>()?;
             let (unit, after) = after.split_at_checked(u16::from_be_bytes(*length).into())?;
             match unit.split_first() {
@@ -103,7 +103,7 @@ fn size(set: &[u8]) -> Option<Size> {
     let height = rows.checked_mul(16 * fields)?;
     let mut cropped = (0, 0);
     if from.flag()? {
-        let mut side = || Some(from.exp_golomb()?.checked_add(from.exp_golomb()?)?);
+        let mut side = || from.exp_golomb()?.checked_add(from.exp_golomb()?);
         let (across, down) = (side()?, side()?);
         let subsampled = |by: bool| if by && !planes { 2 } else { 1 };
         let units = (subsampled(chroma == 1 || chroma == 2), subsampled(chroma == 1) * fields);
@@ -119,7 +119,7 @@ mod tests {
 
     use super::*;
 
-    /// Of x264, baseline, 640×360: 368 rows, of which 8 are cropped.
+    /// A parameter set of x264: baseline, 640×360, which is 368 rows, of which 8 are cropped.
     const SET: [u8; 23] = [
         0x67, 0x42, 0xc0, 0x1e, 0xd9, 0x00, 0xa0, 0x2f, 0xf9, 0x70, 0x16, 0xc8, 0x00, 0x00, 0x03,
         0x00, 0x08, 0x00, 0x00, 0x03, 0x01, 0xe4, 0x78,

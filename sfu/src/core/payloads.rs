@@ -162,9 +162,9 @@ impl Payload {
         let profile = self.meaning.strip_prefix("1 ").filter(|_| self.codec == "h264/90000")?;
         let number = u32::from_str_radix(profile, 16).ok().filter(|_| profile.len() == 6)?;
         // Baseline; of its constraints the second makes it the constrained one.
-        (number >> 16 == 0x42)
-            .then(|| if number & 0x40_00 != 0 { (0, 0) } else { (1, 1) })
-            .map(|(rank, at)| (rank, H264_PROFILES[at]))
+        let is_constrained = number & 0x40_00 != 0;
+        let rank = u8::from(!is_constrained);
+        (number >> 16 == 0x42).then_some((rank, H264_PROFILES[usize::from(rank)]))
     }
 
     /// The format parameters that the stack reads: those that its codec must match as the stack has them.
@@ -212,8 +212,8 @@ fn fixed(pt: u8) -> Option<&'static str> {
 #[derive(Debug, Default)]
 pub(super) struct Payloads {
     meanings: HashMap<u8, (String, String)>,
-    /// Payload types of each codec of video, and of Opus (`None`), in the first sections that have them: the stack keeps
-    /// these.
+    /// Payload types of each codec of video, and of Opus (`None`), in the first sections that have them: the stack
+    /// keeps these.
     first: HashMap<Option<VideoCodec>, u8>,
 }
 
@@ -225,7 +225,7 @@ impl Payloads {
         kind: Kind,
         receives: bool,
         payloads: &[Payload],
-        feedback: impl Iterator<Item = &'a str> + Clone,
+        feedback: &(impl Iterator<Item = &'a str> + Clone),
     ) -> Result<Vec<Chosen>, OfferError> {
         for Payload { pt, codec, meaning, .. } in payloads {
             let meant = self.meanings.entry(*pt).or_insert((codec.clone(), meaning.clone()));

@@ -282,7 +282,7 @@ impl Section {
         (section.line.sends, section.line.receives) = directions(lines)?;
         let listed = Payload::read(words, lines.all("rtpmap"), lines.all("fmtp"))?;
         section.chosen =
-            payloads.choose(kind, section.line.receives, &listed, lines.all("rtcp-fb"))?;
+            payloads.choose(kind, section.line.receives, &listed, &lines.all("rtcp-fb"))?;
         section.line.codec = !section.chosen.is_empty();
         section.extensions = extensions(lines);
         if section.line.sends {

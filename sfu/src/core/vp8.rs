@@ -23,7 +23,8 @@ pub(super) fn parse(payload: &[u8]) -> Result<Descriptor, Malformed> {
     }
     let data = payload.get(reader.at).ok_or(Malformed)?;
     // The first partition begins the frame; its first bit is 0 in key frames (RFC 6386 §9.1).
-    let begin = first & 0x10 != 0 && first & 0x07 == 0;
+    let (starts, partition) = (first & 0x10 != 0, first & 0x07);
+    let begin = starts && partition == 0;
     let inter = !begin || data & 1 != 0;
     Ok(Descriptor { picture_id, tl0, inter, begin, end: true, spatial: 0, len: reader.at })
 }
