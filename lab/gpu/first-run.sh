@@ -6,7 +6,8 @@
 # FOLDER gets a file for each step, and summary.txt. MEDIA has a q.ivf to publish (docs: lab/loadtest.md); without it the
 # drawn scene is sent. Steps follow each other by what is lost least if the machine is taken away: each has a limit, and
 # a step that fails or is cut off leaves what it printed. Needs the driver and libnvrtc; compute-sanitizer, ncu and
-# Python with PyTorch are used where they are. WINDLASS_LAB and WINDLASS name the programs (target/release by default).
+# Python with PyTorch are used where they are. WINDLASS_LAB names the program (target/release/windlass-lab by default); the server lies
+# beside it, or WINDLASS_BIN names it.
 set -u
 out=${1:?name a folder for the results} media=${2:-}
 lab=${WINDLASS_LAB:-target/release/windlass-lab}

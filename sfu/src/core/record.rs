@@ -28,9 +28,7 @@ impl Core {
         let Some(track) = self.tracks.get_mut(id) else { return };
         let max = self.config.limits.tap_frame_bytes;
         let wanted = self.recorded.terms(&track.room, track.info.participant, max);
-        if wanted.is_some() {
-            self.outputs.extend(set_track(track, wanted));
-        }
+        self.outputs.extend(set_track(track, wanted));
     }
 
     /// Gives the recorder an anchor, if its track is recorded with anchors of that layer.

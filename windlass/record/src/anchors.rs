@@ -109,11 +109,7 @@ impl Anchors {
             stream: anchor.stream.0,
             ..AnchorHeader::new(anchor.codec, anchor.source, number, anchor.size)
         };
-        let mut bytes = Vec::with_capacity(anchor.payload.len() + 64);
-        for message in encode_chunks(&header, &anchor.payload, MAX_CHUNK).ok()? {
-            bytes.extend_from_slice(&(message.len() as u32).to_be_bytes());
-            bytes.extend_from_slice(&message);
-        }
+        let bytes = framed(&header, &anchor.payload)?;
         let written = self.written + bytes.len() as u64;
         if written > MAX_FILE_BYTES {
             return None;
@@ -126,6 +122,16 @@ impl Anchors {
         self.written = written;
         Some(())
     }
+}
+
+/// The bytes of an anchor in its file; `None` if its payload is no anchor's.
+pub(crate) fn framed(header: &AnchorHeader, payload: &[u8]) -> Option<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(payload.len() + 64);
+    for message in encode_chunks(header, payload, MAX_CHUNK).ok()? {
+        bytes.extend_from_slice(&(message.len() as u32).to_be_bytes());
+        bytes.extend_from_slice(&message);
+    }
+    Some(bytes)
 }
 
 fn id_of(anchor: &RecordedAnchor) -> FrameId {

@@ -188,6 +188,13 @@ impl Manifest {
         std::fs::rename(fresh, path)
     }
 
+    /// Finds the manifests of all recordings below `root`; returns them with their folders.
+    pub(crate) fn all(root: &Path) -> impl Iterator<Item = (Manifest, PathBuf)> {
+        let entries = std::fs::read_dir(root).into_iter().flatten().flatten();
+        let folders = entries.map(|entry| entry.path());
+        folders.filter_map(|folder| Some((Manifest::find(&folder)?.0, folder)))
+    }
+
     /// Finds the manifest in the folder of a recording; returns it with its path.
     pub(crate) fn find(folder: &Path) -> Option<(Manifest, PathBuf)> {
         let entries = std::fs::read_dir(folder).ok()?;

@@ -85,22 +85,17 @@ impl AnchorFile {
 mod tests {
     use proptest::prelude::*;
     use windlass_types::AnchorSource;
-    use windlass_types::message::{HTJ2K, encode_chunks};
+    use windlass_types::message::HTJ2K;
 
     use super::*;
+    use crate::anchors::framed;
 
     const HIGH: Size = Size::new(640, 360);
 
     fn written(anchors: &[(u32, usize)]) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        for &(number, len) in anchors {
-            let header = AnchorHeader::new(HTJ2K, AnchorSource::Enhanced, number, HIGH);
-            for message in encode_chunks(&header, &vec![5; len], MAX_CHUNK).unwrap() {
-                bytes.extend_from_slice(&(message.len() as u32).to_be_bytes());
-                bytes.extend_from_slice(&message);
-            }
-        }
-        bytes
+        let header = |number| AnchorHeader::new(HTJ2K, AnchorSource::Enhanced, number, HIGH);
+        let framed = anchors.iter().map(|&(n, len)| framed(&header(n), &vec![5; len]).unwrap());
+        framed.flatten().collect()
     }
 
     fn open(bytes: &[u8]) -> AnchorFile {

@@ -129,9 +129,8 @@ impl Recorder {
 
     /// Orders of recordings that had not ended when the server did.
     pub fn unfinished(&self) -> Vec<Order> {
-        let Ok(folders) = std::fs::read_dir(&self.root) else { return Vec::new() };
-        let manifests = folders.flatten().filter_map(|entry| Manifest::find(&entry.path()));
-        let open = manifests.map(|(manifest, _)| manifest).filter(|m| m.ended.is_none());
+        let manifests = Manifest::all(&self.root).map(|(manifest, _)| manifest);
+        let open = manifests.filter(|manifest| manifest.ended.is_none());
         open.map(Order::from).collect()
     }
 

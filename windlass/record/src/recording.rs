@@ -234,7 +234,8 @@ impl Recording {
         let of = |file: &&MediaFile| file.participant == id;
         let number = self.manifest.files.iter().filter(of).count() + 1;
         let file = format!("{id}-{number}.webm");
-        let path = part_of(&self.folder.join(&file));
+        let whole = self.folder.join(&file);
+        let (path, enhanced) = (part_of(&whole), shape.video.is_some() && self.manifest.enhanced);
         let told = who(stream.participant).unwrap_or_default();
         let name = |slot| stream.names.get(&slot).cloned().unwrap_or_default();
         let track = |slot, kind: &str, codec: &str| MediaTrack {
@@ -247,7 +248,6 @@ impl Recording {
         };
         let video = shape.video.map(|_| track(Slot::Video, "video", "vp9"));
         let audio = shape.audio.then(|| track(Slot::Audio, "audio", "opus"));
-        let file_name = file.clone();
         self.manifest.files.push(MediaFile {
             file,
             participant: id,
@@ -258,12 +258,11 @@ impl Recording {
             bytes: 0,
             tracks: video.into_iter().chain(audio).collect(),
             complete: false,
-            enhanced: shape.video.filter(|_| self.manifest.enhanced).map(|_| Enhanced::default()),
+            enhanced: enhanced.then(Enhanced::default),
         });
         let index = self.manifest.files.len() - 1;
         files.append(&path, &head)?;
-        let enhanced = shape.video.is_some() && self.manifest.enhanced;
-        stream.anchors.begin(enhanced.then(|| anchors_of(&self.folder.join(&file_name))));
+        stream.anchors.begin(enhanced.then(|| anchors_of(&whole)));
         stream.writing = Some(Writing { webm, path, index, flushed: Instant::now() });
         files.save(&self.manifest, &self.folder)
     }

@@ -11,13 +11,14 @@ use windlass_hybrid::anchor::prior::Prior;
 use windlass_hybrid::{HybridConfig, HybridDecoder};
 use windlass_sr::{CpuEngine, Engine, Residual, embedded_model, infer_tiles, infer_tiles_fused};
 use windlass_types::AnchorSource;
-use windlass_types::message::{AnchorHeader, HTJ2K, MAX_CHUNK, encode_chunks};
+use windlass_types::message::{AnchorHeader, HTJ2K};
 use windlass_types::tiles::TileMap;
 use windlass_vp9::simd::Isa;
 use windlass_vp9::{Picture, Plane, Samples, psnr};
 use windlass_vpx::{Encoder, EncoderConfig};
 
 use super::*;
+use crate::anchors::framed;
 use crate::read_webm::Block;
 
 const LOW: Size = Size::new(320, 180);
@@ -50,12 +51,7 @@ fn anchor_bytes(number: u32, payload: &[u8]) -> Vec<u8> {
         beyond_prior: true,
         ..AnchorHeader::new(HTJ2K, AnchorSource::Enhanced, number, HIGH)
     };
-    let mut bytes = Vec::new();
-    for message in encode_chunks(&header, payload, MAX_CHUNK).expect("it has a size") {
-        bytes.extend_from_slice(&(message.len() as u32).to_be_bytes());
-        bytes.extend_from_slice(&message);
-    }
-    bytes
+    framed(&header, payload).expect("it has a size")
 }
 
 /// Makes anchors as the server does by its defaults.

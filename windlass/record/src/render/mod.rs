@@ -133,9 +133,7 @@ impl Renderer {
 
 /// Files of ended recordings whose enhanced pictures are to be made, with their folders.
 fn waiting(root: &Path) -> Vec<(PathBuf, String)> {
-    let folders = std::fs::read_dir(root).into_iter().flatten().flatten().map(|entry| entry.path());
-    let manifests = folders.filter_map(|folder| Some((Manifest::find(&folder)?.0, folder)));
-    let ended = manifests.filter(|(manifest, _)| manifest.awaits_enhanced());
+    let ended = Manifest::all(root).filter(|(manifest, _)| manifest.awaits_enhanced());
     let files = ended.flat_map(|(manifest, folder)| {
         let files = manifest.files.into_iter().filter(MediaFile::awaits_enhanced);
         files.map(move |file| (folder.clone(), file.file))

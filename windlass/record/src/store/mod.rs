@@ -192,11 +192,10 @@ fn unless_forgotten<T>(
 
 /// Recordings below `root` that have ended, with their folders. A file that could not be completed gets its final name.
 fn ended(root: &Path) -> Vec<(Manifest, PathBuf)> {
-    let folders = std::fs::read_dir(root).into_iter().flatten().flatten().map(|entry| entry.path());
-    let all = folders.filter_map(|folder| Some((Manifest::find(&folder)?.0, folder)));
     // Enhanced pictures are made of the files here.
     let complete = |manifest: &Manifest| manifest.ended.is_some() && !manifest.awaits_enhanced();
-    let mut ended: Vec<_> = all.filter(|(manifest, _)| complete(manifest)).collect();
+    let mut ended: Vec<_> =
+        Manifest::all(root).filter(|(manifest, _)| complete(manifest)).collect();
     for (manifest, folder) in &mut ended {
         recover(folder, manifest);
     }
