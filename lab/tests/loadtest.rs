@@ -33,7 +33,7 @@ fn publishers_are_seen_and_enhanced_by_a_server_of_our_own() {
     // Both ends speak of the same.
     let server = &row["server"];
     assert!(server["sfu_anchors_out_total"].as_f64() > Some(0.0), "{row}");
-    assert_eq!(server["sfu_vp9_malformed_total"], Value::Null, "{row}");
+    assert_eq!(server["sfu_video_malformed_total"], Value::Null, "{row}");
     assert!(row["resident_last_mib"].as_f64() > Some(1.0), "{row}");
 }
 

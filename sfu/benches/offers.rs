@@ -21,20 +21,40 @@ const ROUNDS: u64 = 40;
 const HEAD: &str = "v=0\r\no=- 1 1 IN IP4 0.0.0.0\r\ns=-\r\nt=0 0\r\na=ice-ufrag:abcd\r\na=ice-pwd:abcdefghijklmnopqrstuv\r\n\
     a=fingerprint:sha-256 9A:56:5D:80\r\na=setup:actpass\r\n";
 
+/// Opus with redundancy, and the longest lists that the stack reads.
+const OPUS: &str = "m=audio 9 UDP/TLS/RTP/SAVPF 111 63\r\na=rtpmap:111 opus/48000/2\r\na=rtcp-fb:111 transport-cc\r\n\
+    a=fmtp:111 minptime=10;useinbandfec=1;usedtx=1;stereo=1;sprop-stereo=1\r\na=rtpmap:63 red/48000/2\r\na=fmtp:63 111/111\r\n";
+
+/// Video of `codecs` (payload type, name and parameters), each with retransmissions and all feedback.
+fn video(codecs: &[(u8, &str, &str)]) -> String {
+    let types: Vec<String> = codecs.iter().map(|(pt, ..)| format!("{pt} {}", pt + 1)).collect();
+    let mut text = format!("m=video 9 UDP/TLS/RTP/SAVPF {}\r\n", types.join(" "));
+    for (pt, name, parameters) in codecs {
+        let _ = write!(text, "a=rtpmap:{pt} {name}/90000\r\n");
+        for feedback in ["goog-remb", "transport-cc", "ccm fir", "nack", "nack pli"] {
+            let _ = write!(text, "a=rtcp-fb:{pt} {feedback}\r\n");
+        }
+        let _ = write!(text, "a=fmtp:{pt} {parameters}\r\n");
+        let _ = write!(text, "a=rtpmap:{0} rtx/90000\r\na=fmtp:{0} apt={pt}\r\n", pt + 1);
+    }
+    text
+}
+
+/// The forwarded codecs.
+const CODECS: [(u8, &str, &str); 4] = [
+    (98, "VP9", "profile-id=0"),
+    (96, "VP8", "max-fr=30"),
+    (108, "H264", "level-asymmetry-allowed=1;packetization-mode=1;profile-level-id=42e01f"),
+    (45, "AV1", "level-idx=5;profile=0;tier=0"),
+];
+
 /// The most expensive offer of `sections` sections of one direction. Each section has the longest lists that the stack
 /// reads, up to the limit of the text.
-fn dearest(sections: usize, direction: &str, audio: bool, extensions: usize) -> String {
+fn dearest(sections: usize, direction: &str, codecs: &str, extensions: usize) -> String {
     let mids: Vec<String> = (0..sections).map(|n| n.to_string()).collect();
     let mut text = format!("{HEAD}a=group:BUNDLE {}\r\n", mids.join(" "));
     for n in 0..sections {
-        text += if audio {
-            "m=audio 9 UDP/TLS/RTP/SAVPF 111 63\r\na=rtpmap:111 opus/48000/2\r\na=rtcp-fb:111 transport-cc\r\n\
-             a=fmtp:111 minptime=10;useinbandfec=1;usedtx=1;stereo=1;sprop-stereo=1\r\na=rtpmap:63 red/48000/2\r\na=fmtp:63 111/111\r\n"
-        } else {
-            "m=video 9 UDP/TLS/RTP/SAVPF 98 99\r\na=rtpmap:98 VP9/90000\r\na=rtcp-fb:98 goog-remb\r\na=rtcp-fb:98 transport-cc\r\n\
-             a=rtcp-fb:98 ccm fir\r\na=rtcp-fb:98 nack\r\na=rtcp-fb:98 nack pli\r\na=fmtp:98 profile-id=0\r\na=rtpmap:99 rtx/90000\r\n\
-             a=fmtp:99 apt=98\r\n"
-        };
+        text += codecs;
         let _ = write!(text, "a=mid:{n}\r\na={direction}\r\n");
         for (at, name) in EXTENSIONS.iter().take(extensions).enumerate() {
             let _ = write!(text, "a=extmap:{} {name}\r\n", at + 1);
@@ -82,13 +102,18 @@ fn main() -> ExitCode {
     let max = limits.media_sections;
     let chromium = include_str!("../src/core/fixtures/chromium.sdp").to_owned();
     let full = 4 * max;
+    let (one, four) = (video(&CODECS[..1]), video(&CODECS));
     let cases = [
         ("Chromium, 6 sections", chromium),
-        ("64 video, sendrecv", dearest(max, "sendrecv", false, 16)),
-        ("64 audio, sendrecv", dearest(max, "sendrecv", true, 16)),
-        ("64 video, recvonly", dearest(max, "recvonly", false, 16)),
-        ("256 video, inactive, no extensions", dearest(full, "inactive", false, 0)),
-        ("256 video, inactive, 8 extensions", dearest(full, "inactive", false, 8)),
+        ("64 video, sendrecv", dearest(max, "sendrecv", &one, 16)),
+        ("64 audio, sendrecv", dearest(max, "sendrecv", OPUS, 16)),
+        ("64 video, recvonly", dearest(max, "recvonly", &one, 16)),
+        ("64 video of four codecs, sendrecv", dearest(max, "sendrecv", &four, 16)),
+        ("64 video of four codecs, recvonly", dearest(max, "recvonly", &four, 16)),
+        ("16 video of four codecs, recvonly", dearest(16, "recvonly", &four, 16)),
+        ("16 video, recvonly", dearest(16, "recvonly", &one, 16)),
+        ("256 video, inactive, no extensions", dearest(full, "inactive", &four, 0)),
+        ("256 video, inactive, 8 extensions", dearest(full, "inactive", &one, 8)),
     ];
     let mut slow = false;
     println!(

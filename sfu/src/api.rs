@@ -165,8 +165,8 @@ pub enum OfferError {
     /// The SDP is malformed, or the server cannot answer it.
     #[error("the session description cannot be used: {0}")]
     BadSdp(String),
-    /// An m-line with a track has no common codec: VP9 profile 0 or Opus.
-    #[error("no common codec on m-line {mid}: offer VP9 profile 0 or Opus")]
+    /// An m-line with a track has no codec that is forwarded.
+    #[error("no common codec on m-line {mid}: offer Opus, or VP9 profile 0, VP8, H.264 or AV1")]
     NoCodec {
         /// The m-line.
         mid: String,

@@ -159,8 +159,8 @@ counters! {
     rtp_out,
     /// RTP packets of an unknown m-line, layer or codec.
     rtp_unknown,
-    /// Video packets whose VP9 payload descriptor is malformed.
-    vp9_malformed,
+    /// Video packets whose payload cannot be read.
+    video_malformed,
     /// Audio packets with malformed redundancy.
     red_malformed,
     /// Video packets of the current layer from before the switch to it, which are dropped.

@@ -24,6 +24,7 @@ pub mod recording;
 pub mod relay;
 pub mod tiles;
 mod units;
+mod video_codec;
 mod way;
 
 use std::time::{Duration, Instant};
@@ -44,6 +45,7 @@ pub use ids::{Kind, NodeId, ParseIdError, ParticipantId, TrackId};
 pub use latencies::{Latencies, SharedLatencies};
 pub use policy::{AnchorPolicy, MAX_LR_PIXELS, Refusal, UnknownPolicy};
 pub use units::{Bitrate, Size};
+pub use video_codec::VideoCodec;
 pub use way::{FrameNetwork, NoNetwork, Way, WayReason};
 
 /// The README of this crate, whose example is a test.

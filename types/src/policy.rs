@@ -43,17 +43,20 @@ pub enum Refusal {
     Size,
     /// No network of this server makes an anchor of a picture of this size in time.
     Slow,
+    /// The stream's codec is one of which no anchors are made, or one that the viewer cannot decode at all.
+    Codec,
 }
 
 impl Refusal {
     /// All reasons for which a stream is not enhanced.
-    pub const ALL: [Refusal; 6] = [
+    pub const ALL: [Refusal; 7] = [
         Refusal::Promise,
         Refusal::Cpu,
         Refusal::Memory,
         Refusal::Full,
         Refusal::Size,
         Refusal::Slow,
+        Refusal::Codec,
     ];
 
     /// The reason's name in messages and metrics.
@@ -65,6 +68,7 @@ impl Refusal {
             Refusal::Full => "full",
             Refusal::Size => "size",
             Refusal::Slow => "slow",
+            Refusal::Codec => "codec",
         }
     }
 }

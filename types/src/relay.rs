@@ -7,7 +7,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::{Anchor, ConnectionQuality, DataMessage, Kind, Layer, ParticipantId, Refusal, TrackId};
+use crate::{
+    Anchor, ConnectionQuality, DataMessage, Kind, Layer, ParticipantId, Refusal, TrackId,
+    VideoCodec,
+};
 
 /// Maximum length of a track's name, in bytes.
 pub const MAX_TRACK_NAME: usize = 128;
@@ -154,6 +157,8 @@ pub struct RelayedPacket {
     pub voice: Option<bool>,
     /// Payload type of the blocks, if the packet is Opus with redundancy (RFC 2198).
     pub blocks: Option<u8>,
+    /// The codec of video; of no meaning for audio.
+    pub codec: VideoCodec,
     /// The payload.
     pub payload: Arc<[u8]>,
 }

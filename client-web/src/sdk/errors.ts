@@ -122,11 +122,11 @@ export function noToken(cause: unknown): WindlassError {
   return error;
 }
 
-/** The browser lacks VP9, profile 0. */
+/** The browser has none of the codecs that the server forwards. */
 export function noCodec(): WindlassError {
   return new WindlassError(
     "no_codec",
-    "This browser cannot send and receive VP9 video.",
+    "This browser has none of the video codecs of calls: VP9, VP8, H.264, AV1.",
     "Use a current Chrome, Edge or Firefox.",
   );
 }

@@ -54,7 +54,7 @@ export {
   type Way,
   type WayReason,
 } from "./protocol.js";
-export type { Content, DetailChoice, Layers, Publication } from "./publication.js";
+export type { Content, DetailChoice, Layers, Publication, VideoCodec } from "./publication.js";
 export type { RegionCounts } from "./regions.js";
 export { type PublishOptions, Room } from "./room.js";
 export { type ScreenOptions, ScreenShare, type ScreenShareEvents } from "./screen.js";

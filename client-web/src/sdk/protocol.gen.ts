@@ -706,7 +706,8 @@ export type Refusal = "promise"
   | "memory"
   | "full"
   | "size"
-  | "slow";
+  | "slow"
+  | "codec";
 
 /** What a publisher is asked to send as one of its layers. */
 export type LayerKnobs = {

@@ -49,7 +49,7 @@ export const PROTOCOL_VERSION: number = VERSION;
 export const ANCHOR_CODECS: readonly string[] = ["htj2k"];
 
 /** Known reasons why a server does not enhance a track. */
-const REFUSALS: readonly Exclude<Refusal, "other">[] = ["promise", "cpu", "memory", "full", "size", "slow"];
+const REFUSALS: readonly Exclude<Refusal, "other">[] = ["promise", "cpu", "memory", "full", "size", "slow", "codec"];
 
 /** Every way to make a picture. */
 const WAYS: readonly Way[] = ["layer", "filters", "flow", "network", "both"];

@@ -4,7 +4,6 @@ import type { Files } from "./assets.js";
 import { oneOf } from "./option-checks.js";
 import { opusPreferences } from "./opus.js";
 import type { Knobs, Layer, LayerRequest, PublishEntry, RegionRequest, UplinkReport } from "./protocol.js";
-import { vp9Preferences } from "./receiver.js";
 import type { Relay } from "./relay.js";
 import { Stills, type StillsState } from "./stills.js";
 import { capLayers } from "./uplink/cap.js";
@@ -13,8 +12,10 @@ import { LeadingLayer } from "./uplink/lead.js";
 import { NarrowUplink } from "./uplink/narrow.js";
 import { pathSample } from "./uplink/sample.js";
 import { ScreenLayers } from "./uplink/screen-layers.js";
+import { VIDEO_CODECS, type VideoCodec, videoPreferences } from "./video-codecs.js";
 
 export type { Content, Layers } from "./uplink/layers.js";
+export type { VideoCodec } from "./video-codecs.js";
 
 /**
  * Whether full-size stills of a camera are sent beside it: never (`off`), or when the server asks for them (`ask`). The
@@ -84,10 +85,13 @@ export class Publication {
     readonly redundancy = false,
     /** What is sent: it decides on bitrates and frame rates. Video only. */
     readonly content: Content = "camera",
+    /** The codec; null: the best that the browser has. Video only. */
+    readonly codec: VideoCodec | null = null,
   ) {
     oneOf("set of layers", layers, LAYER_CHOICES);
     oneOf("choice of detail", detail, DETAIL_CHOICES);
     oneOf("content", content, ["camera", "screen"]);
+    if (codec !== null) oneOf("codec", codec, VIDEO_CODECS);
     this.kind = source.kind === "audio" ? "audio" : "video";
   }
 
@@ -146,7 +150,8 @@ export class Publication {
     };
     const stills = this.detail === "ask" ? new Stills(pc, transceiver.sender, relay, files, scale, host) : null;
     this.links.set(pc, { transceiver, stills, id: null, offer });
-    transceiver.setCodecPreferences(vp9Preferences(RTCRtpSender.getCapabilities("video")?.codecs ?? []));
+    const codecs = RTCRtpSender.getCapabilities("video")?.codecs ?? [];
+    transceiver.setCodecPreferences(videoPreferences(codecs, this.codec));
   }
 
   /** @internal */

@@ -12,19 +12,12 @@ import type { Files } from "./assets.js";
 import { type PictureSettings, pictureOutput } from "./output.js";
 import { Rebuilder } from "./rebuilder.js";
 import type { Passage, Relay } from "./relay.js";
+import { videoPreferences } from "./video-codecs.js";
 
 const DEPENDENCY_DESCRIPTOR = "https://aomediacodec.github.io/av1-rtp-spec/#dependency-descriptor-rtp-header-extension";
 
 /** Max delay of the native picture to synchronise it with the enhanced one, milliseconds. */
 const MAX_NATIVE_DELAY_MS = 200;
-
-/** VP9 profile 0, also the default profile (RFC 9628 §6), with RTX; empty where the browser lacks VP9. */
-export function vp9Preferences(codecs: readonly RTCRtpCodec[]): RTCRtpCodec[] {
-  const isVp9 = (c: RTCRtpCodec) =>
-    c.mimeType.toLowerCase() === "video/vp9" && (/profile-id=(\d+)/.exec(c.sdpFmtpLine ?? "")?.[1] ?? "0") === "0";
-  const vp9 = codecs.filter(isVp9);
-  return vp9.length === 0 ? [] : [...vp9, ...codecs.filter((c) => c.mimeType.toLowerCase() === "video/rtx")];
-}
 
 /** What a receiver emits to its track. */
 export interface ReceiverListener {
@@ -74,7 +67,7 @@ export class VideoReceiver {
     settings.networks.onChange.add(this.limitNetworks);
     if (this.passes) this.start();
     else this.nativeReason = able ? "worker" : "unsupported";
-    this.transceiver.setCodecPreferences(vp9Preferences(RTCRtpReceiver.getCapabilities("video")?.codecs ?? []));
+    this.transceiver.setCodecPreferences(videoPreferences(RTCRtpReceiver.getCapabilities("video")?.codecs ?? []));
     const extensions = this.transceiver.getHeaderExtensionsToNegotiate?.();
     for (const extension of extensions ?? []) {
       // Carries the frame numbers by which the worker detects gaps.

@@ -24,7 +24,6 @@ import { People } from "./people.js";
 import { type Attributes, Profile } from "./profile.js";
 import type { ConnectionQuality, Grant, ParticipantInfo, WaitingInfo } from "./protocol.js";
 import { type Content, type DetailChoice, type Layers, Publication } from "./publication.js";
-import { vp9Preferences } from "./receiver.js";
 import { Relay } from "./relay.js";
 import { type ScreenOptions, ScreenShare } from "./screen.js";
 import { contentOf } from "./screen-content.js";
@@ -32,6 +31,7 @@ import { Servers } from "./servers.js";
 import { Session, type SessionRequest, type Transports } from "./session.js";
 import { Speakers } from "./speakers.js";
 import type { RemoteTrack } from "./tracks.js";
+import { type VideoCodec, videoPreferences } from "./video-codecs.js";
 import { warmUpDecoder } from "./warm-up.js";
 
 /** Options of {@link Room.publish}. */
@@ -58,6 +58,11 @@ export interface PublishOptions {
    * `contentHint` tells, else `camera`.
    */
   content?: Content;
+  /**
+   * The codec of video. Default: VP9, where the browser has it, since the server enhances VP9 alone; else VP8, H.264 or
+   * AV1. Viewers whose browser cannot decode it get no picture.
+   */
+  codec?: VideoCodec;
 }
 
 /** The tracks of what a page gives. They may be of another document, such as that of a frame. */
@@ -115,7 +120,7 @@ export class Room extends Emitter<RoomEvents> {
   static async enter(url: string, options: JoinOptions): Promise<Room> {
     if (
       typeof RTCPeerConnection === "undefined" ||
-      vp9Preferences(RTCRtpReceiver.getCapabilities("video")?.codecs ?? []).length === 0
+      videoPreferences(RTCRtpReceiver.getCapabilities("video")?.codecs ?? []).length === 0
     ) {
       throw noCodec();
     }
@@ -361,8 +366,8 @@ export class Room extends Emitter<RoomEvents> {
     const publications = tracksOf(source).map((track) => {
       const content = options.content ?? contentOf(track);
       const name = options.name ?? (track.kind === "audio" ? "microphone" : content);
-      const { layers = content === "screen" ? "qf" : "qhf", detail = "off", redundancy } = options;
-      return new Publication(track, name, layers, detail, redundancy, content);
+      const { layers = content === "screen" ? "qf" : "qhf", detail = "off", redundancy, codec } = options;
+      return new Publication(track, name, layers, detail, redundancy, content, codec);
     });
     try {
       await this.call.publish(publications);

@@ -119,6 +119,8 @@ export type NativeReason =
   | "gap"
   /** The LR picture is larger than the server enhances. */
   | "too-large"
+  /** The codec is not VP9, of which alone pictures are rebuilt. */
+  | "codec"
   /** The browser lacks an API. */
   | "unsupported"
   /** `worker.js` cannot be started, or has ended. */

@@ -218,7 +218,12 @@ export class TrackPipeline {
     this.rates.videoBits.add(now, incoming.data.length * 8);
     this.arrivals.note(incoming.rtpTimestamp, now);
     const header = parseVp9Header(incoming.data);
-    if (!this.enabled || header === null) return;
+    if (!this.enabled) return;
+    if (header === null) {
+      // One that cannot be read among others is a loss; where none can be read, the codec is another.
+      if (this.state === "starting") this.setState("codec");
+      return;
+    }
     if (header.size !== undefined) {
       this.tooLarge = header.size.width * header.size.height > this.maxPixels;
       this.lr = header.size;

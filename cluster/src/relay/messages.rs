@@ -12,7 +12,7 @@ use windlass_types::relay::{
 };
 use windlass_types::{
     Anchor, Attributes, ConnectionQuality, DataContent, DataMessage, Epoch, Kind, Layer,
-    ParticipantId, Refusal, StageTimes, StreamId, TrackId,
+    ParticipantId, Refusal, StageTimes, StreamId, TrackId, VideoCodec,
 };
 
 use crate::proto::relay::message::What;
@@ -93,6 +93,7 @@ pub fn encode(
             level: packet.level.map(i32::from),
             voice: packet.voice,
             blocks: packet.blocks.map(u32::from),
+            codec: packet.codec as u32,
             payload: Bytes::copy_from_slice(&packet.payload),
         }),
         Relayed::AnchorState { track, state } => What::Made(proto::Made {
@@ -179,6 +180,7 @@ pub fn decode(message: Message, now: Instant) -> Result<Option<RoomMessage>, Wir
                 level: packet.level.map(|level| narrow(level, "level")).transpose()?,
                 voice: packet.voice,
                 blocks: packet.blocks.map(|pt| narrow(pt, "blocks")).transpose()?,
+                codec: video_codec(packet.codec)?,
                 payload: packet.payload.as_ref().into(),
             })
         }
@@ -312,6 +314,11 @@ fn rid(layer: Option<Layer>) -> String {
 }
 
 /// The layer with that name; `None` for an empty name.
+fn video_codec(number: u32) -> Result<VideoCodec, WireError> {
+    let codec = VideoCodec::ALL.into_iter().find(|codec| *codec as u32 == number);
+    codec.ok_or(WireError::Field("codec"))
+}
+
 fn optional_layer(rid: &str) -> Result<Option<Layer>, WireError> {
     if rid.is_empty() { Ok(None) } else { layer(rid).map(Some) }
 }

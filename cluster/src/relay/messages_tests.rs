@@ -24,6 +24,7 @@ fn all(now: Instant) -> Vec<Relayed> {
         level: None,
         voice: None,
         blocks: None,
+        codec: VideoCodec::H264,
         payload: vec![1, 2, 3].into(),
     };
     let sound = RelayedPacket {

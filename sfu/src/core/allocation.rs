@@ -158,7 +158,7 @@ pub(super) fn count_ways(peers: &Peers) -> WayCounts {
 
 impl Peer {
     /// The demands of the video slots that are visible and not muted, with the slots' indices. Hidden slots lose their
-    /// rung.
+    /// rung, as do those whose codec the client cannot decode.
     fn demands(
         &mut self,
         now: Instant,
@@ -173,7 +173,11 @@ impl Peer {
             slot.demand = None;
             let track = slot.track.and_then(|t| tracks.get(t)).filter(|t| !t.info.muted);
             let Some(track) = track else { continue };
-            if slot.view.is_some_and(View::hidden) {
+            let (rtc, codec) = (self.link.stack.rtc(), track.layers.codec());
+            slot.undecodable = rtc
+                .zip(codec)
+                .is_some_and(|(rtc, codec)| slot.payload_type(rtc, Some(codec)).is_none());
+            if slot.undecodable || slot.view.is_some_and(View::hidden) {
                 slot.rung = None;
                 slot.video.set_target(None);
                 continue;

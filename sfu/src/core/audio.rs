@@ -91,6 +91,7 @@ mod tests {
             arrival: now + Duration::from_millis(ms),
             marker: false,
             handover_delay: Duration::ZERO,
+            codec: windlass_types::VideoCodec::Vp9,
             stale: false,
         };
         let mut line = AudioTimeline::new(0);

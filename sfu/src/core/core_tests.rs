@@ -532,7 +532,7 @@ fn malformed_vp9_of_a_publisher_is_counted_and_not_forwarded() {
     stream.write_rtp(RtpWrite::new(pt, seq.into(), 5, harness.now, vec![0x90u8]).marker(true));
     harness.clients[0].due = harness.now;
     harness.run(Duration::from_secs(1));
-    assert_eq!(harness.core.stats().counters.vp9_malformed, 1);
+    assert_eq!(harness.core.stats().counters.video_malformed, 1);
     assert!(harness.clients[at].received.iter().all(|p| p.payload.len() > 1));
 }
 
@@ -600,6 +600,7 @@ fn an_only_encoding_that_grows_goes_on_under_its_new_name_and_leaves_its_tap() {
         arrival: harness.now,
         handover_delay: Duration::ZERO,
         marker: true,
+        codec: windlass_types::VideoCodec::Vp9,
         stale: false,
     };
     let before = harness.clients[at].received.len();

@@ -4,19 +4,19 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use windlass_types::Layer;
 use windlass_types::recording::RecordedTime;
+use windlass_types::{Layer, VideoCodec};
 
 use super::alignment::Report;
 use super::anchor_channel::OutgoingAnchor;
 use super::audio::AudioInfo;
 use super::output::Output;
+use super::payload_format;
 use super::peers::Peers;
 use super::recording;
 use super::red::Red;
 use super::rewriter::{PacketIn, Source};
 use super::track::Track;
-use super::vp9::{Descriptor, key_frame_size};
 use crate::stats::Counters;
 
 /// Where a track's packets go.
@@ -76,7 +76,7 @@ impl Forwarding<'_> {
         scale: u16,
     ) {
         if !take(track, layer, packet, payload) {
-            self.counters.vp9_malformed += 1;
+            self.counters.video_malformed += 1;
             return;
         }
         track.taps.align(layer, packet.timestamp, report);
@@ -104,6 +104,9 @@ impl Forwarding<'_> {
         }
         let info = AudioInfo::default();
         self.outputs.extend(track.nodes.packet(Some(layer), &packet, payload, info));
+        if packet.codec != VideoCodec::Vp9 {
+            return;
+        }
         if let Some(recording) = &mut track.recording {
             recording.push(layer, packet, report, payload, self.outputs);
         }
@@ -149,17 +152,18 @@ impl Forwarding<'_> {
 
 /// Takes a video packet into the state of its track. Returns whether it can be read.
 fn take(track: &mut Track, layer: Layer, packet: PacketIn, payload: &Arc<[u8]>) -> bool {
-    track.layers.count(layer, payload.len(), packet.arrival);
+    track.layers.count(layer, packet.codec, payload.len(), packet.arrival);
     if payload.is_empty() {
         return true;
     }
-    let Ok(descriptor) = Descriptor::parse(payload) else { return false };
+    let Ok(descriptor) = payload_format::parse(packet.codec, payload) else { return false };
     if descriptor.starts_key() {
-        track.keyframes.on_begin(layer, packet.arrival);
-        track.layers.on_key_frame(layer, key_frame_size(&payload[descriptor.len..]));
+        track.keyframes.on_begin(layer, packet.timestamp, packet.arrival);
+        let size = payload_format::size(packet.codec, &descriptor, payload);
+        track.layers.on_key_frame(layer, size);
     }
-    if !descriptor.inter && descriptor.end && packet.marker {
-        track.keyframes.on_complete(layer, packet.arrival);
+    if descriptor.end && packet.marker {
+        track.keyframes.on_end(layer, packet.timestamp, packet.arrival);
     }
     true
 }
@@ -181,6 +185,7 @@ mod tests {
             arrival: Instant::now(),
             handover_delay: Duration::ZERO,
             marker: true,
+            codec: VideoCodec::Vp9,
             stale: false,
         }
     }
@@ -203,7 +208,7 @@ mod tests {
         // An extended descriptor that ends after its first byte.
         let malformed: Arc<[u8]> = Arc::new([0xff]);
         to.video(track, Layer::Q, packet(3), None, &malformed, 2);
-        assert_eq!(counters.vp9_malformed, 1);
+        assert_eq!(counters.video_malformed, 1);
         let sent = outputs.pop_front();
         let Some(Output::Relay(NodeId(2), _, Relayed::Packet(sent))) = sent else {
             panic!("{sent:?}");

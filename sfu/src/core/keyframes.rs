@@ -53,8 +53,8 @@ pub(super) struct KeyFrameRequests {
     requests: BTreeMap<Requester, Request>,
     last_sent: Option<Instant>,
     used: Gcra,
-    /// Arrival of each layer's last key frame, until it is complete.
-    began: [Option<Instant>; 3],
+    /// RTP timestamp and arrival of each layer's last key frame, until it is complete.
+    began: [Option<(u32, Instant)>; 3],
     /// Time from the first packet to the last of each layer's last key frame.
     took: [Duration; 3],
 }
@@ -86,16 +86,17 @@ impl KeyFrameRequests {
     }
 
     /// Takes the arrival of the first packet of a layer's key frame.
-    pub(super) fn on_begin(&mut self, layer: Layer, now: Instant) {
-        self.began[layer as usize] = Some(now);
+    pub(super) fn on_begin(&mut self, layer: Layer, timestamp: u32, now: Instant) {
+        self.began[layer as usize] = Some((timestamp, now));
         for request in self.requests.values_mut() {
             (request.start[layer as usize], request.repair[layer as usize]) = (false, false);
         }
     }
 
-    /// Takes the arrival of the last packet of a layer's key frame.
-    pub(super) fn on_complete(&mut self, layer: Layer, now: Instant) {
-        if let Some(began) = self.began[layer as usize].take() {
+    /// Takes the arrival of the last packet of a layer's frame.
+    pub(super) fn on_end(&mut self, layer: Layer, timestamp: u32, now: Instant) {
+        let last = self.began[layer as usize].take_if(|(key, _)| *key == timestamp);
+        if let Some((_, began)) = last {
             self.took[layer as usize] = now.saturating_duration_since(began);
         }
     }
@@ -175,7 +176,7 @@ mod tests {
         assert_eq!(k.timeout(now), Some(now + MIN_INTERVAL));
         assert_eq!(k.poll(now + MIN_INTERVAL), Some(Layer::H));
         k.request(ONE, Layer::H);
-        k.on_begin(Layer::H, now);
+        k.on_begin(Layer::H, 0, now);
         assert_eq!(k.poll(now + 2 * MIN_INTERVAL), None);
     }
 
@@ -201,7 +202,7 @@ mod tests {
         for ms in (0..seconds * 1000).step_by(100) {
             let now = begin + Duration::from_millis(ms);
             if due.take_if(|due| *due <= now).is_some() {
-                k.on_complete(Layer::Q, now);
+                k.on_end(Layer::Q, 0, now);
             }
             let (broken, newcomer) = asks(ms);
             k.request_repair(broken, Layer::Q);
@@ -209,7 +210,7 @@ mod tests {
                 k.request(newcomer, Layer::Q);
             }
             if k.poll(now).is_some() {
-                k.on_begin(Layer::Q, now);
+                k.on_begin(Layer::Q, 0, now);
                 due = Some(now + takes);
                 at.push(now.duration_since(begin).as_millis());
             }
@@ -223,9 +224,9 @@ mod tests {
     #[test]
     fn broken_decoders_leave_key_frames_twice_the_time_that_they_take() {
         let mut k = KeyFrameRequests::default();
-        k.on_begin(Layer::Q, Instant::now());
+        k.on_begin(Layer::Q, 0, Instant::now());
         let begin = Instant::now() + SLOW;
-        k.on_complete(Layer::Q, begin);
+        k.on_end(Layer::Q, 0, begin);
         let asks = |_| (None, None);
         assert_eq!(requests(&mut k, begin, 5, SLOW, asks), [0, 1600, 3200, 4800]);
     }
@@ -233,15 +234,15 @@ mod tests {
     #[test]
     fn broken_decoders_are_served_at_once_where_key_frames_come_at_once() {
         let (begin, mut k) = (Instant::now(), KeyFrameRequests::default());
-        k.on_begin(Layer::Q, begin);
-        k.on_complete(Layer::Q, begin + SLOW);
+        k.on_begin(Layer::Q, 0, begin);
+        k.on_end(Layer::Q, 0, begin + SLOW);
         // Each breaks once in a second.
         let asks = |ms: u64| (Some(ParticipantId(ms / 1000)), None);
         let fast = requests(&mut k, begin + MAX_REPAIR_INTERVAL * 2, 5, FAST, asks);
         assert_eq!(fast[..3], [0, 400, 800]);
         // However long it took before one came, as browsers leave out those that follow a recent one.
-        k.on_begin(Layer::Q, begin + MAX_REPAIR_INTERVAL * 9);
-        k.on_complete(Layer::Q, begin + MAX_REPAIR_INTERVAL * 9);
+        k.on_begin(Layer::Q, 0, begin + MAX_REPAIR_INTERVAL * 9);
+        k.on_end(Layer::Q, 0, begin + MAX_REPAIR_INTERVAL * 9);
         k.request_repair(ONE, Layer::Q);
         assert!(
             k.timeout(begin + MAX_REPAIR_INTERVAL * 9)
@@ -252,8 +253,8 @@ mod tests {
     #[test]
     fn a_new_subscriber_does_not_wait_for_the_interval_of_broken_decoders() {
         let (begin, mut k) = (Instant::now(), KeyFrameRequests::default());
-        k.on_begin(Layer::Q, begin);
-        k.on_complete(Layer::Q, begin + SLOW);
+        k.on_begin(Layer::Q, 0, begin);
+        k.on_end(Layer::Q, 0, begin + SLOW);
         let asks = |ms: u64| (ONE, Some(Some(ParticipantId(10 + ms / 400))));
         let later = requests(&mut k, begin + MAX_REPAIR_INTERVAL * 2, 5, SLOW, asks);
         assert_eq!(later[..3], [0, 400, 800]);
@@ -296,8 +297,8 @@ mod tests {
         let (begin, mut k) = (Instant::now(), KeyFrameRequests::default());
         k.request_repair(ONE, Layer::Q);
         assert_eq!(k.poll(begin), Some(Layer::Q));
-        k.on_begin(Layer::H, begin);
-        k.on_complete(Layer::H, begin + SLOW);
+        k.on_begin(Layer::H, 0, begin);
+        k.on_end(Layer::H, 0, begin + SLOW);
         k.request_repair(ONE, Layer::Q);
         assert_eq!(k.timeout(begin), Some(begin + MIN_INTERVAL));
     }

@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use windlass_types::{Bitrate, Layer, Size};
+use windlass_types::{Bitrate, Layer, Size, VideoCodec};
 
-use super::vp9::{Descriptor, key_frame_size};
+use super::payload_format;
 
 /// Maximum bitrates of the layers in our SDK (`client-web/src/sdk/uplink/layers.ts`), which are those that Chromium
 /// gives them.
@@ -48,6 +48,8 @@ pub(super) struct Layers {
     sizes: [Option<Size>; 3],
     /// The layer as which a single encoding counts, by the size of its last key frame.
     single: Option<Layer>,
+    /// Codec of the last packet; `None` before the first.
+    codec: Option<VideoCodec>,
 }
 
 impl Layers {
@@ -56,6 +58,7 @@ impl Layers {
     pub(super) fn layer_of(
         &mut self,
         encoding: Encoding,
+        codec: VideoCodec,
         payload: &[u8],
     ) -> Option<(Layer, Option<Layer>)> {
         match encoding {
@@ -64,11 +67,11 @@ impl Layers {
             Encoding::Single => {}
         }
         let former = self.single;
-        if let Ok(descriptor) = Descriptor::parse(payload)
+        if let Ok(descriptor) = payload_format::parse(codec, payload)
             && descriptor.starts_key()
-            && let Some(size) = key_frame_size(&payload[descriptor.len..])
         {
-            let lines = size.width.min(size.height);
+            let size = payload_format::size(codec, &descriptor, payload);
+            let lines = size.map_or(u16::MAX, |size| size.width.min(size.height));
             self.single = Some(if lines <= MAX_QUARTER_LINES {
                 Layer::Q
             } else if lines <= MAX_HALF_LINES {
@@ -96,9 +99,22 @@ impl Layers {
         self.sizes
     }
 
+    /// Whether anchors can be made of the track's codec.
+    pub(super) fn can_be_enhanced(&self) -> bool {
+        self.codec.is_none_or(|codec| codec == VideoCodec::Vp9)
+    }
+
+    /// Codec of the last packet; `None` before the first.
+    pub(super) fn codec(&self) -> Option<VideoCodec> {
+        self.codec
+    }
+
     /// The largest layer that can be enhanced: at most the half layer, and with at most `max_pixels` where its size is
     /// known.
     pub(super) fn max_enhanced(&self, max_pixels: u32) -> Option<Layer> {
+        if !self.can_be_enhanced() {
+            return None;
+        }
         let too_large = self.sizes.map(|size| size.is_some_and(|size| size.pixels() > max_pixels));
         match too_large {
             [false, false, _] => Some(Layer::H),
@@ -119,7 +135,8 @@ impl Layers {
     }
 
     /// Counts a packet.
-    pub(super) fn count(&mut self, layer: Layer, bytes: usize, now: Instant) {
+    pub(super) fn count(&mut self, layer: Layer, codec: VideoCodec, bytes: usize, now: Instant) {
+        self.codec = Some(codec);
         let meter = &mut self.meters[layer as usize];
         if meter.last_packet.is_none_or(|last| now.saturating_duration_since(last) > SILENCE) {
             *meter = Meter::default();
@@ -165,7 +182,7 @@ mod tests {
     fn a_silent_layer_is_not_offered() {
         let now = Instant::now();
         let mut layers = Layers::default();
-        layers.count(Layer::Q, 1000, now);
+        layers.count(Layer::Q, VideoCodec::Vp9, 1000, now);
         assert!(layers.rate(Layer::Q, now + SILENCE).is_some());
         assert!(layers.rate(Layer::Q, now + SILENCE * 2).is_none());
         assert!(layers.rate(Layer::H, now).is_none());
@@ -176,7 +193,7 @@ mod tests {
         let now = Instant::now();
         let mut layers = Layers::default();
         for i in 0..200 {
-            layers.count(Layer::H, 625, now + Duration::from_millis(10) * i);
+            layers.count(Layer::H, VideoCodec::Vp9, 625, now + Duration::from_millis(10) * i);
         }
         let bps = layers.rate(Layer::H, now + Duration::from_secs(2)).expect("active").as_bps();
         assert!((450_000..550_000).contains(&bps), "{bps}");
@@ -189,19 +206,28 @@ mod tests {
         let key_of = |width: u16, height: u16| [&[0x08][..], &key_header(width, height)].concat();
         let key = key_of(320, 180);
         assert_eq!(
-            layers.layer_of(Encoding::Single, &[0x48, 0x86]),
+            layers.layer_of(Encoding::Single, VideoCodec::Vp9, &[0x48, 0x86]),
             None,
             "nothing is known before it"
         );
-        assert_eq!(layers.layer_of(Encoding::Single, &key), Some((Layer::Q, None)));
-        assert_eq!(layers.layer_of(Encoding::Single, &[0x48, 0x86]), Some((Layer::Q, None)));
-        assert_eq!(layers.layer_of(Encoding::Unknown, &key), None);
+        assert_eq!(
+            layers.layer_of(Encoding::Single, VideoCodec::Vp9, &key),
+            Some((Layer::Q, None))
+        );
+        assert_eq!(
+            layers.layer_of(Encoding::Single, VideoCodec::Vp9, &[0x48, 0x86]),
+            Some((Layer::Q, None))
+        );
+        assert_eq!(layers.layer_of(Encoding::Unknown, VideoCodec::Vp9, &key), None);
         let large = key_of(4096, 2304);
         assert_eq!(
-            layers.layer_of(Encoding::Single, &large),
+            layers.layer_of(Encoding::Single, VideoCodec::Vp9, &large),
             Some((Layer::F, Some(Layer::Q))),
             "it has grown"
         );
-        assert_eq!(layers.layer_of(Encoding::Single, &[0x48, 0x86]), Some((Layer::F, None)));
+        assert_eq!(
+            layers.layer_of(Encoding::Single, VideoCodec::Vp9, &[0x48, 0x86]),
+            Some((Layer::F, None))
+        );
     }
 }

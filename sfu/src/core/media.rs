@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use str0m::media::Mid;
 use str0m::rtp::RtpPacket;
-use windlass_types::{Layer, StreamId};
+use windlass_types::{Layer, StreamId, VideoCodec};
 
 use super::Core;
 use super::alignment::Report;
@@ -45,15 +45,21 @@ impl Core {
                 let report = sender_report(rtp);
                 self.forward_audio(track_id, packet, report, &rtp.payload, audio_info);
             }
-            Kind::Video => match track.layers.layer_of(encoding, &rtp.payload) {
-                Some((layer, former)) => {
-                    if let Some(former) = former {
-                        self.rename_layer(track_id, former, layer, packet.arrival);
-                    }
-                    self.forward_video(track_id, layer, packet, sender_report(rtp), &rtp.payload);
+            Kind::Video => {
+                let codec = peer.and_then(|p| p.video_codec(rtp.header.payload_type));
+                let known = codec.and_then(|codec| {
+                    Some((codec, track.layers.layer_of(encoding, codec, &rtp.payload)?))
+                });
+                let Some((codec, (layer, former))) = known else {
+                    self.counters.rtp_unknown += 1;
+                    return;
+                };
+                if let Some(former) = former {
+                    self.rename_layer(track_id, former, layer, packet.arrival);
                 }
-                None => self.counters.rtp_unknown += 1,
-            },
+                let (packet, report) = (PacketIn { codec, ..packet }, sender_report(rtp));
+                self.forward_video(track_id, layer, packet, report, &rtp.payload);
+            }
         }
     }
 
@@ -152,6 +158,7 @@ fn packet_in(rtp: &RtpPacket) -> PacketIn {
         arrival: rtp.timestamp,
         handover_delay: Duration::ZERO,
         marker: rtp.header.marker,
+        codec: VideoCodec::default(),
         stale: false,
     }
 }

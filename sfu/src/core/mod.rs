@@ -15,6 +15,7 @@ mod anchor_channel;
 mod anchor_costs;
 mod anchors;
 mod audio;
+mod av1;
 mod capture;
 mod channels;
 mod connection_news;
@@ -23,6 +24,7 @@ mod cpu_limit;
 mod data;
 mod data_rate;
 mod dd;
+mod descriptor;
 mod downlink;
 mod dynacast;
 mod enhance;
@@ -32,6 +34,7 @@ mod fault;
 mod fault_injection;
 mod forward;
 mod gcra;
+mod h264;
 mod in_flight;
 mod keyframes;
 mod layers;
@@ -45,6 +48,7 @@ mod nomination;
 mod offer;
 mod output;
 mod paths;
+mod payload_format;
 mod payloads;
 mod peer;
 mod peers;
@@ -85,6 +89,7 @@ mod ufrag;
 mod unauthenticated;
 mod view;
 mod viewer_network;
+mod vp8;
 mod vp9;
 mod wakes;
 mod ways;
@@ -533,7 +538,8 @@ impl Core {
             for track in &mut stats {
                 let known = self.tracks.get(track.track);
                 let (max, enhancement) = (self.config.tap_pixels, self.enhancement.is_available());
-                track.refused = known.and_then(|t| t.refusal(max, enhancement));
+                track.refused =
+                    track.refused.or_else(|| known.and_then(|t| t.refusal(max, enhancement)));
             }
             tracing::debug!(participant = %peer.id, available_bps = peer.downlink.available().map(Bitrate::as_bps), anchor_bps = peer.anchors.rate.as_bps(), "downlink");
             if !stats.is_empty() {

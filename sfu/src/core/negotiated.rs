@@ -5,7 +5,9 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::payloads::Role;
+use windlass_types::VideoCodec;
+
+use super::payloads::{Chosen, Role};
 use super::sdp::{Description, Section};
 use crate::api::{Kind, OfferError};
 
@@ -36,8 +38,8 @@ pub(super) struct Negotiated {
     lines: Vec<Line>,
     /// Meaning of each payload type, for the connection's life (RFC 3264 §8.3.2).
     roles: BTreeMap<u8, Role>,
-    /// The first payload type of each kind's codec.
-    first_types: HashMap<Kind, u8>,
+    /// The first payload type of each codec of video, and of Opus (`None`).
+    first_types: HashMap<Option<VideoCodec>, u8>,
     ssrcs: HashSet<u32>,
 }
 
@@ -74,9 +76,10 @@ impl Negotiated {
         }
         for section in next.sections.iter().filter(|section| section.line.receives) {
             // The stack sends a codec with one payload type, the first that it read.
-            let first = section.line.kind.and_then(|kind| self.first_types.get(&kind));
-            let chosen = section.chosen.as_ref().map(|chosen| chosen.pt);
-            if let Some((_, pt)) = first.zip(chosen).filter(|(first, chosen)| *first != chosen) {
+            let other = |chosen: &&Chosen| {
+                self.first_types.get(&chosen.codec).is_some_and(|first| *first != chosen.pt)
+            };
+            if let Some(&Chosen { pt, .. }) = section.chosen.iter().find(other) {
                 return Err(OfferError::PayloadType { pt });
             }
         }
@@ -93,9 +96,8 @@ impl Negotiated {
     pub(super) fn commit(&mut self, next: &Description) {
         self.roles.extend(next.sections.iter().flat_map(roles_of));
         for section in &next.sections {
-            let chosen = section.line.kind.zip(section.chosen.as_ref());
-            if let Some((kind, chosen)) = chosen {
-                self.first_types.entry(kind).or_insert(chosen.pt);
+            for chosen in &section.chosen {
+                self.first_types.entry(chosen.codec).or_insert(chosen.pt);
             }
         }
         self.ssrcs.extend(next.sections.iter().filter_map(|s| s.ssrc).map(|(ssrc, _)| ssrc));
@@ -106,7 +108,7 @@ impl Negotiated {
             Line {
                 kind: section.line.kind,
                 rejected: section.rejected,
-                had_codec: section.chosen.is_some() || before.is_some_and(|line| line.had_codec),
+                had_codec: section.line.codec || before.is_some_and(|line| line.had_codec),
                 mid,
             }
         };
@@ -115,6 +117,5 @@ impl Negotiated {
 }
 
 fn roles_of(section: &Section) -> impl Iterator<Item = (u8, Role)> {
-    let kind = section.line.kind.zip(section.chosen.as_ref());
-    kind.into_iter().flat_map(|(kind, chosen)| chosen.roles(kind))
+    section.chosen.iter().flat_map(Chosen::roles)
 }

@@ -64,19 +64,51 @@ fn media(answer: &Answer) -> Vec<&str> {
     answer.sdp.lines().filter_map(|line| line.strip_prefix("m=")).collect()
 }
 
+/// A section of video with VP8, VP9 and H.264, and its attributes.
+fn three_codecs(direction: &str) -> (&'static str, String) {
+    let types = "rtpmap:96 VP8/90000|rtpmap:98 VP9/90000|fmtp:98 profile-id=0|rtpmap:108 H264/90000\
+        |fmtp:108 packetization-mode=1;profile-level-id=42e01f";
+    ("video 9 UDP/TLS/RTP/SAVPF 96 98 108", format!("{direction}|{types}"))
+}
+
+#[test]
+fn a_section_that_sends_has_the_preferred_codec_alone() {
+    let (media_line, attributes) = three_codecs("sendonly");
+    let answer = answer(sdp(&[(media_line, &attributes)])).expect("answer");
+    assert_eq!(media(&answer), ["video 9 UDP/TLS/RTP/SAVPF 98"]);
+}
+
+#[test]
+fn sections_that_receive_have_all_codecs_up_to_a_limit() {
+    let (media_line, attributes) = three_codecs("recvonly");
+    let sections: Vec<(&str, &str)> = vec![(media_line, attributes.as_str()); 25];
+    let answer = answer(sdp(&sections)).expect("answer");
+    let media = media(&answer);
+    // 24 sections have two further codecs each.
+    assert!(media[..24].iter().all(|m| *m == "video 9 UDP/TLS/RTP/SAVPF 98 96 108"), "{media:?}");
+    assert_eq!(media[24], "video 9 UDP/TLS/RTP/SAVPF 98");
+}
+
 #[test]
 fn an_offer_of_chromium_is_answered_with_what_is_forwarded() {
     let answer = answer(CHROMIUM.replace('\n', "\r\n")).expect("answer");
-    let video = "video 9 UDP/TLS/RTP/SAVPF 98 99";
+    // VP9, VP8, AV1, H.264, each with its retransmissions, where Chromium receives.
+    let video = "video 9 UDP/TLS/RTP/SAVPF 98 99 96 97 45 46 108 109";
     let audio = "audio 9 UDP/TLS/RTP/SAVPF 63 111";
     let data = "application 9 UDP/DTLS/SCTP webrtc-datachannel";
-    assert_eq!(media(&answer), [audio, video, video, audio, video, data]);
+    assert_eq!(
+        media(&answer),
+        [audio, "video 9 UDP/TLS/RTP/SAVPF 98 99", video, audio, video, data]
+    );
     for line in [
         "a=simulcast:recv q;h;f",
         "a=rtcp-fb:98 transport-cc",
         "a=extmap:12 https://aomediacodec.github.io/av1-rtp-spec/#dependency-descriptor-rtp-header-extension",
         "a=fmtp:63 111/111",
         "a=fmtp:99 apt=98",
+        "a=rtpmap:96 VP8/90000",
+        "a=rtpmap:45 AV1/90000",
+        "a=fmtp:108 level-asymmetry-allowed=1;packetization-mode=1;profile-level-id=42e01f",
     ] {
         assert!(answer.sdp.contains(&format!("{line}\r\n")), "{line} in {}", answer.sdp);
     }
@@ -117,7 +149,7 @@ fn offers_of_other_clients_are_taken() {
             "bundle-only|sendonly|rtpmap:100 OPUS/48000/2|fmtp:100 sprop-maxcapturerate=48000;sprop-stereo=0|ptime:20",
         ),
     ]);
-    // aiortc and libdatachannel (OBS): no VP9, so that their video is answered without a port.
+    // aiortc and libdatachannel (OBS): H.264 alone.
     let other = sdp(&[
         (
             "audio 9 UDP/TLS/RTP/SAVPF 96 9 0 8",
@@ -140,7 +172,7 @@ fn offers_of_other_clients_are_taken() {
         told[1].starts_with("video 9 UDP/TLS/RTP/SAVPF 96 97, audio 9 UDP/TLS/RTP/SAVPF 100"),
         "{told:?}"
     );
-    assert!(told[2].starts_with("audio 9 UDP/TLS/RTP/SAVPF 96, video 0 "), "{told:?}");
+    assert_eq!(told[2], "audio 9 UDP/TLS/RTP/SAVPF 96, video 9 UDP/TLS/RTP/SAVPF 97 98");
 }
 
 #[test]

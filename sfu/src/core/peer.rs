@@ -12,7 +12,7 @@ use str0m::net::Transmit;
 use str0m::rtp::{ExtensionValues, RtpPacket, RtpWrite};
 use str0m::stats::PeerStats;
 use str0m::{Event, IceConnectionState, Output as RtcOutput, Rtc};
-use windlass_types::{Bitrate, Layer, Owner};
+use windlass_types::{Bitrate, Layer, Owner, VideoCodec};
 
 use super::addresses::RemoteAddr;
 use super::allocator::Allocator;
@@ -34,7 +34,7 @@ use super::regions::Regions;
 use super::rewriter::{Dropped, PacketIn, PacketOut, Source};
 use super::sctp_filter;
 use super::slot::Slot;
-use super::stack::{MAX_RTX_PACKETS, stack_bitrate};
+use super::stack::{self, MAX_RTX_PACKETS, stack_bitrate};
 use super::wakes::Wakes;
 use crate::api::{Kind, ParticipantId, Permissions, TrackId, TrackStats};
 use crate::stats::Counters;
@@ -285,7 +285,7 @@ impl Peer {
     ) -> bool {
         let Some(slot) = self.slots.get_mut(slot) else { return false };
         let sent = self.link.call(|rtc| {
-            let opus = slot.payload_type(rtc)?;
+            let opus = slot.payload_type(rtc, None)?;
             // Redundancy would only fill the queue of a congested downlink.
             let red_pt = red.filter(|_| self.downlink.state() != State::Congested).and_then(|_| {
                 // The stack keeps the type if both ends have it.
@@ -320,6 +320,13 @@ impl Peer {
             self.link.wake.touch();
         }
         sent
+    }
+
+    /// The codec of a payload type of video.
+    pub(super) fn video_codec(&self, pt: Pt) -> Option<VideoCodec> {
+        let params = self.link.stack.rtc()?.codec_config().params();
+        let params = params.iter().find(|p| p.pt() == pt)?;
+        stack::video_codec(params.spec().codec)
     }
 
     /// The payload type of the blocks, if `pt` is the participant's type of Opus with redundancy (RED).
@@ -367,7 +374,7 @@ fn write_video(
     payload: &Arc<[u8]>,
     counters: &mut Counters,
 ) -> Option<(Option<PacketOut>, usize)> {
-    let pt = slot.payload_type(rtc)?;
+    let pt = slot.payload_type(rtc, Some(packet.codec))?;
     let mut ext_vals = ExtensionValues {
         play_delay_min: Some(MediaTime::from_millis(0)),
         play_delay_max: Some(MediaTime::from_millis(MAX_PLAYOUT_DELAY.as_millis() as u64)),
@@ -390,7 +397,10 @@ fn write_video(
                     begin: out.begin,
                     end: out.end,
                 };
-                dependency.set(&mut ext_vals);
+                // It would say that each frame needs the one before, of codecs whose frames it does not tell apart.
+                if packet.codec == VideoCodec::Vp9 {
+                    dependency.set(&mut ext_vals);
+                }
                 (out.seq, out.timestamp, Some(out))
             }
             Err(dropped) => {

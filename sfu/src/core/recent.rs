@@ -50,7 +50,15 @@ mod tests {
 
     fn packet(seq: u64) -> PacketIn {
         let (arrival, handover_delay) = (Instant::now(), Duration::ZERO);
-        PacketIn { seq, timestamp: 0, arrival, handover_delay, marker: false, stale: false }
+        PacketIn {
+            seq,
+            timestamp: 0,
+            arrival,
+            handover_delay,
+            marker: false,
+            codec: windlass_types::VideoCodec::Vp9,
+            stale: false,
+        }
     }
 
     #[test]

@@ -291,14 +291,25 @@ impl Core {
             self.counters.relay_unknown += 1;
             return;
         };
-        let RelayedPacket { layer, seq, timestamp, marker, level, voice, blocks, payload, .. } =
-            packet;
+        let RelayedPacket {
+            layer,
+            seq,
+            timestamp,
+            marker,
+            level,
+            voice,
+            blocks,
+            codec,
+            payload,
+            ..
+        } = packet;
         let packet = PacketIn {
             seq,
             timestamp,
             arrival: now,
             handover_delay: Duration::ZERO,
             marker,
+            codec,
             stale: false,
         };
         match (kind, layer) {

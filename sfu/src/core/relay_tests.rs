@@ -310,6 +310,7 @@ fn senseless_messages_of_another_node_change_nothing() {
         level: Some(127),
         voice: None,
         blocks: Some(255),
+        codec: windlass_types::VideoCodec::Vp9,
         payload: vec![0xff; 40].into(),
     };
     let known = harness.core.relayed_tracks().next().expect("known");

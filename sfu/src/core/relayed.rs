@@ -203,6 +203,7 @@ impl NodeDemands {
                     level: audio_info.level,
                     voice: audio_info.voice,
                     blocks: audio_info.blocks.map(|pt| *pt),
+                    codec: packet.codec,
                     payload: payload.clone(),
                 });
                 Output::Relay(node, self.room.clone(), message)

@@ -13,9 +13,10 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use windlass_types::{Layer, Size};
+use windlass_types::{Layer, Size, VideoCodec};
 
-use super::vp9::{Descriptor, key_frame_size};
+use super::descriptor::Descriptor;
+use super::payload_format;
 use crate::api::TrackId;
 
 /// A source of packets.
@@ -40,6 +41,8 @@ pub(super) struct PacketIn {
     pub handover_delay: Duration,
     /// The RTP marker: last packet of a frame.
     pub marker: bool,
+    /// The codec of video; of no meaning for audio.
+    pub codec: VideoCodec,
     /// Whether the packet came so late that the packets after it are not kept. No switch may begin at such a packet.
     pub stale: bool,
 }
@@ -94,7 +97,7 @@ pub(super) enum Dropped {
     OtherSource,
     /// The packet is of the current source, from before the switch.
     BeforeSwitch,
-    /// The packet's VP9 payload descriptor cannot be read.
+    /// The start of the packet's payload cannot be read.
     Malformed,
 }
 
@@ -229,7 +232,8 @@ impl Rewriter {
         if !self.concerns(source) {
             return Err(Dropped::OtherSource);
         }
-        let descriptor = Descriptor::parse(payload).map_err(|_| Dropped::Malformed)?;
+        let descriptor = payload_format::parse(packet.codec, payload);
+        let descriptor = descriptor.map_err(|_| Dropped::Malformed)?;
         let mut switched = false;
         if self.waits_for() == Some(source) && descriptor.starts_key() && !packet.stale {
             self.switch(source, packet, &descriptor);
@@ -264,7 +268,7 @@ impl Rewriter {
         // A key frame that came after a newer one does not have the current size.
         if descriptor.starts_key()
             && packet.seq >= self.size_seq
-            && let Some(size) = key_frame_size(&payload[descriptor.len..])
+            && let Some(size) = payload_format::size(packet.codec, &descriptor, payload)
         {
             new_epoch |= self.size != Some(size);
             (self.size, self.size_seq) = (Some(size), packet.seq);

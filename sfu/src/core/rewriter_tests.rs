@@ -64,6 +64,7 @@ impl Encoder {
                     arrival,
                     marker: last,
                     handover_delay: Duration::ZERO,
+                    codec: windlass_types::VideoCodec::Vp9,
                     stale: false,
                 };
                 self.seq += 1;
@@ -150,7 +151,7 @@ proptest! {
                         // Within a span every packet keeps its distance: gaps are real losses, and only those.
                         let &(_, from, to) = spans.last().expect("span");
                         prop_assert_eq!(got.seq - to, sent.packet.seq - from);
-                        let d = Descriptor::parse(&payload).expect("descriptor");
+                        let d = crate::core::vp9::parse(&payload).expect("descriptor");
                         prop_assert_eq!(rewriter.locate(source(sent.layer), sent.packet.timestamp).map(|l| l.0), Some(got.timestamp));
                         let &mut stamp = frames.entry((spans.len(), sent.packet.timestamp)).or_insert(got.timestamp);
                         prop_assert_eq!(stamp, got.timestamp);

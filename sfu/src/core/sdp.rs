@@ -42,7 +42,7 @@ pub struct MediaLine {
     pub sends: bool,
     /// Whether the client receives on it.
     pub receives: bool,
-    /// Whether the m-line has the codec of its kind: VP9 profile 0 or Opus.
+    /// Whether the m-line has a codec that is forwarded: a [`VideoCodec`](windlass_types::VideoCodec), or Opus.
     pub codec: bool,
 }
 
@@ -53,8 +53,8 @@ pub(super) struct Section {
     pub line: MediaLine,
     /// Whether the client rejects the section: port 0, and not bundled.
     pub rejected: bool,
-    /// Payload types of the forwarded codec.
-    pub chosen: Option<Chosen>,
+    /// Payload types of each forwarded codec, the preferred one first.
+    pub chosen: Vec<Chosen>,
     /// Header extensions: id and URI.
     pub extensions: Vec<(u8, String)>,
     /// Rids of the layers that the client sends. Each has `false` where the layer is paused.
@@ -109,7 +109,7 @@ struct Lines<'a> {
 }
 
 impl<'a> Lines<'a> {
-    fn all(&self, name: &str) -> impl Iterator<Item = &'a str> {
+    fn all(&self, name: &str) -> impl Iterator<Item = &'a str> + Clone {
         self.attributes.iter().filter(move |(n, _)| *n == name).map(|&(_, value)| value)
     }
 
@@ -282,8 +282,8 @@ impl Section {
         (section.line.sends, section.line.receives) = directions(lines)?;
         let listed = Payload::read(words, lines.all("rtpmap"), lines.all("fmtp"))?;
         section.chosen =
-            payloads.choose(kind, section.line.receives, &listed, lines.all("rtcp-fb"))?;
-        section.line.codec = section.chosen.is_some();
+            payloads.choose(kind, section.line.receives, &listed, &lines.all("rtcp-fb"))?;
+        section.line.codec = !section.chosen.is_empty();
         section.extensions = extensions(lines);
         if section.line.sends {
             (section.layers, section.simulcast) = layers(lines);

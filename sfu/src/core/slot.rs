@@ -3,15 +3,17 @@
 use std::time::{Duration, Instant};
 
 use str0m::Rtc;
+use str0m::format::PayloadParams;
 use str0m::media::{Mid, Pt};
 use str0m::rtp::Ssrc;
-use windlass_types::{Bitrate, Layer, Rung, Size, Way, WayReason};
+use windlass_types::{Bitrate, Layer, Refusal, Rung, Size, VideoCodec, Way, WayReason};
 
 use super::allocator::Demand;
 use super::audio::AudioTimeline;
 use super::in_flight::InFlight;
 use super::reports::ReportQuota;
 use super::rewriter::Rewriter;
+use super::stack;
 use super::view::View;
 use super::viewer_network::ViewerNetwork;
 use crate::api::{Kind, TrackId, TrackStats};
@@ -45,6 +47,8 @@ pub(super) struct Slot {
     pub demand: Option<Demand>,
     /// The allocated rung.
     pub rung: Option<Rung>,
+    /// Whether the client cannot decode the track's codec.
+    pub undecodable: bool,
     /// Whether the client was told that the track is paused.
     pub paused: bool,
     /// The last announcement to the client.
@@ -63,8 +67,8 @@ pub(super) struct Slot {
     pub(super) unpaced: bool,
     /// Whether the client needs a key frame for lost frames, which waits until the downlink is not congested.
     pub key_frame_pending: bool,
-    /// Payload type of the slot's packets, once looked up.
-    pub(super) pt: Option<Pt>,
+    /// Payload type of the slot's packets, with its codec of video, once looked up.
+    pub(super) pt: Option<(Option<VideoCodec>, Pt)>,
     /// SSRC of the slot's packets.
     pub(super) ssrc: Option<Ssrc>,
     /// The slot's packets in the stack's pacer.
@@ -101,6 +105,7 @@ impl Slot {
             view: None,
             demand: None,
             rung: None,
+            undecodable: false,
             paused: false,
             announced: None,
             network: ViewerNetwork::default(),
@@ -123,6 +128,7 @@ impl Slot {
             self.track = track;
             self.demand = None;
             self.rung = None;
+            self.undecodable = false;
             self.view = None;
             self.paused = false;
             self.announced = None;
@@ -134,10 +140,11 @@ impl Slot {
         }
     }
 
-    /// Payload type of the slot's packets.
-    pub(super) fn payload_type(&mut self, rtc: &Rtc) -> Option<Pt> {
-        self.pt = self.pt.or_else(|| payload_type(rtc, self.mid));
-        self.pt
+    /// Payload type of packets of a video codec, or of audio; `None` if the client does not take them.
+    pub(super) fn payload_type(&mut self, rtc: &Rtc, codec: Option<VideoCodec>) -> Option<Pt> {
+        let known = self.pt.filter(|(of, _)| *of == codec);
+        self.pt = known.or_else(|| Some((codec, payload_type(rtc, self.mid, codec)?)));
+        self.pt.map(|(_, pt)| pt)
     }
 
     /// Ends the current stream: the next packet begins another one.
@@ -166,7 +173,7 @@ impl Slot {
             anchors_per_s: sent.second_anchors as f64 / seconds,
             anchors_sent: sent.anchors,
             anchors_dropped: sent.anchors_dropped,
-            refused: None,
+            refused: self.undecodable.then_some(Refusal::Codec),
         };
         (sent.media_bytes, sent.anchor_bytes, sent.second_anchors) = (0, 0, 0);
         Some(stats)
@@ -186,14 +193,10 @@ impl Slot {
     }
 }
 
-/// The client's first payload type on an m-line that is forwarded.
-fn payload_type(rtc: &Rtc, mid: Mid) -> Option<Pt> {
+/// The client's first payload type of a video codec, or of audio, on an m-line.
+fn payload_type(rtc: &Rtc, mid: Mid, codec: Option<VideoCodec>) -> Option<Pt> {
     let media = rtc.media(mid)?;
-    let config = rtc.codec_config();
-    media.remote_pts().iter().copied().find(|&pt| {
-        config
-            .params()
-            .iter()
-            .any(|p| p.pt() == pt && matches!(p.spec().format.profile_id, None | Some(0)))
-    })
+    let params = rtc.codec_config().params();
+    let fits = |p: &PayloadParams, pt| p.pt() == pt && stack::video_codec(p.spec().codec) == codec;
+    media.remote_pts().iter().copied().find(|&pt| params.iter().any(|p| fits(p, pt)))
 }

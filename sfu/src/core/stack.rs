@@ -4,8 +4,10 @@ use std::time::Instant;
 
 use str0m::Rtc;
 use str0m::bwe;
+use str0m::format::Codec;
+use str0m::media::Pt;
 use str0m::rtp::Extension;
-use windlass_types::Bitrate;
+use windlass_types::{Bitrate, VideoCodec};
 
 use super::addresses::LocalAddrs;
 use super::anchors::MAX_BUFFERED;
@@ -78,6 +80,20 @@ impl Stack {
     }
 }
 
+/// The profiles and levels of H.264 that clients may have: constrained baseline and baseline, level 3.1.
+pub(super) const H264_PROFILES: [u32; 2] = [0x42_e0_1f, 0x42_00_1f];
+
+/// The codec in our type; `None` for those that are not forwarded, and for audio.
+pub(super) fn video_codec(codec: Codec) -> Option<VideoCodec> {
+    match codec {
+        Codec::Vp9 => Some(VideoCodec::Vp9),
+        Codec::Vp8 => Some(VideoCodec::Vp8),
+        Codec::H264 => Some(VideoCodec::H264),
+        Codec::Av1 => Some(VideoCodec::Av1),
+        _ => None,
+    }
+}
+
 /// A bitrate in the stack's own type.
 pub(super) fn stack_bitrate(rate: Bitrate) -> bwe::Bitrate {
     bwe::Bitrate::bps(rate.as_bps())
@@ -90,12 +106,18 @@ pub(super) fn connection(config: &SfuConfig, locals: &LocalAddrs, now: Instant) 
         .clear_codecs()
         .enable_opus(true, true)
         .enable_vp9(true)
+        .enable_vp8(true)
+        .enable_av1(true)
         .set_ice_lite(true)
         .set_rtp_mode(true)
         .set_extension(5, Extension::PlayoutDelay)
         .set_extension(12, Extension::with_serializer(dd::URI, dd::Serializer))
         .set_send_buffer_video(MAX_RTX_PACKETS)
         .set_sctp_max_buffered_amount(4 * MAX_BUFFERED);
+    for (n, profile) in (0..).zip(H264_PROFILES) {
+        let (pt, repair) = (Pt::from(102 + 2 * n), Pt::from(103 + 2 * n));
+        rtc_config.codec_config().add_h264(pt, Some(repair), true, profile);
+    }
     if config.congestion_control {
         rtc_config = rtc_config
             .enable_bwe(Some(stack_bitrate(config.initial_estimate)))

@@ -2,10 +2,11 @@
 //! text.
 //!
 //! The stack's work grows faster than in proportion to sections and payload types. Here a section has at most two
-//! payload types, whatever the client lists (decision 020).
+//! payload types of each codec that is forwarded, whatever the client lists (decision 020).
 
 use std::fmt::Write as _;
 
+use super::payloads::Chosen;
 use super::sdp::{Description, Section};
 use crate::api::Kind;
 
@@ -61,17 +62,17 @@ impl Section {
         };
         let media = if kind == Kind::Audio { "audio" } else { "video" };
         write!(to, "m={media} {port} UDP/TLS/RTP/SAVPF")?;
-        match &self.chosen {
-            Some(chosen) => {
-                write!(to, " {}", chosen.pt)?;
-                if let Some(second) = chosen.second {
-                    write!(to, " {second}")?;
-                }
+        for chosen in &self.chosen {
+            write!(to, " {}", chosen.pt)?;
+            if let Some(second) = chosen.second {
+                write!(to, " {second}")?;
             }
-            None => write!(to, " 35")?,
+        }
+        if self.chosen.is_empty() {
+            write!(to, " 35")?;
         }
         write!(to, "\r\na=mid:{mid}\r\na={direction}\r\n")?;
-        self.write_payloads(to, kind)?;
+        self.write_payloads(to)?;
         for (id, uri) in &self.extensions {
             write!(to, "a=extmap:{id} {uri}\r\n")?;
         }
@@ -92,18 +93,29 @@ impl Section {
         Ok(())
     }
 
-    fn write_payloads(&self, to: &mut String, kind: Kind) -> std::fmt::Result {
-        let Some(chosen) = &self.chosen else { return write!(to, "a=rtpmap:{UNKNOWN_CODEC}\r\n") };
-        let (pt, video) = (chosen.pt, kind == Kind::Video);
-        write!(to, "a=rtpmap:{pt} {}\r\n", if video { "VP9/90000" } else { "opus/48000/2" })?;
-        for what in &chosen.feedback {
+    fn write_payloads(&self, to: &mut String) -> std::fmt::Result {
+        if self.chosen.is_empty() {
+            return write!(to, "a=rtpmap:{UNKNOWN_CODEC}\r\n");
+        }
+        self.chosen.iter().try_for_each(|chosen| chosen.write(to))
+    }
+}
+
+impl Chosen {
+    fn write(&self, to: &mut String) -> std::fmt::Result {
+        let pt = self.pt;
+        match self.codec {
+            Some(codec) => write!(to, "a=rtpmap:{pt} {}/90000\r\n", codec.name())?,
+            None => write!(to, "a=rtpmap:{pt} opus/48000/2\r\n")?,
+        }
+        for what in &self.feedback {
             write!(to, "a=rtcp-fb:{pt} {what}\r\n")?;
         }
-        if !chosen.parameters.is_empty() {
-            write!(to, "a=fmtp:{pt} {}\r\n", chosen.parameters)?;
+        if !self.parameters.is_empty() {
+            write!(to, "a=fmtp:{pt} {}\r\n", self.parameters)?;
         }
-        match chosen.second {
-            Some(second) if video => {
+        match self.second {
+            Some(second) if self.codec.is_some() => {
                 write!(to, "a=rtpmap:{second} rtx/90000\r\na=fmtp:{second} apt={pt}\r\n")
             }
             Some(second) => {

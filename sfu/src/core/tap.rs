@@ -10,12 +10,14 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use windlass_types::key_frame::key_frame_size;
 use windlass_types::{AnchorPolicy, Epoch, Layer, Owner, Size, StreamId, TapFrame, TapInput};
 
+use super::descriptor::Descriptor;
 use super::rewriter::PacketIn;
 use super::tap_epochs::TapEpochs;
 use super::tap_keys::TapKeys;
-use super::vp9::{Descriptor, key_frame_size};
+use super::vp9;
 
 /// Time to wait for a missing packet: a retransmission over a usual round trip.
 pub(super) const MAX_WAIT: Duration = Duration::from_millis(100);
@@ -210,7 +212,7 @@ impl Tap {
 
     /// Takes a packet of the layer. Malformed ones are ignored; the caller counts them.
     pub(super) fn push(&mut self, packet: PacketIn, payload: &Arc<[u8]>) {
-        let descriptor = match Descriptor::parse(payload) {
+        let descriptor = match vp9::parse(payload) {
             Ok(descriptor) => Some(descriptor),
             Err(_) if payload.is_empty() => None,
             Err(_) => return,

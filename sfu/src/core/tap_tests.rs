@@ -32,6 +32,7 @@ fn frame(
                 arrival,
                 marker: last,
                 handover_delay: Duration::ZERO,
+                codec: windlass_types::VideoCodec::Vp9,
                 stale: false,
             };
             (packet, payload.into())

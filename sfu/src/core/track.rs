@@ -125,6 +125,9 @@ impl Track {
         let none = self.layers.max_enhanced(max_pixels).is_none();
         let too_large = none || self.taps.low().is_some_and(Tap::is_too_large);
         let refused = self.tapped().and(self.refused);
+        if enhancement && !self.layers.can_be_enhanced() {
+            return Some(Refusal::Codec);
+        }
         refused.or((too_large && enhancement).then_some(Refusal::Size))
     }
 

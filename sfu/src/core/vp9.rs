@@ -1,119 +1,43 @@
-//! The VP9 RTP payload descriptor (RFC 9628).
-//!
-//! Parses the fields that forwarding needs, and rewrites picture id and TL0PICIDX in place. Malformed input is an
-//! error, never a panic.
+//! The VP9 RTP payload descriptor (RFC 9628). Malformed input is an error, never a panic.
 
-pub(super) use windlass_types::key_frame::key_frame_size;
+use super::descriptor::{Descriptor, Malformed, PictureId, Reader};
 
-/// The payload descriptor cannot be read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("malformed VP9 payload descriptor")]
-pub(super) struct Malformed;
-
-/// A picture id, with its place and width.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct PictureId {
-    /// Value of the picture id.
-    pub value: u16,
-    /// Whether the id has 15 bits rather than 7.
-    pub wide: bool,
-    offset: usize,
-}
-
-impl PictureId {
-    /// Mask of the id's bits.
-    pub(super) fn mask(&self) -> u16 {
-        if self.wide { 0x7fff } else { 0x7f }
+/// Reads the descriptor at the start of an RTP payload.
+pub(super) fn parse(payload: &[u8]) -> Result<Descriptor, Malformed> {
+    let mut reader = Reader::new(payload);
+    let flags = reader.u8()?;
+    let (inter, flexible) = (flags & 0x40 != 0, flags & 0x10 != 0);
+    let mut picture_id = None;
+    if flags & 0x80 != 0 {
+        picture_id = Some(PictureId::read(&mut reader)?);
     }
-}
-
-/// A parsed descriptor.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Descriptor {
-    /// Picture id, if present.
-    pub picture_id: Option<PictureId>,
-    /// TL0PICIDX and its offset; only in non-flexible mode.
-    pub tl0: Option<(u8, usize)>,
-    /// Whether the frame is predicted from others.
-    pub inter: bool,
-    /// Whether the packet is the first one of its frame.
-    pub begin: bool,
-    /// Whether the packet is the last one of its frame.
-    pub end: bool,
-    /// Number of the spatial layer.
-    pub spatial: u8,
-    /// Length of the descriptor in bytes; the VP9 data follows.
-    pub len: usize,
-}
-
-impl Descriptor {
-    /// Whether a key frame of the base spatial layer begins here.
-    pub(super) fn starts_key(&self) -> bool {
-        self.begin && !self.inter && self.spatial == 0
+    let (mut spatial, mut tl0) = (0, None);
+    if flags & 0x20 != 0 {
+        spatial = reader.u8()? >> 1 & 7;
+        if !flexible {
+            tl0 = Some((reader.u8()?, reader.at - 1));
+        }
     }
-
-    /// Reads the descriptor at the start of an RTP payload.
-    pub(super) fn parse(payload: &[u8]) -> Result<Descriptor, Malformed> {
-        let mut reader = Reader { data: payload, at: 0 };
-        let flags = reader.u8()?;
-        let (inter, flexible) = (flags & 0x40 != 0, flags & 0x10 != 0);
-        let mut picture_id = None;
-        if flags & 0x80 != 0 {
-            let offset = reader.at;
-            let first = reader.u8()?;
-            let wide = first & 0x80 != 0;
-            let high = u16::from(first & 0x7f);
-            let value = if wide { high << 8 | u16::from(reader.u8()?) } else { high };
-            picture_id = Some(PictureId { value, wide, offset });
-        }
-        let (mut spatial, mut tl0) = (0, None);
-        if flags & 0x20 != 0 {
-            spatial = reader.u8()? >> 1 & 7;
-            if !flexible {
-                tl0 = Some((reader.u8()?, reader.at - 1));
-            }
-        }
-        if flexible && inter {
-            // Up to three references, each with a bit that says whether another follows.
-            let mut more = true;
-            for _ in 0..3 {
-                if more {
-                    more = reader.u8()? & 1 != 0;
-                }
-            }
+    if flexible && inter {
+        // Up to three references, each with a bit that says whether another follows.
+        let mut more = true;
+        for _ in 0..3 {
             if more {
-                return Err(Malformed);
+                more = reader.u8()? & 1 != 0;
             }
         }
-        if flags & 0x02 != 0 {
-            skip_scalability_structure(&mut reader)?;
-        }
-        if reader.at >= payload.len() {
+        if more {
             return Err(Malformed);
         }
-        let (begin, end) = (flags & 0x08 != 0, flags & 0x04 != 0);
-        Ok(Descriptor { picture_id, tl0, inter, begin, end, spatial, len: reader.at })
     }
-
-    /// Writes the picture id and TL0PICIDX into the payload that the descriptor was read from.
-    pub(super) fn rewrite(&self, payload: &mut [u8], picture_id: u16, tl0: u8) {
-        if let Some(id) = self.picture_id {
-            let value = picture_id & id.mask();
-            let [high, low] = value.to_be_bytes();
-            if id.wide {
-                if let Some(bytes) = payload.get_mut(id.offset..id.offset + 2) {
-                    bytes.copy_from_slice(&[high | 0x80, low]);
-                }
-            } else if let Some(byte) = payload.get_mut(id.offset) {
-                *byte = low;
-            }
-        }
-        if let Some((_, offset)) = self.tl0
-            && let Some(byte) = payload.get_mut(offset)
-        {
-            *byte = tl0;
-        }
+    if flags & 0x02 != 0 {
+        skip_scalability_structure(&mut reader)?;
     }
+    if reader.at >= payload.len() {
+        return Err(Malformed);
+    }
+    let (begin, end) = (flags & 0x08 != 0, flags & 0x04 != 0);
+    Ok(Descriptor { picture_id, tl0, inter, begin, end, spatial, len: reader.at })
 }
 
 fn skip_scalability_structure(reader: &mut Reader<'_>) -> Result<(), Malformed> {
@@ -131,24 +55,6 @@ fn skip_scalability_structure(reader: &mut Reader<'_>) -> Result<(), Malformed> 
     Ok(())
 }
 
-struct Reader<'a> {
-    data: &'a [u8],
-    at: usize,
-}
-
-impl Reader<'_> {
-    fn u8(&mut self) -> Result<u8, Malformed> {
-        let byte = *self.data.get(self.at).ok_or(Malformed)?;
-        self.at += 1;
-        Ok(byte)
-    }
-
-    fn skip(&mut self, n: usize) -> Result<(), Malformed> {
-        self.at += n;
-        if self.at > self.data.len() { Err(Malformed) } else { Ok(()) }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -161,7 +67,7 @@ mod tests {
         // group.
         let payload =
             [0xae, 0x81, 0x02, 0x00, 0x07, 0x18, 0x01, 0x40, 0x00, 0xb4, 0x01, 0x00, 0x82];
-        let d = Descriptor::parse(&payload).expect("descriptor");
+        let d = parse(&payload).expect("descriptor");
         assert_eq!((d.picture_id.expect("id").value, d.tl0), (0x102, Some((7, 4))));
         assert!(d.starts_key() && d.end);
         assert_eq!(d.len, 12);
@@ -170,7 +76,7 @@ mod tests {
     #[test]
     fn a_seven_bit_picture_id_stays_seven_bits() {
         let mut payload = [0xc8, 0x7f, 0x00];
-        let d = Descriptor::parse(&payload).expect("descriptor");
+        let d = parse(&payload).expect("descriptor");
         d.rewrite(&mut payload, 0x80, 0);
         assert_eq!(payload, [0xc8, 0x00, 0x00]);
     }
@@ -179,19 +85,22 @@ mod tests {
     fn the_size_of_a_key_frame_is_read() {
         // marker 2, profile 0, key, shown; sync code; colour space 1; 320x180.
         let frame = [0x82, 0x49, 0x83, 0x42, 0x20, 0x13, 0xf0, 0x0b, 0x30];
-        assert_eq!(key_frame_size(&frame), Some(windlass_types::Size::new(320, 180)));
-        assert_eq!(key_frame_size(&frame[..8]), None);
+        assert_eq!(
+            windlass_types::key_frame::key_frame_size(&frame),
+            Some(windlass_types::Size::new(320, 180))
+        );
+        assert_eq!(windlass_types::key_frame::key_frame_size(&frame[..8]), None);
     }
 
     proptest! {
         #[test]
         fn any_bytes_are_read_or_refused(data: Vec<u8>, id: u16, tl0: u8) {
-            let _ = key_frame_size(&data);
-            if let Ok(d) = Descriptor::parse(&data) {
+            let _ = windlass_types::key_frame::key_frame_size(&data);
+            if let Ok(d) = parse(&data) {
                 prop_assert!(d.len < data.len());
                 let mut rewritten = data.clone();
                 d.rewrite(&mut rewritten, id, tl0);
-                let again = Descriptor::parse(&rewritten).expect("still a descriptor");
+                let again = parse(&rewritten).expect("still a descriptor");
                 prop_assert_eq!(again.len, d.len);
                 prop_assert_eq!(again.picture_id.map(|p| p.value), d.picture_id.map(|p| id & p.mask()));
                 prop_assert_eq!(again.tl0.map(|t| t.0), d.tl0.map(|_| tl0));

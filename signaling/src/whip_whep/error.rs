@@ -40,7 +40,7 @@ impl WhipWhepError {
         let hint = match code {
             // The other hints are for pages with the SDK.
             C::NoCodec => {
-                "Configure the client for VP9 (profile 0) and Opus: other codecs, such as H.264 or VP8, are not forwarded."
+                "Configure the client for Opus, and for VP9 (profile 0), VP8, H.264 (baseline, packetization mode 1) or AV1."
             }
             C::BadSdp => {
                 "Post the offer as the WebRTC library writes it, with `a=mid` in each section."

@@ -125,12 +125,13 @@ describe("a WHIP encoder and a WHEP player", { timeout: 180_000 }, () => {
     assert.equal(restarted.state, "connected");
   });
 
-  test("an encoder without VP9 is told why, on its own page", async () => {
+  test("an encoder without a codec that is forwarded is told why, on its own page", async () => {
     const refused = await encoder.page.evaluate(async (endpoint) => {
       const peer = new RTCPeerConnection();
       const video = peer.addTransceiver("video", { direction: "sendonly" });
       const codecs = RTCRtpSender.getCapabilities("video").codecs;
-      video.setCodecPreferences(codecs.filter((codec) => /h264|vp8/i.test(codec.mimeType)));
+      const other = ({ mimeType, sdpFmtpLine }) => /h264/i.test(mimeType) && /packetization-mode=0/.test(sdpFmtpLine);
+      video.setCodecPreferences(codecs.filter(other));
       const { sdp } = await peer.createOffer();
       const answer = await fetch(endpoint, { method: "POST", headers: { "content-type": "application/sdp" }, body: sdp });
       return { status: answer.status, ...(await answer.json()) };

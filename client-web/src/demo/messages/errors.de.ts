@@ -31,7 +31,7 @@ export const errors: Errors = {
     hint: "Bitte heben Sie eine andere auf.",
   },
   no_codec: {
-    message: "Dieser Browser kann kein VP9-Video senden und empfangen.",
+    message: "Dieser Browser hat keinen der Video-Codecs von Anrufen: VP9, VP8, H.264, AV1.",
     hint: "Bitte einen aktuellen Chrome, Edge oder Firefox benutzen.",
   },
   too_large: { message: "Eine Nachricht der Seite war zu lang.", hint: RELOAD },

@@ -1,7 +1,7 @@
 /** Whether the browser receives VP9, and sends it in layers. */
 import { videoEncodings } from "../publication.js";
-import { vp9Preferences } from "../receiver.js";
 import { layerSettings } from "../uplink/layers.js";
+import { videoPreferences } from "../video-codecs.js";
 import { bounded } from "./bounded.js";
 import { type Finding, TEXTS } from "./texts.js";
 
@@ -16,7 +16,7 @@ const SIDE = 64;
 export function probeDecode(): Promise<Finding> {
   return bounded(async () => {
     const codecs = RTCRtpReceiver.getCapabilities("video")?.codecs ?? [];
-    if (vp9Preferences(codecs).length === 0) return TEXTS.noVp9();
+    if (videoPreferences(codecs, "vp9").length === 0) return TEXTS.noVp9();
     const tried = await roundTrip();
     if (tried === null) return TEXTS.decodes("VP9 in calls; no WebCodecs to try it with.");
     return tried ? TEXTS.decodes("VP9, and a picture comes back whole.") : TEXTS.decodesWrong();
@@ -69,7 +69,7 @@ async function roundTrip(): Promise<boolean | null> {
 export function probeEncode(connection = (): RTCPeerConnection => new RTCPeerConnection()): Promise<Finding> {
   let end = (): void => undefined;
   const probe = async (): Promise<Finding> => {
-    const codecs = vp9Preferences(RTCRtpSender.getCapabilities("video")?.codecs ?? []);
+    const codecs = videoPreferences(RTCRtpSender.getCapabilities("video")?.codecs ?? [], "vp9");
     if (codecs.length === 0) return TEXTS.noVp9();
     const pc = connection();
     end = () => pc.close();

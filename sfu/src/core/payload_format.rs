@@ -1,0 +1,28 @@
+//! The payload formats of the video codecs, behind two functions.
+
+use windlass_types::key_frame::key_frame_size;
+use windlass_types::{Size, VideoCodec};
+
+use super::descriptor::{Descriptor, Malformed};
+use super::{av1, h264, vp8, vp9};
+
+/// Reads the start of a packet's payload.
+pub(super) fn parse(codec: VideoCodec, payload: &[u8]) -> Result<Descriptor, Malformed> {
+    match codec {
+        VideoCodec::Vp9 => vp9::parse(payload),
+        VideoCodec::Vp8 => vp8::parse(payload),
+        VideoCodec::H264 => h264::parse(payload),
+        VideoCodec::Av1 => av1::parse(payload),
+    }
+}
+
+/// Size of the key frame that begins with this packet; `None` if it cannot be read.
+pub(super) fn size(codec: VideoCodec, descriptor: &Descriptor, payload: &[u8]) -> Option<Size> {
+    let data = payload.get(descriptor.len..)?;
+    match codec {
+        VideoCodec::Vp9 => key_frame_size(data),
+        VideoCodec::Vp8 => vp8::key_frame_size(data),
+        VideoCodec::H264 => h264::key_frame_size(payload),
+        VideoCodec::Av1 => av1::key_frame_size(payload),
+    }
+}

@@ -1,0 +1,95 @@
+// Other codecs than VP9: forwarded in layers as VP9 is, to those who can decode them.
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { nativeFrames, remote, subscribe, until } from "../support/call.mjs";
+import { startServer } from "../support/server.mjs";
+import { skipped } from "../support/skips.mjs";
+
+/** Publishes a moving picture in a codec; resolves to whether the browser has it. */
+const send = (page, codec) =>
+  page.evaluate(async (codec) => {
+    const codecs = RTCRtpSender.getCapabilities("video").codecs;
+    if (!codecs.some(({ mimeType }) => mimeType.toLowerCase() === `video/${codec}`)) return false;
+    const canvas = Object.assign(document.createElement("canvas"), { width: 1280, height: 720 });
+    const context = canvas.getContext("2d");
+    let n = 0;
+    setInterval(() => {
+      context.fillStyle = `hsl(${n++ % 360} 80% 50%)`;
+      context.fillRect(0, 0, canvas.width, canvas.height);
+      context.fillStyle = "#fff";
+      context.fillRect((n * 7) % canvas.width, 100, 80, 80);
+    }, 40);
+    const [track] = canvas.captureStream(25).getVideoTracks();
+    [window.sent] = await window.windlass.room.publish(track, { codec, layers: "qh", content: "camera" });
+    return true;
+  }, codec);
+
+/** The codec and the width of what a page decodes. */
+const seen = (page) =>
+  page.evaluate(async () => {
+    const stats = await window.windlass.room.connectionStats();
+    for (const s of stats?.values() ?? []) {
+      if (s.type !== "inbound-rtp" || s.kind !== "video" || !s.framesDecoded) continue;
+      return { codec: stats.get(s.codecId)?.mimeType.toLowerCase(), width: s.frameWidth };
+    }
+    return null;
+  });
+
+/** To be run in a page before its scripts: the browser has VP8 alone. */
+function haveVp8Alone() {
+  const all = RTCRtpReceiver.getCapabilities.bind(RTCRtpReceiver);
+  RTCRtpReceiver.getCapabilities = (kind) => {
+    const found = all(kind);
+    const fits = ({ mimeType }) => kind !== "video" || /vp8|rtx/i.test(mimeType);
+    return { ...found, codecs: found.codecs.filter(fits) };
+  };
+}
+
+describe("calls in other codecs than VP9", { timeout: 240_000 }, () => {
+  let server;
+  let viewer;
+
+  before(async () => {
+    server = await startServer({ args: ["--no-congestion-control"] });
+    viewer = await subscribe(server, { room: "first" });
+  });
+
+  after(async () => {
+    await viewer?.close();
+    await server?.stop();
+  });
+
+  for (const codec of ["vp8", "h264", "av1"]) {
+    test(`${codec} is seen, in its larger layer, and why it is not enhanced`, async (t) => {
+      const publisher = await subscribe(server, { room: codec, name: "Publisher", browser: viewer });
+      t.after(() => publisher.closePage());
+      if (!(await send(publisher.page, codec))) return t.skip(skipped(t.name, `this browser has no ${codec}`));
+      const other = await subscribe(server, { room: codec, browser: viewer });
+      t.after(() => other.closePage());
+      await until(async () => (await nativeFrames(other.page)) > 30, "the picture moves", 30_000, () => seen(other.page));
+      await until(async () => (await seen(other.page))?.width === 640, "the larger layer comes", 30_000, () => seen(other.page));
+      assert.equal((await seen(other.page)).codec, `video/${codec}`);
+      const refused = () => other.page.evaluate(() => window.windlass.remoteVideos()[0].stats?.refused);
+      await until(async () => (await refused()) === "codec", "the viewer is told", 10_000, refused);
+      assert.deepEqual([...publisher.errors, ...other.errors], []);
+    });
+  }
+
+  test("a browser without VP9 joins, sees VP8, and is told of what it cannot see", async (t) => {
+    const publisher = await subscribe(server, { room: "mixed", name: "Publisher", browser: viewer });
+    t.after(() => publisher.closePage());
+    const old = await subscribe(server, { room: "mixed", name: "Old", browser: viewer, init: haveVp8Alone });
+    t.after(() => old.closePage());
+    await send(publisher.page, "vp9");
+    await until(async () => (await remote(old.page)) !== undefined, "the track is there");
+    const refused = () => old.page.evaluate(() => window.windlass.remoteVideos()[0].stats?.refused);
+    await until(async () => (await refused()) === "codec", "it is told", 15_000, refused);
+    assert.equal(await nativeFrames(old.page), 0);
+    await publisher.page.evaluate(() => window.windlass.room.unpublish(window.sent));
+    await until(async () => (await remote(old.page)) === undefined, "the track is gone");
+    await send(publisher.page, "vp8");
+    await until(async () => (await nativeFrames(old.page)) > 30, "the picture moves", 30_000);
+    assert.equal((await seen(old.page)).codec, "video/vp8");
+    assert.deepEqual([...publisher.errors, ...old.errors], []);
+  });
+});
