@@ -27,7 +27,7 @@ const FOLDER: &str = "WINDLASS_DOCS_FOLDER";
 const STORY: &str = "docs/day.md";
 
 /// Blocks by their beginning, and where they are tried or why they are not.
-const ELSEWHERE: [(&str, &str); 23] = [
+const ELSEWHERE: [(&str, &str); 25] = [
     ("cargo xtask run ", "continuous integration runs both"),
     ("cargo run --release -p windlass-lab -- eval", "lab/src/eval, on a clip"),
     ("tar -xf windlass-", "`cargo xtask release` lets the program write its manual"),
@@ -45,7 +45,9 @@ const ELSEWHERE: [(&str, &str); 23] = [
         "it needs Docker; windlass/tests/deploy.rs reads its files",
     ),
     ("alias dc=", "it needs Docker; windlass/tests/deploy.rs reads its files"),
-    ("/usr/bin/python3 tests/e2e/support/gstreamer_whip.py", "tests/e2e/ci/whip-whep.test.mjs"),
+    ("/usr/bin/python3 tests/e2e/support/gstreamer_whip.py", "tests/e2e/soak/gstreamer.test.mjs"),
+    ("python tests/e2e/support/aiortc_client.py", "tests/e2e/soak/interop.test.mjs"),
+    ("node tests/e2e/support/libdatachannel_whip.mjs", "tests/e2e/soak/interop.test.mjs"),
     ("cargo xtask run    ", "continuous integration runs its like"),
     ("export WINDLASS_CLIPS=", "it needs the clips' repository"),
     ("windlass-lab eval CLIP", "lab/src/eval, on a clip"),

@@ -22,6 +22,7 @@ mod oldest;
 mod page;
 mod process;
 mod protocol;
+mod python;
 mod release;
 mod rustup;
 mod sentences;

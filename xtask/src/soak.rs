@@ -9,10 +9,13 @@ use clap::ValueEnum;
 use crate::clips::for_tests;
 use crate::process::{Cmd, Missing, step};
 use crate::test::{build_programs, e2e};
-use crate::{apt, fuzz, gpu, memory, neon, page, skipped, target_dir};
+use crate::{apt, fuzz, gpu, memory, neon, page, python, skipped, target_dir};
 
 /// Browser tests that take long or need other browsers. Two of them run for every change too, and last longer here.
 const SUITES: [&str; 3] = ["ci/call.test.mjs", "ci/impaired.test.mjs", "soak"];
+
+/// Another WebRTC stack, of PyPI, and the HTTP client that it is used with.
+const AIORTC: [&str; 2] = ["aiortc==1.16.0", "aiohttp==3.14.5"];
 
 /// A part of the long tests, in the order in which they run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
@@ -113,8 +116,15 @@ fn sdks() -> Result<()> {
 }
 
 fn browsers(times: u32) -> Result<()> {
-    let calls = ("WINDLASS_CALL_SECONDS", (60 * times).to_string());
-    e2e(&SUITES, &[], &[calls, ("WINDLASS_FAULTS_SECONDS", (150 * times).to_string())])
+    let mut env = vec![
+        ("WINDLASS_CALL_SECONDS", (60 * times).to_string()),
+        ("WINDLASS_FAULTS_SECONDS", (150 * times).to_string()),
+    ];
+    // Without it the tests that need it say so.
+    if let Ok(programs) = python::environment("aiortc", &AIORTC) {
+        env.push(("WINDLASS_AIORTC", programs.join("python").display().to_string()));
+    }
+    e2e(&SUITES, &[], &env)
 }
 
 /// Sends a number of malformed datagrams beside a call.

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail, ensure};
 
 use super::{MACHINES, Machine, Release, VERSION, install, licences, make_folder, write};
-use crate::process::{Cmd, Missing, step, which};
-use crate::{apt, root, rustup, target_dir};
+use crate::process::{Cmd, Missing, step};
+use crate::{apt, python, root, rustup, target_dir};
 
 /// The version of glibc that the program needs: that of Debian 11 and Ubuntu 20.04.
 pub(super) const GLIBC: [u32; 2] = [2, 31];
@@ -32,7 +32,7 @@ const TOOLS: [&str; 2] = ["ziglang==0.17.1", "cargo-zigbuild==0.24.1"];
 pub(super) fn build(release: &Release) -> Result<()> {
     // For the encoder of enhanced recordings, on x86-64.
     apt::install(&["nasm"])?;
-    let tools = tools()?;
+    let tools = python::environment("release-tools", &TOOLS)?;
     for machine in &MACHINES {
         let target = machine.target;
         if !rustup::has_or_adds(target) {
@@ -80,27 +80,6 @@ fn compile(machine: &Machine, profile: &str, tools: &Path) -> Result<()> {
         // for.
         .env("JEMALLOC_SYS_WITH_LG_PAGE", if machine.debian == "arm64" { "16" } else { "12" })
         .run()
-}
-
-/// The folder of programs that has the linker; it is fetched once.
-fn tools() -> Result<PathBuf> {
-    let folder = target_dir().join("release-tools");
-    let (bin, stamp) = (folder.join("bin"), folder.join("installed"));
-    let wanted = TOOLS.join(" ");
-    if fs::read_to_string(&stamp).is_ok_and(|there| there == wanted) {
-        return Ok(bin);
-    }
-    step(&format!("Fetching {wanted}"));
-    if !Cmd::new("python3").args(["-c", "import ensurepip, venv"]).succeeds() {
-        apt::install(&["python3", "python3-venv"])?;
-    }
-    if which("python3").is_none() {
-        bail!(Missing("Python 3 with venv and pip".into()));
-    }
-    Cmd::new("python3").args(["-m", "venv"]).arg(&folder).run()?;
-    Cmd::new(bin.join("pip")).args(["install", "--quiet"]).args(TOOLS).run()?;
-    fs::write(stamp, wanted)?;
-    Ok(bin)
 }
 
 /// Lets the program for this machine write the manual and the completions of all.

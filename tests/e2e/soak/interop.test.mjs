@@ -1,0 +1,108 @@
+// Two stacks that no browser has, as WHIP encoders and WHEP players: aiortc (Python) and libdatachannel (C++; OBS has it).
+import assert from "node:assert/strict";
+import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { createRequire } from "node:module";
+import { after, before, describe, test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { nativeFrames, remote, subscribe, until } from "../support/call.mjs";
+import { ownAddress } from "../support/firefox.mjs";
+import { endAfterTests } from "../support/leftovers.mjs";
+import { startServer } from "../support/server.mjs";
+import { skipped } from "../support/skips.mjs";
+
+const python = process.env.WINDLASS_AIORTC;
+const noAiortc = !python && "no aiortc; name a Python that has it in WINDLASS_AIORTC (`cargo xtask soak` does)";
+const support = (name) => fileURLToPath(new URL(`../support/${name}`, import.meta.url));
+
+function noLibdatachannel() {
+  try {
+    createRequire(import.meta.url).resolve("node-datachannel");
+  } catch {
+    return "no node-datachannel (`npm ci`)";
+  }
+  return spawnSync("ffmpeg", ["-version"]).status !== 0 && "no ffmpeg, which encodes for it";
+}
+
+/** A program, and what it has said. */
+function run(command, args) {
+  const program = spawn(command, args, { stdio: ["ignore", "pipe", "inherit"] });
+  const ended = endAfterTests(() => program.kill("SIGKILL"));
+  let said = "";
+  program.stdout.on("data", (text) => (said += text));
+  return {
+    said: () => said,
+    async end() {
+      program.kill("SIGINT");
+      await once(program, "exit");
+      ended();
+    },
+  };
+}
+
+const aiortc = (way, url, codec) => run(python, [support("aiortc_client.py"), way, url, codec]);
+/** Frames of video and audio that an aiortc player has decoded, and the picture's width. */
+const got = (player) => player.said().trim().split("\n").findLast((line) => line.startsWith("got"))?.split(" ").slice(1).map(Number) ?? [0, 0, 0];
+
+/** The codec that a page decodes. */
+const codecOf = (page) =>
+  page.evaluate(async () => {
+    const stats = await window.windlass.room.connectionStats();
+    for (const s of stats?.values() ?? []) {
+      if (s.type === "inbound-rtp" && s.kind === "video" && s.framesDecoded) return stats.get(s.codecId)?.mimeType.toLowerCase();
+    }
+    return null;
+  });
+
+describe("clients of other stacks", { timeout: 240_000, skip: skipped("clients of other stacks", !ownAddress && "no address but localhost") }, () => {
+  let server;
+  let viewer;
+
+  before(async () => {
+    // They pair no loopback address, as Firefox.
+    server = await startServer({ udpHost: ownAddress, args: ["--no-congestion-control"] });
+    viewer = await subscribe(server, { room: "first" });
+  });
+
+  after(async () => {
+    await viewer?.close();
+    await server?.stop();
+  });
+
+  /** Fails unless a browser in the room sees a moving picture in `codec`, and is told that it is not enhanced. */
+  async function isSeen(t, room, codec) {
+    const page = await subscribe(server, { room, browser: viewer });
+    t.after(() => page.closePage());
+    await until(async () => (await nativeFrames(page.page)) > 60, "a browser sees its picture", 30_000);
+    assert.equal(await codecOf(page.page), `video/${codec}`);
+    const refused = () => page.page.evaluate(() => window.windlass.remoteVideos()[0].stats?.refused);
+    await until(async () => (await refused()) === "codec", "it is told why", 10_000, refused);
+    assert.deepEqual(page.errors, []);
+    return page;
+  }
+
+  for (const codec of ["h264", "vp8"]) {
+    const name = `aiortc sends ${codec} to a browser and to another aiortc`;
+    test(name, { skip: skipped(name, noAiortc) }, async (t) => {
+      const encoder = aiortc("whip", `${server.url}/whip/a-${codec}`, codec);
+      const page = await isSeen(t, `a-${codec}`, codec);
+      const player = aiortc("whep", `${server.url}/whep/a-${codec}`, codec);
+      await until(() => got(player)[0] > 60 && got(player)[1] > 60, "it plays picture and sound", 30_000, () => player.said());
+      assert.equal(got(player)[2], 640);
+      await Promise.all([player.end(), encoder.end()]);
+      await until(async () => (await remote(page.page)) === undefined, "its track ends with its session", 5000);
+    });
+  }
+
+  {
+    const name = "libdatachannel sends H.264 to a browser and to aiortc";
+    test(name, { skip: skipped(name, noLibdatachannel() || noAiortc) }, async (t) => {
+      const encoder = run(process.execPath, [support("libdatachannel_whip.mjs"), `${server.url}/whip/obs`]);
+      const page = await isSeen(t, "obs", "h264");
+      const player = aiortc("whep", `${server.url}/whep/obs`, "h264");
+      await until(() => got(player)[0] > 60, "it plays the picture", 30_000, () => player.said());
+      await Promise.all([player.end(), encoder.end()]);
+      await until(async () => (await remote(page.page)) === undefined, "its track ends with its session", 5000);
+    });
+  }
+});
