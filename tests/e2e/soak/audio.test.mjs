@@ -1,48 +1,10 @@
 // Audio in a real call: heard, told who speaks, next to nothing in silence, and repeated where a publisher wants that.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { publish, sleep, subscribe, until } from "../support/call.mjs";
+import { heard, span, speak } from "../support/audio.mjs";
+import { publish, subscribe, until } from "../support/call.mjs";
 import { makeScene } from "../support/scene.mjs";
 import { startServer } from "../support/server.mjs";
-
-/** In a page: publishes a tone that can be switched off. */
-function speak(page, options = {}) {
-  return page.evaluate(async (options) => {
-    const context = new AudioContext();
-    const tone = new OscillatorNode(context, { frequency: 300 });
-    const gain = new GainNode(context, { gain: 0.4 });
-    const out = context.createMediaStreamDestination();
-    tone.connect(gain).connect(out);
-    tone.start();
-    await context.resume();
-    window.hush = (silent) => {
-      gain.gain.value = silent ? 0 : 0.4;
-    };
-    [window.spoken] = await window.windlass.room.publish(out.stream.getAudioTracks()[0], { name: "tone", ...options });
-  }, options);
-}
-
-/** What the page has received of the track with this name. */
-function heard(page, name) {
-  return page.evaluate(async (name) => {
-    const track = window.windlass.room.tracks.find((t) => t.kind === "audio" && t.name === name);
-    if (track === undefined) return null;
-    for (const s of (await window.windlass.room.connectionStats()).values()) {
-      if (s.type !== "inbound-rtp" || s.trackIdentifier !== track.track.id) continue;
-      const { packetsReceived, bytesReceived, totalAudioEnergy, concealedSamples, totalSamplesReceived } = s;
-      return { packetsReceived, bytesReceived, totalAudioEnergy, concealedSamples, totalSamplesReceived };
-    }
-    return null;
-  }, name);
-}
-
-/** What came of it in three seconds. */
-async function span(page, name) {
-  const from = await heard(page, name);
-  await sleep(3000);
-  const to = await heard(page, name);
-  return Object.fromEntries(Object.keys(to).map((key) => [key, to[key] - from[key]]));
-}
 
 describe("audio in a call", { timeout: 180_000, only: true }, () => {
   let server;
