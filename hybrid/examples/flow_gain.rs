@@ -18,6 +18,7 @@ use windlass_hybrid::anchor::codec::Htj2k;
 use windlass_hybrid::flow::{CELL, Flow, FlowSearch, FlowSettings, FlowVector, UNIT};
 use windlass_hybrid::resample::{lanczos2x, to_plane};
 use windlass_hybrid::{Detail, HybridConfig, HybridDecoder};
+use windlass_types::Size;
 use windlass_vp9::simd::Isa;
 use windlass_vp9::{Plane, psnr};
 
@@ -104,7 +105,7 @@ fn coded(anchor: &Frame, budget: usize) -> Plane {
     let beyond = pairs.map(|(&a, &b)| (i16::from(a) - i16::from(b)) * 16).collect();
     let beyond = Detail::from_samples(w, h, beyond).expect("the count");
     let code = Htj2k::fill(&beyond, None, budget).expect("a legal size");
-    let mut out = Htj2k::decode(&code, w as u16, h as u16).expect("our own");
+    let mut out = Htj2k::decode(&code, Size::saturating(w, h)).expect("our own");
     for (d, &b) in out.samples_mut().iter_mut().zip(anchor.base.samples()) {
         *d += i16::from(b) * 16;
     }
