@@ -10,7 +10,6 @@
 //! the low pictures. Given is the mean of PSNR-Y over that of `B`, at ages 1 to 29 and at some of
 //! them, and the time of a search. Arithmetic is in `f32`: this is about the vectors.
 
-use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
@@ -221,8 +220,7 @@ fn boxed(plane: &[f32], w: usize, h: usize, radius: usize) -> Vec<f32> {
 
 /// The first six seconds of a clip, at HR and as the low layer shows them.
 fn frames(file: &str, crop: &str, (w, h): (usize, usize)) -> Vec<Frame> {
-    let folder = std::env::var("WINDLASS_CLIPS").unwrap_or_else(|_| "../shared/clips".into());
-    let clip = Path::new(&folder).join(file);
+    let clip = windlass_files::clip(file);
     let ffmpeg = |filter: &str, more: &[&str]| {
         let done = Command::new("ffmpeg")
             .args(["-v", "error", "-threads", "1", "-t", "6", "-i"])
