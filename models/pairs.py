@@ -226,9 +226,9 @@ def fitting(width: int, height: int, scale: int) -> tuple[int, int]:
 class Draws:
     """What is drawn of each clip.
 
-    `number`: the streams. `twins`: what the twin may have had; without any, there is no twin. `enhancer`: the network of
-    the enhanced anchors, where it is not the built-in one. `soft`: share of the streams of faces that are blurred, as
-    many cameras are soft.
+    `number`: the streams. `twins`: what the twin may have had; without any, there is no twin. `enhancer`: the network
+    of the enhanced anchors, where it is not the built-in one. `soft`: share of the streams of faces that are blurred,
+    as many cameras are soft.
     """
 
     scale: int
@@ -238,9 +238,7 @@ class Draws:
     soft: float
 
 
-def drawn(
-    clip: dict[str, Any], path: Path, draws: Draws, rng: np.random.Generator
-) -> Iterator[tuple[Variant, Pairs]]:
+def drawn(clip: dict[str, Any], path: Path, draws: Draws, rng: np.random.Generator) -> Iterator[tuple[Variant, Pairs]]:
     """Streams of a clip as training sees it: size, part, bit rate and what the twin has had, all drawn at random."""
     scale, twins = draws.scale, draws.twins
     most = size_of(clip["most"])
