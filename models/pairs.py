@@ -222,36 +222,40 @@ def fitting(width: int, height: int, scale: int) -> tuple[int, int]:
     return width // unit * unit, height // unit * unit
 
 
-def drawn(
-    clip: dict[str, Any],
-    path: Path,
-    scale: int,
-    draws: int,
-    twins: Sequence[str],
-    enhancer: Path | None,
-    soft: float,
-    rng: np.random.Generator,
-) -> Iterator[tuple[Variant, Pairs]]:
-    """Streams of a clip as training sees it: size, part, bit rate and what the twin has had, all drawn at random.
+@dataclass(frozen=True)
+class Draws:
+    """What is drawn of each clip.
 
-    `twins`: what the twin may have had; without any, there is no twin. `enhancer`: the network of the enhanced anchors,
-    where it is not the built-in one. `soft`: share of the streams of faces that are blurred, as many cameras are soft.
+    `number`: the streams. `twins`: what the twin may have had; without any, there is no twin. `enhancer`: the network
+    of the enhanced anchors, where it is not the built-in one. `soft`: share of the streams of faces that are blurred,
+    as many cameras are soft.
     """
+
+    scale: int
+    number: int
+    twins: Sequence[str]
+    enhancer: Path | None
+    soft: float
+
+
+def drawn(clip: dict[str, Any], path: Path, draws: Draws, rng: np.random.Generator) -> Iterator[tuple[Variant, Pairs]]:
+    """Streams of a clip as training sees it: size, part, bit rate and what the twin has had, all drawn at random."""
+    scale, twins = draws.scale, draws.twins
     most = size_of(clip["most"])
     least, range_of_bits = min(1.0, max(0.4, 96 * scale / min(most))), BITS[clip["kind"]]
-    for _ in range(draws):
+    for _ in range(draws.number):
         share = float(rng.uniform(least, 1.0))
         width, height = fitting(round(share * most[0]), round(share * most[1]), scale)
         start = int(rng.integers(max(1, clip["frames"] - LONGEST + 1)))
         # Nothing is drawn where it is not asked for: trainings without it keep their streams.
-        blurred = soft > 0 and clip["kind"] == "face" and rng.random() < soft
+        blurred = draws.soft > 0 and clip["kind"] == "face" and rng.random() < draws.soft
         blur = float(rng.uniform(*BLUR)) * scale if blurred else 0
         frames, fps = read_i420(path, clip, width, height, start, LONGEST, blur)
         bits = float(np.exp(rng.uniform(*np.log(range_of_bits))))
         kbps = int(np.clip(bits * width * height / scale**2 * fps / 1000, 40, 700))
         twin = str(rng.choice(twins)) if twins else ""
-        if twin.startswith("enhanced") and enhancer:
-            twin += f" model={enhancer}"
+        if twin.startswith("enhanced") and draws.enhancer:
+            twin += f" model={draws.enhancer}"
         elif twin.startswith("enhanced") and scale != 2:
             twin = ""  # the built-in model has scale 2
         variant = Variant(clip["name"], clip["kind"], clip["role"], width, height, kbps, scale, twin)

@@ -91,9 +91,10 @@ def prepare(
         if stored["listing"] == listing:
             return {kind: Batch(*tensors) for kind, tensors in stored["patches"].items()}
     rng = np.random.default_rng(seed)
+    drawing = pairs.Draws(shape.scale, draws, twins, enhancer, soft)
     found: dict[str, list[Batch]] = {}
     for clip, path in sources(folder):
-        for variant, made in pairs.drawn(clip, path, shape.scale, draws, twins, enhancer, soft, rng):
+        for variant, made in pairs.drawn(clip, path, drawing, rng):
             cuts = cut(made, shape.scale, rng)
             found.setdefault(variant.kind, []).append(cuts)
             print(f"{variant.label}: {len(cuts.lr)} patches", flush=True)

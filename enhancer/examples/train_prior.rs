@@ -34,7 +34,6 @@ const STEP: usize = 13;
 
 fn main() {
     let folder = PathBuf::from(std::env::args().nth(1).expect("usage: train_prior FOLDER"));
-    let clips = std::env::var("WINDLASS_CLIPS").unwrap_or_else(|_| "../shared/clips".into());
     let work = std::env::temp_dir().join("windlass-prior");
     std::fs::create_dir_all(&work).expect("a folder for temporary files");
     let mut engine = CpuEngine::new(embedded_model().expect("the network that is built in"));
@@ -46,7 +45,7 @@ fn main() {
                 if file.contains("d6") && width > 480 {
                     continue;
                 }
-                let path = Path::new(&clips).join(file);
+                let path = windlass_files::clip(file);
                 let high = originals(&path, crop, (width, height), &work);
                 for rate in rates {
                     eprintln!("x{scale}: {file} {width}x{height} at {rate} kbit/s");

@@ -8,7 +8,6 @@
 //! `ffmpeg` the tests are skipped.
 
 mod chromium;
-mod clips;
 mod common;
 
 use std::path::PathBuf;
@@ -18,8 +17,8 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use chromium::three_seconds;
-use clips::clip;
 use windlass_enhancer::{Enhancer, EnhancerConfig, PipelineCounters};
+use windlass_files::clip;
 use windlass_sr::NetworkChoice;
 use windlass_types::{
     AnchorPolicy, AnchorSource, CapturedFrame, EnhancerOutput, Epoch, Owner, StreamId, TapFrame,
@@ -31,7 +30,7 @@ const FRAME: Duration = Duration::from_nanos(33_333_333);
 const TICKS: u32 = 3_000;
 const STREAM: StreamId = StreamId(5);
 
-const CLIP: &str = "LivePortrait__d13";
+const CLIP: &str = "LivePortrait__d13.mp4";
 
 /// What a call shows.
 #[derive(Clone, Copy, PartialEq)]

@@ -7,7 +7,6 @@
 //! (`WINDLASS_CLIPS`), else from a test pattern. Without such an `ffmpeg` the tests are skipped.
 
 mod chromium;
-mod clips;
 mod common;
 
 use std::process::Command;
@@ -16,8 +15,8 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use chromium::three_seconds;
-use clips::clip;
 use windlass_enhancer::{Enhancer, EnhancerConfig, EnhancerStats, PipelineCounters};
+use windlass_files::clip;
 use windlass_hybrid::anchor::payload;
 use windlass_sr::NetworkChoice;
 use windlass_types::AnchorSource;
@@ -47,7 +46,7 @@ fn stream() -> Option<&'static [Bytes]> {
 }
 
 fn encode() -> Option<Vec<Bytes>> {
-    let clip = clip("LivePortrait__d13");
+    let clip = clip("LivePortrait__d13.mp4");
     let mut command = Command::new("ffmpeg");
     command.args(["-v", "error", "-nostdin"]);
     if clip.exists() {

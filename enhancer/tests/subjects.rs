@@ -1,6 +1,5 @@
 //! Faces and text in real pictures: clips of the folder `WINDLASS_CLIPS`, read by `ffmpeg`.
 
-use std::path::Path;
 use std::process::Command;
 
 use windlass_enhancer::tiles::Subjects;
@@ -8,8 +7,7 @@ use windlass_vp9::Samples;
 
 /// What the tiles of a second into a clip count for, made 320×180; `None`, said, where it cannot be read.
 fn weights(clip: &str, crop: &str) -> Option<Vec<f64>> {
-    let folder = std::env::var("WINDLASS_CLIPS").unwrap_or_else(|_| "../../shared/clips".into());
-    let file = Path::new(&folder).join(clip);
+    let file = windlass_files::clip(clip);
     let filter = format!("crop={crop},scale=320:180");
     let read = Command::new("ffmpeg")
         .args(["-v", "error", "-ss", "1", "-i"])

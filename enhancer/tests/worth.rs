@@ -8,7 +8,6 @@
 //! skipped.
 
 mod chromium;
-mod clips;
 mod common;
 
 use std::process::Command;
@@ -17,9 +16,9 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use chromium::three_seconds;
-use clips::clip;
 use windlass_enhancer::pipeline::{EngineFactory, Network};
 use windlass_enhancer::{Enhancer, EnhancerConfig, EnhancerStats};
+use windlass_files::clip;
 use windlass_sr::{
     Architecture, Engine, InferError, Input, Model, NetworkChoice, Residual, SwapError,
 };
@@ -36,7 +35,7 @@ const STREAM: StreamId = StreamId(5);
 /// Three seconds of a face of so many lines and kbit/s, the first frame a key frame; `soft`: without any detail, as
 /// from a camera out of focus.
 fn encode(lines: usize, kbps: u32, soft: bool) -> Option<Vec<Bytes>> {
-    let clip = clip("LivePortrait__d13");
+    let clip = clip("LivePortrait__d13.mp4");
     if !clip.exists() {
         windlass_skips::skip(format!("no {}; set WINDLASS_CLIPS", clip.display()));
         return None;

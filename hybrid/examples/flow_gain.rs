@@ -10,7 +10,6 @@
 //! the low pictures. Given is the mean of PSNR-Y over that of `B`, at ages 1 to 29 and at some of
 //! them, and the time of a search. Arithmetic is in `f32`: this is about the vectors.
 
-use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
@@ -18,6 +17,7 @@ use windlass_hybrid::anchor::codec::Htj2k;
 use windlass_hybrid::flow::{CELL, Flow, FlowSearch, FlowSettings, FlowVector, UNIT};
 use windlass_hybrid::resample::{lanczos2x, to_plane};
 use windlass_hybrid::{Detail, HybridConfig, HybridDecoder};
+use windlass_types::Size;
 use windlass_vp9::simd::Isa;
 use windlass_vp9::{Plane, psnr};
 
@@ -104,7 +104,7 @@ fn coded(anchor: &Frame, budget: usize) -> Plane {
     let beyond = pairs.map(|(&a, &b)| (i16::from(a) - i16::from(b)) * 16).collect();
     let beyond = Detail::from_samples(w, h, beyond).expect("the count");
     let code = Htj2k::fill(&beyond, None, budget).expect("a legal size");
-    let mut out = Htj2k::decode(&code, w as u16, h as u16).expect("our own");
+    let mut out = Htj2k::decode(&code, Size::saturating(w, h)).expect("our own");
     for (d, &b) in out.samples_mut().iter_mut().zip(anchor.base.samples()) {
         *d += i16::from(b) * 16;
     }
@@ -220,8 +220,7 @@ fn boxed(plane: &[f32], w: usize, h: usize, radius: usize) -> Vec<f32> {
 
 /// The first six seconds of a clip, at HR and as the low layer shows them.
 fn frames(file: &str, crop: &str, (w, h): (usize, usize)) -> Vec<Frame> {
-    let folder = std::env::var("WINDLASS_CLIPS").unwrap_or_else(|_| "../shared/clips".into());
-    let clip = Path::new(&folder).join(file);
+    let clip = windlass_files::clip(file);
     let ffmpeg = |filter: &str, more: &[&str]| {
         let done = Command::new("ffmpeg")
             .args(["-v", "error", "-threads", "1", "-t", "6", "-i"])

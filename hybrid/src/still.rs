@@ -14,6 +14,7 @@ use crate::anchor::codec::{AnchorCodecError, Htj2k, detail_of};
 use crate::anchor::prior::Prior;
 use crate::anchor::{colour, payload};
 use crate::resample::area;
+use windlass_types::Size;
 use windlass_types::tiles::TileMap;
 use windlass_vp9::simd::Isa;
 use windlass_vp9::{DecodeError, Decoder, FrameBuffer, Samples, SizeLimit};
@@ -41,8 +42,8 @@ pub struct Still {
     pub payload: Vec<u8>,
     /// Whether the payload begins with a tile map.
     pub tiled: bool,
-    /// Width and height of the HR picture.
-    pub size: (usize, usize),
+    /// Size of the HR picture.
+    pub size: Size,
 }
 
 /// Why there is no still.
@@ -150,7 +151,7 @@ impl StillMaker {
         let colour = colour::image([(&u).into(), (&v).into()], frame.samples(), &tiles, scale);
         let code = Htj2k::fill(&image, Some(&colour), request.bytes.saturating_sub(map))?;
         let (payload, tiled) = payload::pack(&tiles, code);
-        Ok(Still { payload, tiled, size })
+        Ok(Still { payload, tiled, size: Size::saturating(size.0, size.1) })
     }
 }
 
@@ -159,9 +160,9 @@ mod tests {
     use super::*;
     use crate::anchor::fixture::low_layer;
     use crate::{AnchorOutcome, HybridConfig, HybridDecoder};
+    use windlass_types::AnchorSource;
     use windlass_types::message::HTJ2K;
     use windlass_types::message::{AnchorHeader, ReassembledAnchor};
-    use windlass_types::{AnchorSource, Size};
     use windlass_vp9::{Plane, psnr};
 
     const ALL: [u8; 1] = [0b11];

@@ -8,6 +8,7 @@ use windlass_htj2k::Picture;
 use windlass_hybrid::Detail;
 use windlass_hybrid::anchor::codec::Htj2k;
 use windlass_hybrid::anchor::{colour, mosaic};
+use windlass_types::Size;
 use windlass_types::message::HTJ2K;
 use windlass_types::tiles::TileMap;
 use windlass_vp9::{FrameBuffer, Plane};
@@ -39,7 +40,7 @@ fn chroma(width: usize, height: usize, seed: u32) -> Plane {
 /// Has OpenJPEG decode the code of an image as we do.
 fn assert_same(code: &[u8], image: &Detail) {
     let (width, height) = (image.width(), image.height());
-    let ours = Htj2k::decode(code, width as u16, height as u16).expect("our own code");
+    let ours = Htj2k::decode(code, Size::saturating(width, height)).expect("our own code");
     let Picture { format, samples } = openjpeg::decode(code).expect("OpenJPEG decodes it");
     assert_eq!(format, Htj2k::format(image).expect("a legal size"));
     for (a, b) in ours.samples().iter().zip(&samples) {

@@ -1,7 +1,6 @@
 //! Ctrl-C on real processes: the first ends a measurement with what there is, the second at once.
 
 use std::io::{BufRead, BufReader, Read};
-use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
@@ -134,11 +133,11 @@ fn a_bench_keeps_the_rows_that_it_has() {
 
 #[test]
 fn an_evaluation_keeps_the_rows_that_it_has() {
-    let Some(clips) = std::env::var_os("WINDLASS_CLIPS") else {
-        windlass_skips::skip("WINDLASS_CLIPS names no folder of clips");
+    let clip = windlass_files::clip("LivePortrait__s18.mp4");
+    if !clip.exists() {
+        windlass_skips::skip(format!("no {}; set WINDLASS_CLIPS", clip.display()));
         return;
-    };
-    let clip = PathBuf::from(clips).join("LivePortrait__s18.mp4");
+    }
     let mut words = vec!["eval", clip.to_str().unwrap(), "--height", "180", "--seconds", "2"];
     words.extend(["--uplink", "60,80,100,120,140,160,180,200", "--methods", "bicubic,lanczos"]);
     let lab = Lab::start(&words, &[]);

@@ -112,6 +112,12 @@ impl Size {
         Size { width, height }
     }
 
+    /// The size of a picture in memory. Sides beyond 65535 become 65535, which nothing takes for a picture's.
+    pub fn saturating(width: usize, height: usize) -> Size {
+        let side = |pixels| u16::try_from(pixels).unwrap_or(u16::MAX);
+        Size::new(side(width), side(height))
+    }
+
     /// The number of pixels: width × height.
     pub const fn pixels(self) -> u32 {
         self.width as u32 * self.height as u32
@@ -138,6 +144,7 @@ mod tests {
     fn a_bitrate_is_shown_in_whole_kbit() {
         assert_eq!(Bitrate::bps(148_200).to_string(), "148 kbit/s");
         assert_eq!(Size::new(640, 360).to_string(), "640x360");
+        assert_eq!(Size::saturating(640, 70_000), Size::new(640, u16::MAX));
     }
 
     #[test]

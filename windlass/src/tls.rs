@@ -77,12 +77,11 @@ impl Source {
             |path: &Path| fs::read(path).with_context(|| format!("cannot read {}", path.display()));
         match self {
             Source::Files(certificate, key) => Ok((read(certificate)?, read(key)?)),
-            Source::Acme(acme) if acme.kept().is_some() => {
-                let both = read(&acme.file())?;
-                Ok((both.clone(), both))
-            }
-            // Until there is one, handshakes need some certificate.
-            Source::Acme(acme) => Ok(pem(made(&[acme.name().to_owned()].into())?)),
+            Source::Acme(acme) => match acme.pem() {
+                Some(both) => Ok((both.clone(), both)),
+                // Until there is one, handshakes need some certificate.
+                None => Ok(pem(made(&[acme.name().to_owned()].into())?)),
+            },
             Source::SelfSigned(addresses) => {
                 let names = names(addresses);
                 Ok(pem(match folder() {

@@ -4,10 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, Result, bail, ensure};
-use serde::Deserialize;
 
 use crate::imports::{has_path, imports};
-use crate::process::{Cmd, step};
+use crate::metadata::{Dependency, Metadata, Package};
+use crate::process::step;
 use crate::root;
 use crate::source::{code, files};
 
@@ -150,15 +150,12 @@ const IMPURE: [&str; 13] = [
 /// Checks the map against the code.
 pub(crate) fn check() -> Result<()> {
     step("Holding the crates against docs/design.md");
-    let metadata =
-        Cmd::cargo(["metadata", "--no-deps", "--format-version", "1", "--offline"]).output();
-    let metadata = metadata.context("`cargo metadata` gave nothing")?;
-    let metadata = serde_json::from_str(&metadata)?;
+    let packages = Metadata::of_ours()?.packages;
     let page = std::fs::read_to_string(root().join(PAGE)).context(PAGE)?;
     let map = map(&page);
-    let mut wrong = arrows(&map, &metadata)?;
+    let mut wrong = arrows(&map, &packages)?;
     wrong.extend(strangers(&map));
-    wrong.extend(libraries(&metadata));
+    wrong.extend(libraries(&packages));
     for place in PURE {
         let path = root().join(place);
         let found = if path.is_file() { vec![path] } else { files(&path)? };
@@ -178,23 +175,6 @@ pub(crate) fn check() -> Result<()> {
     Ok(())
 }
 
-#[derive(Deserialize)]
-struct Metadata {
-    packages: Vec<Package>,
-}
-
-#[derive(Deserialize)]
-struct Package {
-    name: String,
-    dependencies: Vec<Dependency>,
-}
-
-#[derive(Deserialize)]
-struct Dependency {
-    name: String,
-    kind: Option<String>,
-}
-
 impl Package {
     /// The package's name in the map.
     fn short(&self) -> &str {
@@ -208,10 +188,10 @@ impl Package {
 }
 
 /// Libraries that crates use though they may not.
-fn libraries(metadata: &Metadata) -> Vec<String> {
+fn libraries(packages: &[Package]) -> Vec<String> {
     let never: BTreeMap<&str, &[&[&str]]> = NEVER.into_iter().collect();
     let mut wrong = Vec::new();
-    for package in &metadata.packages {
+    for package in packages {
         let groups = never.get(package.short()).copied().unwrap_or_default();
         let is_forbidden = |d: &&Dependency| groups.iter().any(|g| g.contains(&d.name.as_str()));
         let used = package.built_of().filter(is_forbidden);
@@ -257,9 +237,9 @@ fn in_backticks(text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Dependencies that may not be; an error where the map lacks a crate.
-fn arrows(map: &BTreeMap<String, BTreeSet<String>>, metadata: &Metadata) -> Result<Vec<String>> {
+fn arrows(map: &BTreeMap<String, BTreeSet<String>>, packages: &[Package]) -> Result<Vec<String>> {
     let mut wrong = Vec::new();
-    for package in &metadata.packages {
+    for package in packages {
         let from = package.short();
         let allowed = map.get(from).with_context(|| format!("the table of {PAGE} lacks {from}"))?;
         let ours = package.built_of().filter_map(|d| d.name.strip_prefix("windlass-"));
@@ -299,7 +279,8 @@ mod tests {
             name: name.into(),
             kind: kind.map(Into::into),
         };
-        Package { name: name.into(), dependencies: on.iter().map(dependency).collect() }
+        let dependencies = on.iter().map(dependency).collect();
+        Package { name: name.into(), dependencies, ..Package::default() }
     }
 
     const TABLE: &str = "| folder | crate | is | may depend on | never |\n| --- | --- | --- | --- | --- |\n\
@@ -326,10 +307,10 @@ mod tests {
         let sfu = [("windlass-hybrid", None), ("windlass-types", None), ("tokio", None)];
         let types = [("windlass-hybrid", Some("dev"))];
         let packages = vec![package("windlass-sfu", &sfu), package("windlass-types", &types)];
-        let wrong = arrows(&map(TABLE), &Metadata { packages }).unwrap();
+        let wrong = arrows(&map(TABLE), &packages).unwrap();
         assert_eq!(wrong, ["sfu rests on hybrid"]);
         let packages = vec![package("windlass-new", &[])];
-        assert!(arrows(&map(TABLE), &Metadata { packages }).is_err());
+        assert!(arrows(&map(TABLE), &packages).is_err());
     }
 
     #[test]
@@ -385,7 +366,7 @@ mod tests {
             package("windlass-cluster", &cluster),
             package("windlass-scheduler", &[("tokio", None)]),
         ];
-        let wrong = libraries(&Metadata { packages });
+        let wrong = libraries(&packages);
         let all = [
             "sfu uses axum",
             "signaling uses str0m",

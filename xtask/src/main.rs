@@ -16,6 +16,7 @@ mod fuzz;
 mod gpu;
 mod imports;
 mod memory;
+mod metadata;
 mod models;
 mod neon;
 mod oldest;

@@ -10,7 +10,7 @@ use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 
 use crate::process::{Cmd, step};
-use crate::{apt, clips, root, target_dir};
+use crate::{apt, root, target_dir};
 
 /// The manifest of the program that runs the networks in other libraries. It is a workspace of its own, so that
 /// nobody else builds those libraries.
@@ -66,7 +66,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         std::fs::read_to_string(&list).with_context(|| format!("reading {}", list.display()))?;
     let list: List =
         toml::from_str(&text).with_context(|| format!("reading {}", list.display()))?;
-    let (clips, missing) = found(&wanted(list, &args.clips)?, &clips::clips_folder());
+    let (clips, missing) = found(&wanted(list, &args.clips)?, &windlass_files::clips());
     apt::install(apt::BUILD)?;
     apt::install(apt::TEST)?;
     step("Building windlass-lab");

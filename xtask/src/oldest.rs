@@ -3,26 +3,19 @@
 
 use std::fmt;
 
-use anyhow::{Context, Result, bail, ensure};
-use serde::Deserialize;
+use anyhow::{Result, bail, ensure};
 
 use crate::advisories::WORKSPACES;
+use crate::metadata::{Metadata, Package};
 use crate::process::{Cmd, step, which};
-use crate::{root, skipped, target_dir};
+use crate::{skipped, target_dir};
 
 /// Checks all workspaces against the compilers that they promise.
 pub(crate) fn check() -> Result<()> {
     step("Checking for the oldest compiler");
     let mut promised = None;
     for workspace in WORKSPACES {
-        let manifest = root().join(workspace).join("Cargo.toml");
-        let metadata = Cmd::cargo(["metadata", "--format-version", "1", "--locked"])
-            .arg("--manifest-path")
-            .arg(&manifest)
-            .output();
-        let metadata =
-            metadata.with_context(|| format!("`cargo metadata` gave nothing of {workspace}"))?;
-        let metadata: Metadata = serde_json::from_str(&metadata)?;
+        let metadata = Metadata::of_all(workspace)?;
         let own = metadata.promised();
         if workspace == "." {
             promised = own;
@@ -100,20 +93,6 @@ impl fmt::Display for Version {
     }
 }
 
-#[derive(Deserialize)]
-struct Metadata {
-    packages: Vec<Package>,
-    workspace_members: Vec<String>,
-}
-
-#[derive(Deserialize)]
-struct Package {
-    id: String,
-    name: String,
-    version: String,
-    rust_version: Option<String>,
-}
-
 impl Package {
     fn needs(&self) -> Option<Version> {
         Version::parse(self.rust_version.as_deref()?)
@@ -147,7 +126,8 @@ mod tests {
 
     fn package(name: &str, rust_version: Option<&str>) -> Package {
         let rust_version = rust_version.map(Into::into);
-        Package { id: name.into(), name: name.into(), version: "0.1.0".into(), rust_version }
+        let (id, name, version) = (name.into(), name.into(), "0.1.0".into());
+        Package { id, name, version, rust_version, ..Package::default() }
     }
 
     #[test]

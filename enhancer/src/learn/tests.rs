@@ -5,7 +5,6 @@
 //! sample a second, then nothing captured, and each fifth frame is measured, by generic and by learned weights.
 
 use std::fmt::Write as _;
-use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
 
@@ -31,7 +30,7 @@ const NOTHING: f64 = -0.02;
 
 /// The frames of a clip as Chromium would encode them.
 fn encode(clip: &str, crop: &str, size: (usize, usize), kbps: u32) -> Option<Vec<Vec<u8>>> {
-    let path = PathBuf::from(std::env::var_os("WINDLASS_CLIPS")?).join(clip);
+    let path = windlass_files::clip(clip);
     let (width, height) = size;
     let rest = format!(
         "-vf {crop}scale={width}:{height} -r {FPS} -frames:v 600 -pix_fmt yuv420p -c:v libvpx-vp9 \

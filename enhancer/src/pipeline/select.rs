@@ -278,8 +278,7 @@ fn accept(state: &mut State, frame: Decoded, clock: &Clock) {
 
 /// Size of a picture. Decoders give none that is too large for the type.
 fn size(picture: &FrameBuffer) -> Size {
-    let side = |pixels: usize| u16::try_from(pixels).unwrap_or(u16::MAX);
-    Size::new(side(picture.width()), side(picture.height()))
+    Size::saturating(picture.width(), picture.height())
 }
 
 #[cfg(test)]

@@ -50,8 +50,7 @@ fn anchors_are_coded_at_the_size_of_the_enlarged_picture() {
     let enhancer = start(config());
     enhancer.input().push(frame(1, 0, KEY));
     let anchor = anchor(&enhancer);
-    let Size { width, height } = anchor.size;
-    let detail = codec::decode(anchor.codec, &anchor.payload, width, height);
+    let detail = codec::decode(anchor.codec, &anchor.payload, anchor.size);
     assert_eq!(detail.map(|d| (d.width(), d.height())), Ok((320, 180)));
 }
 

@@ -1,6 +1,5 @@
 //! Clips for measurements: the original, and the low layer as a publisher would send it.
 
-use std::path::Path;
 use std::process::Command;
 
 /// A clip: name, file, crop and HR size in samples.
@@ -18,8 +17,7 @@ pub(crate) const CLIPS: [Clip; 5] = [
 /// The first six seconds: the originals as I420, one behind the other, and the low layer's VP9 frames
 /// (`scale` times smaller, libvpx in real time at 300 kbit/s, one key frame).
 pub(crate) fn coded((_, file, crop, (w, h)): Clip, scale: usize) -> (Vec<u8>, Vec<Vec<u8>>) {
-    let folder = std::env::var("WINDLASS_CLIPS").unwrap_or_else(|_| "../shared/clips".into());
-    let clip = Path::new(&folder).join(file);
+    let clip = windlass_files::clip(file);
     let ffmpeg = |filter: &str, more: &str| {
         let done = Command::new("ffmpeg")
             .args(["-v", "error", "-threads", "1", "-t", "6", "-i"])

@@ -9,6 +9,7 @@ use super::codec::{AnchorCodecError, Htj2k};
 use crate::detail::{Detail, ONE};
 use crate::reconstruct::carry::cells::SIDE;
 use crate::resample::{Scratch, bicubic};
+use windlass_types::Size;
 use windlass_types::message::HTJ2K;
 use windlass_types::tiles::{TILE, TileMap};
 use windlass_vp9::simd::Isa;
@@ -107,8 +108,7 @@ pub fn decode(
     let mut planes = upsampled(low, scale);
     let size = (planes[0].width(), planes[0].height());
     let (width, height) = image_size(tiles, size, scale);
-    let side = |v: usize| u16::try_from(v).map_err(|_| AnchorCodecError::WrongSize);
-    let image = super::codec::decode(HTJ2K, code, side(width)?, side(height)?)?;
+    let image = super::codec::decode(HTJ2K, code, Size::saturating(width, height))?;
     let (across, side) = (low[0].width.div_ceil(SIDE), SIDE * scale / 2);
     let mut coded = vec![false; across * low[0].height.div_ceil(SIDE)];
     for (n, plane) in planes.iter_mut().enumerate() {

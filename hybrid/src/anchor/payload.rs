@@ -69,14 +69,13 @@ pub fn decode_image(
     coded: &[u8],
     scale: usize,
 ) -> Result<Detail, AnchorCodecError> {
-    let Size { width: hr_width, height: hr_height } = header.size;
+    let size = header.size;
     if tiles.is_full() {
-        return codec::decode(header.codec, coded, hr_width, hr_height);
+        return codec::decode(header.codec, coded, size);
     }
-    let side = |v: usize| u16::try_from(v).unwrap_or(u16::MAX);
     let (width, height) = tiles.mosaic(scale);
-    let mosaic = codec::decode(header.codec, coded, side(width), side(height))?;
-    let mut detail = Detail::zero(hr_width.into(), hr_height.into());
+    let mosaic = codec::decode(header.codec, coded, Size::saturating(width, height))?;
+    let mut detail = Detail::zero(size.width.into(), size.height.into());
     if scatter(tiles, &mosaic, scale, &mut detail) {
         Ok(detail)
     } else {

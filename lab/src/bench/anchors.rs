@@ -15,6 +15,7 @@ use clap::Args;
 use serde::Serialize;
 use windlass_hybrid::anchor::codec::{Htj2k, detail_of};
 use windlass_hybrid::detail::{Detail, ONE};
+use windlass_types::Size;
 use windlass_vpx::{Encoder, ReencodeConfig};
 
 use super::mirror;
@@ -30,7 +31,7 @@ use crate::page::Contents;
 use crate::progress::Progress;
 
 /// Size of the frames, in pixels: 2160p, as in NeuroScaler §8.2.
-const SIZE: (usize, usize) = (3840, 2160);
+const SIZE: Size = Size::new(3840, 2160);
 /// Frames per second, as in NeuroScaler §8.2.
 const FPS: f64 = 60.0;
 /// Bitrate of the peer's stream in kbit/s, as in NeuroScaler §8.2.
@@ -132,7 +133,7 @@ pub(super) fn run(args: &AnchorsArgs) -> Result<()> {
 }
 
 fn measure(name: &str, clip: &Clip, speed: u8, progress: &Progress) -> Result<Vec<Row>> {
-    let (width, height) = SIZE;
+    let (width, height) = (usize::from(SIZE.width), usize::from(SIZE.height));
     let count = clip.frames.len().min(FPS as usize);
     let interval = (1.0 / FRACTION).round() as usize;
     let mut details = Vec::new();
@@ -173,7 +174,7 @@ fn measure(name: &str, clip: &Clip, speed: u8, progress: &Progress) -> Result<Ve
         let (mut error, mut bytes) = (0.0, 0);
         for detail in &details {
             let payload = encode.measure(|| Htj2k::encode(detail, quality))?;
-            let back = decode.measure(|| Htj2k::decode(&payload, width as u16, height as u16))?;
+            let back = decode.measure(|| Htj2k::decode(&payload, SIZE))?;
             error += mse(detail, &back);
             bytes += payload.len();
         }

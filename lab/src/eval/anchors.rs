@@ -225,7 +225,7 @@ pub(super) fn make_beside(
 }
 
 fn header(detail: &Detail, rtp_timestamp: u32, settings: &AnchorSettings) -> AnchorHeader {
-    let size = Size::new(detail.width() as u16, detail.height() as u16);
+    let size = Size::saturating(detail.width(), detail.height());
     AnchorHeader {
         beyond_prior: settings.beyond_prior,
         stream: STREAM,

@@ -38,8 +38,7 @@ impl Size {
 /// As messages and the enhancer have it.
 impl From<Size> for windlass_types::Size {
     fn from(size: Size) -> windlass_types::Size {
-        let side = |pixels: usize| u16::try_from(pixels).unwrap_or(u16::MAX);
-        windlass_types::Size::new(side(size.width), side(size.height))
+        windlass_types::Size::saturating(size.width, size.height)
     }
 }
 

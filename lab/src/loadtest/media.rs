@@ -7,7 +7,7 @@ use windlass_hybrid::resample::box_down;
 use windlass_types::Layer;
 use windlass_vp9::Picture;
 
-use super::args::LoadtestArgs;
+use super::args::SentArgs;
 use super::recording::{Frame, Recording};
 use super::scene;
 use crate::bench::ivf;
@@ -40,7 +40,7 @@ fn shrink(layer: Layer) -> usize {
 }
 
 /// The recording that the arguments ask for.
-pub(super) fn recording(args: &LoadtestArgs) -> Result<Recording> {
+pub(super) fn recording(args: &SentArgs) -> Result<Recording> {
     let mut layers = args.layers.clone();
     layers.sort_unstable();
     layers.dedup();
@@ -97,7 +97,7 @@ fn read(folder: &Path, layers: &[Layer]) -> Result<Recording> {
     Recording::new(fps, found).with_context(|| format!("the files of {}", folder.display()))
 }
 
-fn code_clip(args: &LoadtestArgs, file: &Path, layers: &[Layer]) -> Result<Recording> {
+fn code_clip(args: &SentArgs, file: &Path, layers: &[Layer]) -> Result<Recording> {
     let ffmpeg = ffmpeg::find(args.ffmpeg.as_deref())?;
     let wanted = Wanted {
         crop: None,

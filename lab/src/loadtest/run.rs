@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use windlass_netem::Profile;
 
-use super::args::{LinksOf, LoadtestArgs, Peer};
+use super::args::{LoadArgs, LoadtestArgs, Peer, ServerArgs};
 use super::balance::{self, Balance};
 use super::children::{self, Children};
 use super::course::Course;
@@ -46,25 +46,24 @@ pub(crate) struct Outcome {
 
 /// Runs the test and prints its report.
 pub(crate) fn run(args: &LoadtestArgs) -> Result<()> {
-    if let Some(part) = &args.part {
-        return runtime(args)?.block_on(run_part(args, part));
+    if let Some(part) = &args.load.part {
+        return runtime(&args.load)?.block_on(run_part(args, part));
     }
     let Outcome { report, course, interrupted } = play(args)?;
     let row = &report.row;
-    args.output.put(&report, interrupted, &table(&report), || Contents {
+    args.report.output.put(&report, interrupted, &table(&report), || Contents {
         facts: clients(row).into_iter().chain(server(row)).collect(),
         plots: course.plots(),
         ..Contents::default()
     })?;
-    if interrupted.is_none() { verdict(args, &report) } else { Ok(()) }
+    if interrupted.is_none() { verdict(&report, args.times.stay.is_some()) } else { Ok(()) }
 }
 
-/// Whether the server did what it must, whatever its CPU time and memory.
-fn verdict(args: &LoadtestArgs, report: &Report) -> Result<()> {
+/// Whether the server did what it must, whatever its CPU time and memory. `visits` says that clients came and went.
+fn verdict(report: &Report, visits: bool) -> Result<()> {
     let why = report.failure.as_deref().unwrap_or("they did not say why");
     // Where they come and go, there may be none in the end.
-    let sends =
-        report.row.setup.publishers > 0 || (args.stay.is_some() && report.row.sent.sent > 0);
+    let sends = report.row.setup.publishers > 0 || (visits && report.row.sent.sent > 0);
     ensure!(sends, "no publisher could send: {why}");
     let Some(balance) = &report.row.balance else { return Ok(()) };
     ensure!(balance.empty(), "the server still holds something though nobody is there; see above");
@@ -78,14 +77,17 @@ fn verdict(args: &LoadtestArgs, report: &Report) -> Result<()> {
 
 /// Runs the test.
 pub(crate) fn play(args: &LoadtestArgs) -> Result<Outcome> {
-    ensure!(args.subscribers <= 1000, "at most 1000 subscribers in a room");
+    ensure!(args.rooms.subscribers <= 1000, "at most 1000 subscribers in a room");
     ensure!(
-        args.peer == Peer::Windlass || args.layers.len() == 1,
+        args.server.peer == Peer::Windlass || args.sent.layers.len() == 1,
         "Janus is sent one layer: give one with --layers"
     );
-    ensure!(args.peer == Peer::Windlass || !args.idle, "--idle is for servers of ours");
+    ensure!(
+        args.server.peer == Peer::Windlass || !args.watched.idle,
+        "--idle is for servers of ours"
+    );
     // Before any server is loaded: encoding takes CPU time.
-    let recording = Arc::new(media::recording(args)?);
+    let recording = Arc::new(media::recording(&args.sent)?);
     let layers: Vec<String> = recording
         .layers()
         .map(|l| format!("{} {:.0} kbit/s", l.rid(), recording.kbps(l)))
@@ -97,15 +99,15 @@ pub(crate) fn play(args: &LoadtestArgs) -> Result<Outcome> {
         recording.key_every_s(),
         layers.join(", ")
     );
-    runtime(args)?.block_on(async {
-        let own = match (args.own, args.peer) {
+    runtime(&args.load)?.block_on(async {
+        let own = match (args.server.own, args.server.peer) {
             (false, _) => None,
-            (true, Peer::Windlass) => Some(Own::start(&args.serve).await?),
+            (true, Peer::Windlass) => Some(Own::start(&args.server.serve).await?),
             (true, Peer::Janus) => Some(Own::janus().await?),
         };
-        let url = own.as_ref().map_or(args.server.as_str(), |own| own.url.as_str());
-        let server = ServerUrl::parse(url)?.with(args.token_key.clone(), args.forwarded_for);
-        let pid = own.as_ref().map_or(args.pid, Own::pid);
+        let url = own.as_ref().map_or(args.server.url.as_str(), |own| own.url.as_str());
+        let server = args.server.at(url)?;
+        let pid = own.as_ref().map_or(args.server.pid, Own::pid);
         let outcome = measure(args, &server, pid, &recording).await;
         if let Some(own) = own {
             own.stop().await;
@@ -114,9 +116,9 @@ pub(crate) fn play(args: &LoadtestArgs) -> Result<Outcome> {
     })
 }
 
-fn runtime(args: &LoadtestArgs) -> Result<tokio::runtime::Runtime> {
+fn runtime(load: &LoadArgs) -> Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(args.threads.get())
+        .worker_threads(load.threads.get())
         .thread_name("loadtest")
         .enable_all()
         .build()
@@ -125,7 +127,7 @@ fn runtime(args: &LoadtestArgs) -> Result<tokio::runtime::Runtime> {
 
 /// Runs a child process of subscribers.
 async fn run_part(args: &LoadtestArgs, part: &children::Part) -> Result<()> {
-    let server = ServerUrl::parse(&args.server)?.with(args.token_key.clone(), args.forwarded_for);
+    let server = args.server.at(&args.server.url)?;
     let tally = Tally::default();
     let (stop, stopped) = watch::channel(None);
     let spawner =
@@ -136,7 +138,7 @@ async fn run_part(args: &LoadtestArgs, part: &children::Part) -> Result<()> {
 }
 
 /// The server's own metrics.
-async fn figures_of(args: &LoadtestArgs, server: &ServerUrl) -> Result<Figures> {
+async fn figures_of(args: &ServerArgs, server: &ServerUrl) -> Result<Figures> {
     match args.peer {
         Peer::Windlass if !args.no_metrics => Figures::of(server).await,
         _ => Ok(Figures::default()),
@@ -150,26 +152,26 @@ async fn measure(
     recording: &Arc<Recording>,
 ) -> Result<Outcome> {
     // Says at once if there is no server.
-    let untouched = figures_of(args, server).await?;
+    let untouched = figures_of(&args.server, server).await?;
     ensure!(
-        args.stay.is_none() || untouched.get("sfu_participants") < 1.0,
+        args.times.stay.is_none() || untouched.get("sfu_participants") < 1.0,
         "somebody is on that server: what it counts would not be of this test alone"
     );
     let empty = pid.and_then(Usage::of);
     let tally = Tally::default();
     let (stop, stopped) = watch::channel(None);
-    let run = run_name(args.peer);
+    let run = run_name(args.server.peer);
     let spawner = Spawner { args, server, run: &run, tally: &tally, stopped: &stopped };
     let mut clients = JoinSet::new();
     spawner.publishers(&mut clients, recording);
-    let processes = usize::from(args.client_processes);
+    let processes = usize::from(args.load.client_processes);
     let url = format!("http://{}", server.authority);
     let children = Children::start(processes, &run, &url)?;
     if processes == 0 {
         spawner.subscribers(&mut clients, |_| true);
     }
     let mut lines = JoinSet::new();
-    if args.trace {
+    if args.report.trace {
         lines.spawn(trace::say(tally.clone()));
     }
     let totals_of = || {
@@ -178,8 +180,8 @@ async fn measure(
         totals
     };
     let begun = Instant::now();
-    let settled = begun + Duration::from_secs_f64(args.ramp + args.settle);
-    let end = settled + Duration::from_secs_f64(args.seconds);
+    let settled = begun + Duration::from_secs_f64(args.times.ramp + args.times.settle);
+    let end = settled + Duration::from_secs_f64(args.times.seconds);
     let progress = Progress::new((end - begun).as_secs_f64().ceil() as usize, "s");
 
     let mut measurement: Option<Measurement> = None;
@@ -189,7 +191,7 @@ async fn measure(
     while !early && Instant::now() < end {
         second.tick().await;
         early = interrupt::pressed();
-        let figures = match figures_of(args, server).await {
+        let figures = match figures_of(&args.server, server).await {
             Ok(figures) => figures,
             Err(error) => {
                 progress.note(&format!("{error:#}"));
@@ -199,7 +201,8 @@ async fn measure(
         // What came before is no part of the measurement. If the run ends earlier, the measurement has no length.
         if (early || Instant::now() >= settled) && measurement.is_none() {
             let totals = totals_of();
-            measurement = Some(Measurement::new(figures.clone(), totals, empty, args.subscribers));
+            measurement =
+                Some(Measurement::new(figures.clone(), totals, empty, args.rooms.subscribers));
         }
         let totals = totals_of();
         let usage = pid.and_then(Usage::of);
@@ -220,11 +223,13 @@ async fn measure(
     }
     let measurement =
         measurement.context("it ended before anything could be measured; give it longer")?;
-    let balance = match args.stay {
-        Some(_) => Some(balance(args, server, pid, &untouched, &tally, &measurement).await?),
+    let balance = match args.times.stay {
+        Some(_) => {
+            Some(balance(&args.server, server, pid, &untouched, &tally, &measurement).await?)
+        }
         None => None,
     };
-    let (after, of) = (measurement.seconds().round() as u64, args.seconds.ceil() as u64);
+    let (after, of) = (measurement.seconds().round() as u64, args.times.seconds.ceil() as u64);
     let report = Report::new(args, recording, &measurement, balance);
     let interrupted = early.then_some(Interrupted { after, of, unit: "s" });
     Ok(Outcome { report, course: measurement.course, interrupted })
@@ -232,7 +237,7 @@ async fn measure(
 
 /// Waits for a limited time until the server holds nothing any more, and returns the balance.
 async fn balance(
-    args: &LoadtestArgs,
+    args: &ServerArgs,
     server: &ServerUrl,
     pid: Option<u32>,
     untouched: &Figures,
@@ -272,7 +277,7 @@ struct Spawner<'a> {
 
 impl Spawner<'_> {
     fn room(&self, number: usize) -> String {
-        match self.args.peer {
+        match self.args.server.peer {
             Peer::Windlass => format!("loadtest-{}-{number}", self.run),
             Peer::Janus => (self.run.parse().unwrap_or(0) + number as u64 + 1).to_string(),
         }
@@ -283,15 +288,15 @@ impl Spawner<'_> {
         &self,
         clients: &mut JoinSet<()>,
         share: f64,
-        links: Vec<Profile>,
+        links: &[Profile],
         number: u64,
         client: impl Fn(Visit) -> F + Send + Sync + 'static,
     ) {
-        let delay = Duration::from_secs_f64(self.args.ramp * share);
+        let delay = Duration::from_secs_f64(self.args.times.ramp * share);
         let visits = Visits {
-            stay: self.args.stay.map(Duration::from_secs_f64),
-            links,
-            seed: self.args.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(number),
+            stay: self.args.times.stay.map(Duration::from_secs_f64),
+            links: links.to_vec(),
+            seed: self.args.links.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(number),
         };
         let (tally, mut end) = (self.tally.clone(), self.stopped.clone());
         clients.spawn(async move {
@@ -304,13 +309,13 @@ impl Spawner<'_> {
 
     fn publishers(&self, clients: &mut JoinSet<()>, recording: &Arc<Recording>) {
         let args = self.args;
-        let of = args.publishers.get();
+        let of = args.rooms.publishers.get();
         for number in 0..of {
             let publisher = Publisher {
                 server: self.server.clone(),
-                peer: args.peer,
-                room: self.room(number / args.per_room),
-                per_room: args.per_room.get(),
+                peer: args.server.peer,
+                room: self.room(number / args.rooms.per_room),
+                per_room: args.rooms.per_room.get(),
                 stamps: args.stamps(),
                 number,
                 of,
@@ -321,10 +326,7 @@ impl Spawner<'_> {
             };
             let client =
                 move |Visit { access, stop }| Publisher { access, stop, ..publisher.clone() }.run();
-            let links = match args.links_of {
-                LinksOf::All => args.links.clone(),
-                LinksOf::Subscribers => Vec::new(),
-            };
+            let links = args.links.of_publishers();
             self.start(clients, number as f64 / of as f64, links, number as u64, client);
         }
     }
@@ -332,19 +334,19 @@ impl Spawner<'_> {
     /// Starts the subscribers whose numbers are `ours`.
     fn subscribers(&self, clients: &mut JoinSet<()>, ours: impl Fn(usize) -> bool) {
         let args = self.args;
-        let all = args.rooms() * args.subscribers;
+        let all = args.rooms.count() * args.rooms.subscribers;
         for number in (0..all).filter(|&number| ours(number)) {
-            let room = number / args.subscribers;
-            let rest = args.publishers.get() - room * args.per_room.get();
+            let room = number / args.rooms.subscribers;
+            let rest = args.rooms.publishers.get() - room * args.rooms.per_room.get();
             let subscriber = Subscriber {
                 server: self.server.clone(),
-                peer: args.peer,
+                peer: args.server.peer,
                 room: self.room(room),
-                publishers: rest.min(args.per_room.get()),
-                idle: args.idle,
+                publishers: rest.min(args.rooms.per_room.get()),
+                idle: args.watched.idle,
                 number,
                 rung: args.rung(),
-                budget_ms: f64::from(args.budget_ms.get()),
+                budget_ms: f64::from(args.report.budget_ms.get()),
                 tally: self.tally.clone(),
                 access: None,
                 stop: self.stopped.clone(),
@@ -353,7 +355,7 @@ impl Spawner<'_> {
                 Subscriber { access, stop, ..subscriber.clone() }.run()
             };
             let share = number as f64 / all as f64;
-            self.start(clients, share, args.links.clone(), !(number as u64), client);
+            self.start(clients, share, &args.links.profiles, !(number as u64), client);
         }
     }
 }

@@ -197,7 +197,7 @@ impl Session<'_> {
             ServerMessage::TrackAdded { track } => self.wanted.push(track),
             ServerMessage::TrackRemoved { track } => self.lose(&track),
             ServerMessage::Rung { track, rung, .. } => {
-                self.change(&track, |watching, totals| watching.given(rung, totals));
+                self.change(&track, |watching, totals| watching.announce(rung, totals));
             }
             ServerMessage::Stats { tracks } => {
                 for stats in tracks {

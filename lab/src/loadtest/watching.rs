@@ -20,16 +20,16 @@ pub(super) struct Watching {
     /// Packets of the track.
     pub video: Arrivals,
     pictures: Watcher,
-    given: Given,
+    announced: Announced,
     anchors: Reassembler,
     recent: VecDeque<(u32, AnchorSource)>,
     /// The part of the counters that the totals contain already.
     counted: Counted,
 }
 
-/// The last announcement of the server about the track.
+/// What the server last announced of the track.
 #[derive(Debug, Default, Clone, Copy)]
-struct Given {
+struct Announced {
     rung: Option<Rung>,
     /// Whether the server makes no anchors of the track.
     refused: bool,
@@ -49,13 +49,13 @@ struct Counted {
     frozen: Duration,
 }
 
-impl Given {
+impl Announced {
     fn enhanced(self) -> bool {
         self.rung.is_some_and(Rung::enhanced) && !self.refused
     }
 
     /// Adds this subscription to the totals' counts of "now".
-    fn come(self, totals: &mut Totals) {
+    fn add_to(self, totals: &mut Totals) {
         totals.subscriptions.enhanced += usize::from(self.enhanced());
         totals.subscriptions.paused += usize::from(self.paused);
         if let Some(rung) = self.rung {
@@ -64,7 +64,7 @@ impl Given {
     }
 
     /// Takes this subscription out of the totals' counts of "now".
-    fn go(self, totals: &mut Totals) {
+    fn take_from(self, totals: &mut Totals) {
         totals.subscriptions.enhanced -= usize::from(self.enhanced());
         totals.subscriptions.paused -= usize::from(self.paused);
         if let Some(of) = self.rung.and_then(|rung| totals.subscriptions.rungs.get_mut(&rung)) {
@@ -76,7 +76,7 @@ impl Given {
 impl Watching {
     /// Whether the announced rung has anchors, and they are made.
     pub(super) fn enhanced(&self) -> bool {
-        self.given.enhanced()
+        self.announced.enhanced()
     }
 
     /// Number of anchors that came whole, each part counted by itself.
@@ -85,26 +85,26 @@ impl Watching {
     }
 
     /// Takes the rung that the server announces from here on.
-    pub(super) fn given(&mut self, rung: Rung, totals: &mut Totals) {
+    pub(super) fn announce(&mut self, rung: Rung, totals: &mut Totals) {
         totals.subscriptions.rung_changes +=
-            u64::from(self.given.rung.is_some_and(|before| before != rung));
-        self.change(Given { rung: Some(rung), ..self.given }, totals);
+            u64::from(self.announced.rung.is_some_and(|before| before != rung));
+        self.change(Announced { rung: Some(rung), ..self.announced }, totals);
     }
 
     /// Takes whether the server makes no anchors of the track.
     pub(super) fn refuse(&mut self, refused: bool, totals: &mut Totals) {
-        self.change(Given { refused, ..self.given }, totals);
+        self.change(Announced { refused, ..self.announced }, totals);
     }
 
     /// Takes whether the server sends nothing for now. Missing frames are then no freeze.
     pub(super) fn pause(&mut self, paused: bool, totals: &mut Totals) {
         self.pictures.pause();
-        self.change(Given { paused, ..self.given }, totals);
+        self.change(Announced { paused, ..self.announced }, totals);
     }
 
     /// Ends the subscription.
     pub(super) fn end(&mut self, totals: &mut Totals) {
-        self.change(Given::default(), totals);
+        self.change(Announced::default(), totals);
     }
 
     /// Whether a key frame should be asked for, as a browser's decoder would.
@@ -135,7 +135,7 @@ impl Watching {
         if self.enhanced() {
             totals.received.frames_enhanced += whole;
         }
-        if let Some(rung) = self.given.rung {
+        if let Some(rung) = self.announced.rung {
             *totals.received.frames_by_rung.entry(rung).or_default() += whole;
         }
         self.count(totals);
@@ -176,9 +176,9 @@ impl Watching {
         totals.anchors.late += u64::from(lag.unwrap_or(0.0).max(age) > budget_ms);
     }
 
-    fn change(&mut self, given: Given, totals: &mut Totals) {
-        std::mem::replace(&mut self.given, given).go(totals);
-        given.come(totals);
+    fn change(&mut self, announced: Announced, totals: &mut Totals) {
+        std::mem::replace(&mut self.announced, announced).take_from(totals);
+        announced.add_to(totals);
     }
 
     /// Brings the totals up to date.
@@ -250,15 +250,15 @@ mod tests {
         let now = Instant::now();
         let (mut watching, mut totals) = (Watching::default(), Totals::default());
         watching.packet(now, 1, 1, &FRAME, &mut totals);
-        watching.given(Rung::QPlus, &mut totals);
+        watching.announce(Rung::QPlus, &mut totals);
         watching.packet(now, 2, 2, &FRAME, &mut totals);
-        watching.given(Rung::Q, &mut totals);
+        watching.announce(Rung::Q, &mut totals);
         watching.packet(now, 4, 4, &FRAME, &mut totals);
         assert_eq!((totals.received.frames, totals.received.frames_enhanced), (3, 1));
         assert_eq!((totals.received.lost, totals.received.expected), (1, 4));
         watching.packet(now, 3, 3, &FRAME, &mut totals);
         assert_eq!(totals.received.lost, 0);
-        watching.given(Rung::QPlus, &mut totals);
+        watching.announce(Rung::QPlus, &mut totals);
         watching.refuse(true, &mut totals);
         watching.packet(now, 5, 5, &FRAME, &mut totals);
         assert_eq!(
@@ -271,9 +271,9 @@ mod tests {
     #[test]
     fn totals_say_what_is_given_now_and_forget_it_in_the_end() {
         let (mut watching, mut totals) = (Watching::default(), Totals::default());
-        watching.given(Rung::HPlus, &mut totals);
-        watching.given(Rung::HPlus, &mut totals);
-        watching.given(Rung::QPlus, &mut totals);
+        watching.announce(Rung::HPlus, &mut totals);
+        watching.announce(Rung::HPlus, &mut totals);
+        watching.announce(Rung::QPlus, &mut totals);
         watching.pause(true, &mut totals);
         assert_eq!(
             (

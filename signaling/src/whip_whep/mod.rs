@@ -11,6 +11,7 @@ mod ice;
 pub(crate) mod open;
 mod protocol;
 mod request;
+mod sections;
 mod session;
 mod whep;
 mod whip;

@@ -33,6 +33,14 @@ impl Protocol {
         }
     }
 
+    /// What sections of the protocol's offers do.
+    pub(super) fn verb(self) -> &'static str {
+        match self {
+            Protocol::Whip => "send",
+            Protocol::Whep => "receive",
+        }
+    }
+
     /// Name of a participant whose token has none.
     pub(super) fn name(self) -> &'static str {
         match self {

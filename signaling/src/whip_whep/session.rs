@@ -248,8 +248,3 @@ async fn hold(shared: &Shared, id: ParticipantId, held: &mut Vec<TrackId>, comma
     }
     *held = commands.held.iter().copied().collect();
 }
-
-/// The error of an offer with too many sections.
-pub(super) fn too_many(what: &str) -> WhipWhepError {
-    WhipWhepError::new(ErrorCode::TooLarge, format!("the offer has too many sections that {what}"))
-}

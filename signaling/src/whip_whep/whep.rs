@@ -14,17 +14,16 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use serde::Deserialize;
 use utoipa::IntoParams;
-use windlass_protocol::{ErrorCode, limits};
-use windlass_sfu::{Kind, MediaLine, Subscribe, TrackInfo, media_lines};
+use windlass_sfu::{Kind, Subscribe, TrackInfo};
 
 use super::caller::Caller;
 use super::endpoint_options;
 use super::error::WhipWhepError;
 use super::protocol::Protocol;
 use super::request::{SessionPath, SessionRequest};
+use super::sections::{Section, sections};
 use super::session;
 use crate::client::ClientAddr;
-use crate::convert;
 use crate::shared::Shared;
 
 /// Begin to receive (draft-ietf-wish-whep §4.2).
@@ -44,7 +43,7 @@ pub(crate) async fn offer(
     body: Body,
 ) -> Result<Response, WhipWhepError> {
     let caller = Caller::admit(&shared, Protocol::Whep, &room, client, &headers, body).await?;
-    let sections = sections(&caller.sdp)?;
+    let sections = sections(&caller.sdp, Protocol::Whep)?;
     let query = query.map(|query| format!("?{query}")).unwrap_or_default();
     session::begin(&shared, caller, &query, |tracks| {
         let subscribe = assign(&sections, tracks, wanted.participant.as_deref());
@@ -64,24 +63,8 @@ pub(crate) struct Wanted {
     participant: Option<String>,
 }
 
-/// The sections that receive.
-fn sections(sdp: &str) -> Result<Vec<MediaLine>, WhipWhepError> {
-    let mut sections = media_lines(sdp).map_err(|error| convert::offer_error(&error))?;
-    sections.retain(|line| line.receives && line.kind.is_some() && !line.mid.is_empty());
-    if sections.len() > limits::SUBSCRIBED_TRACKS {
-        return Err(session::too_many("receive"));
-    }
-    if sections.is_empty() {
-        return Err(WhipWhepError::new(
-            ErrorCode::BadSdp,
-            "the offer has no section that receives",
-        ));
-    }
-    Ok(sections)
-}
-
 /// Assigns the room's tracks to sections.
-fn assign(sections: &[MediaLine], tracks: &[TrackInfo], wanted: Option<&str>) -> Vec<Subscribe> {
+fn assign(sections: &[Section], tracks: &[TrackInfo], wanted: Option<&str>) -> Vec<Subscribe> {
     let of = |kind: Kind| tracks.iter().find(|track| track.kind == kind).map(|t| t.participant);
     let publisher = match wanted {
         Some(id) => id.parse().ok(),
@@ -91,7 +74,7 @@ fn assign(sections: &[MediaLine], tracks: &[TrackInfo], wanted: Option<&str>) ->
     sections
         .iter()
         .filter_map(|section| {
-            let at = left.iter().position(|track| Some(track.kind) == section.kind)?;
+            let at = left.iter().position(|track| track.kind == section.kind)?;
             let track = left.remove(at).track;
             Some(Subscribe { mid: section.mid.clone(), track, max: None })
         })
@@ -144,11 +127,6 @@ mod tests {
         TrackInfo { track, participant, kind, name: String::new(), muted: false, stream: None }
     }
 
-    fn section(mid: &str, kind: Kind) -> MediaLine {
-        let (mid, kind) = (mid.to_owned(), Some(kind));
-        MediaLine { mid, kind, receives: true, ..MediaLine::default() }
-    }
-
     fn map(kinds: &[Kind], wanted: Option<&str>) -> Vec<(String, u64)> {
         let tracks = [
             track(1, 7, Kind::Audio),
@@ -156,8 +134,9 @@ mod tests {
             track(3, 8, Kind::Video),
             track(4, 8, Kind::Video),
         ];
+        let numbered = kinds.iter().enumerate();
         let sections: Vec<_> =
-            kinds.iter().enumerate().map(|(n, kind)| section(&n.to_string(), *kind)).collect();
+            numbered.map(|(n, &kind)| Section { mid: n.to_string(), kind }).collect();
         let mapped = assign(&sections, &tracks, wanted);
         mapped.into_iter().map(|s| (s.mid, s.track.0)).collect()
     }

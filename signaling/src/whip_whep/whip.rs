@@ -7,17 +7,16 @@ use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
-use windlass_protocol::{ErrorCode, limits};
-use windlass_sfu::{Kind, Publish, media_lines};
+use windlass_sfu::{Kind, Publish};
 
 use super::caller::Caller;
 use super::endpoint_options;
 use super::error::WhipWhepError;
 use super::protocol::Protocol;
 use super::request::{SessionPath, SessionRequest};
+use super::sections::{Section, sections};
 use super::session;
 use crate::client::ClientAddr;
-use crate::convert;
 use crate::shared::Shared;
 
 /// Begin to send (RFC 9725 §4.2).
@@ -35,28 +34,15 @@ pub(crate) async fn offer(
     body: Body,
 ) -> Result<Response, WhipWhepError> {
     let caller = Caller::admit(&shared, Protocol::Whip, &room, client, &headers, body).await?;
-    let publish = published(&caller.sdp)?;
+    let sections = sections(&caller.sdp, Protocol::Whip)?;
+    let publish = sections.into_iter().map(track).collect();
     session::begin(&shared, caller, "", |_| Ok((publish, Vec::new()))).await
 }
 
-/// The tracks of an offer: one for each section that sends.
-fn published(sdp: &str) -> Result<Vec<Publish>, WhipWhepError> {
-    let lines = media_lines(sdp).map_err(|error| convert::offer_error(&error))?;
-    let sends = lines.into_iter().filter(|line| line.sends && !line.mid.is_empty());
-    let publish: Vec<_> = sends
-        .filter_map(|line| {
-            let kind = line.kind?;
-            let name = if kind == Kind::Video { "camera" } else { "microphone" }.to_owned();
-            Some(Publish { mid: line.mid, kind, name, max: None })
-        })
-        .collect();
-    if publish.len() > limits::PUBLISHED_TRACKS {
-        return Err(session::too_many("send"));
-    }
-    if publish.is_empty() {
-        return Err(WhipWhepError::new(ErrorCode::BadSdp, "the offer has no section that sends"));
-    }
-    Ok(publish)
+/// The track of a section that sends.
+fn track(section: Section) -> Publish {
+    let name = if section.kind == Kind::Video { "camera" } else { "microphone" }.to_owned();
+    Publish { mid: section.mid, kind: section.kind, name, max: None }
 }
 
 /// Say what may be posted (RFC 9725 §4.2).

@@ -10,6 +10,7 @@ import path from "node:path";
 import { parseArgs } from "node:util";
 import { openPage } from "../support/browser.mjs";
 import { IvfWriter } from "../support/ivf.mjs";
+import { clipsFolder } from "../support/scene.mjs";
 
 const { values: options } = parseArgs({
   options: {
@@ -20,7 +21,7 @@ const { values: options } = parseArgs({
     source: { type: "string", default: "clips" },
   },
 });
-const CLIPS = process.env.WINDLASS_CLIPS ?? path.resolve("../../../shared/clips");
+const CLIPS = clipsFolder();
 const RECORD_HEAD = 14;
 /** What the page's server has beside the page. */
 const SCRIPTS = Object.fromEntries(["page.js", "tap.js"].map((f) => [`/${f}`, path.join(import.meta.dirname, "record", f)]));
@@ -38,8 +39,8 @@ const PARTS = [
 
 /** A camera file for Chromium: clips one after another, or moving drawn pictures with noise. */
 function makeCamera(dir) {
-  const parts = options.source === "clips" ? PARTS.filter(([file]) => existsSync(path.join(CLIPS, file))) : [];
-  if (options.source === "clips" && parts.length === 0) console.error(`no clips in ${CLIPS}: using drawn pictures`);
+  const parts = options.source === "clips" && CLIPS !== null ? PARTS.filter(([file]) => existsSync(path.join(CLIPS, file))) : [];
+  if (options.source === "clips" && parts.length === 0) console.error("no clips, set WINDLASS_CLIPS: using drawn pictures");
   const same = "fps=30,scale=1280:720:flags=area,setsar=1,format=yuvj420p";
   const drawn = ["-f", "lavfi", "-i", "mandelbrot=s=640x360:r=30,noise=alls=3:allf=t,format=yuv420p"];
   const inputs = parts.length ? parts.flatMap(([file]) => ["-i", path.join(CLIPS, file)]) : [...drawn, "-t", "20"];

@@ -457,16 +457,7 @@ mod tests {
 
     #[test]
     fn the_metrics_of_the_documents_are_those_of_the_program() {
-        let file = "../../docs/metrics.md";
-        let tables = tables();
-        if std::env::var_os("UPDATE_EXPECT").is_some() {
-            std::fs::write(file, &tables).unwrap();
-        }
-        let written = std::fs::read_to_string(file).unwrap_or_default();
-        assert!(
-            written == tables,
-            "docs/metrics.md is stale; UPDATE_EXPECT=1 writes it:\n{tables}"
-        );
+        windlass_files::hold("../../docs/metrics.md", tables());
     }
 
     #[test]

@@ -115,7 +115,18 @@ impl Acme {
 
     /// Validity of the kept certificate; `None` if there is no usable one.
     pub fn kept(&self) -> Option<Validity> {
-        Validity::of(&fs::read(self.file()).ok()?)
+        self.read().map(|(_, validity)| validity)
+    }
+
+    /// The kept certificate and its key, in one PEM text; `None` if there is no usable one.
+    pub fn pem(&self) -> Option<Vec<u8>> {
+        self.read().map(|(pem, _)| pem)
+    }
+
+    fn read(&self) -> Option<(Vec<u8>, Validity)> {
+        let pem = fs::read(self.file()).ok()?;
+        let validity = Validity::of(&pem)?;
+        Some((pem, validity))
     }
 
     /// Gets the certificate and renews it for as long as the server runs. After a failure it tries again, each time

@@ -196,11 +196,6 @@ impl Webm {
         done
     }
 
-    /// Time at which the cluster under way began; `None` if there is none.
-    pub fn cluster_began(&self) -> Option<Duration> {
-        self.cluster.as_ref().map(|cluster| cluster.begins)
-    }
-
     /// Completes the cluster, if there is one.
     pub fn flush(&mut self) -> Option<Vec<u8>> {
         let cluster = self.cluster.take()?;

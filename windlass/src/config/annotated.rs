@@ -166,16 +166,7 @@ mod tests {
 
     #[test]
     fn the_options_of_the_documents_are_those_of_the_program() {
-        let file = "../docs/options.md";
-        let tables = tables();
-        if std::env::var_os("UPDATE_EXPECT").is_some() {
-            std::fs::write(file, &tables).unwrap();
-        }
-        let written = std::fs::read_to_string(file).unwrap_or_default();
-        assert!(
-            written == tables,
-            "docs/options.md is stale; UPDATE_EXPECT=1 writes it:\n{tables}"
-        );
+        windlass_files::hold("../docs/options.md", tables());
     }
 
     #[test]

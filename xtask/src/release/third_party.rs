@@ -6,11 +6,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use serde::Deserialize;
 
 use super::sbom::{Crates, Id};
 use super::{MACHINES, Release, write};
-use crate::process::{Cmd, step};
+use crate::metadata::Metadata;
+use crate::process::step;
 
 /// Beginnings of the names of files with licences.
 const NAMES: [&str; 6] = ["copying", "copyright", "licence", "license", "notice", "unlicense"];
@@ -38,25 +38,10 @@ pub(super) fn file(release: &Release) -> PathBuf {
     release.work.join("third-party-licences.txt")
 }
 
-#[derive(Deserialize)]
-struct Metadata {
-    packages: Vec<Package>,
-}
-
-#[derive(Deserialize)]
-struct Package {
-    name: String,
-    version: String,
-    manifest_path: PathBuf,
-    source: Option<String>,
-}
-
 /// The folders of all crates that are not ours.
 fn folders() -> Result<BTreeMap<Id, PathBuf>> {
-    let metadata = Cmd::cargo(["metadata", "--format-version", "1", "--locked"]).output();
-    let metadata = metadata.context("`cargo metadata` failed; run it to see why")?;
-    let metadata: Metadata = serde_json::from_str(&metadata)?;
-    let others = metadata.packages.into_iter().filter(|package| package.source.is_some());
+    let packages = Metadata::of_all(".")?.packages;
+    let others = packages.into_iter().filter(|package| package.source.is_some());
     others
         .map(|package| {
             let folder = package.manifest_path.parent().context("a manifest is in a folder")?;

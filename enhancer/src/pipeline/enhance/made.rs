@@ -3,6 +3,7 @@
 use windlass_hybrid::Detail;
 use windlass_scheduler::worth::{Belief, Change};
 use windlass_sr::energy_by_tile;
+use windlass_types::Size;
 use windlass_types::tiles::TileMap;
 use windlass_vp9::Samples;
 
@@ -20,12 +21,13 @@ pub(super) enum Made {
 }
 
 impl Made {
-    /// Width and height in HR samples.
-    pub(super) fn size(&self) -> (usize, usize) {
-        match self {
+    /// Size in HR samples.
+    pub(super) fn size(&self) -> Size {
+        let (width, height) = match self {
             Made::OnCpu(detail) => (detail.width(), detail.height()),
             Made::OnGpu(picture) => picture.size(),
-        }
+        };
+        Size::saturating(width, height)
     }
 
     /// Energy of the detail in each of `tiles` (column, row), in mean square grey levels.

@@ -20,8 +20,8 @@ pub(super) struct Outgoing {
     pub payload: Vec<u8>,
     /// Whether the payload begins with a map of its tiles.
     pub tiled: bool,
-    /// Width and height of the HR picture, in samples.
-    pub size: (usize, usize),
+    /// Size of the HR picture.
+    pub size: Size,
     /// Whether weights that the stream has learned made the anchor.
     pub learned: bool,
     /// Time at which the anchor's picture was made.
@@ -75,7 +75,6 @@ impl Worker {
 
 fn anchor(order: &Order<'_>, outgoing: Outgoing, encoded: Instant) -> Anchor {
     let (job, frame) = (order.job, &order.job.frame);
-    let side = |v: usize| u16::try_from(v).unwrap_or(u16::MAX);
     Anchor {
         stream: frame.stream,
         epoch: frame.epoch,
@@ -84,7 +83,7 @@ fn anchor(order: &Order<'_>, outgoing: Outgoing, encoded: Instant) -> Anchor {
         source: order.source,
         codec: HTJ2K,
         tiled: outgoing.tiled,
-        size: Size::new(side(outgoing.size.0), side(outgoing.size.1)),
+        size: outgoing.size,
         beyond_prior: true,
         payload: Bytes::from(outgoing.payload),
         times: StageTimes {

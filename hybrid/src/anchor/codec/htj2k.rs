@@ -5,6 +5,7 @@
 //! decoders, and theirs in ours as long as they have one tile, one layer and cleanup passes alone.
 
 use windlass_htj2k::{Encoder, Error, Format, Limits};
+use windlass_types::Size;
 
 use super::Strength;
 use super::{AnchorCodecError, check_size};
@@ -18,8 +19,8 @@ pub struct Htj2k;
 const MODEL: super::rate::Model = super::rate::Model { floor: 130.0, offset: -2.7, power: 1.0 };
 
 /// The format of a plane of detail: ±255 grey levels in sixteenths, so 13 bits with sign.
-fn format(width: u16, height: u16) -> Format {
-    Format { width: width.into(), height: height.into(), bits: 13, signed: true }
+fn format(size: Size) -> Format {
+    Format { width: size.width.into(), height: size.height.into(), bits: 13, signed: true }
 }
 
 impl Htj2k {
@@ -34,7 +35,7 @@ impl Htj2k {
     /// Fails if the picture is empty, or larger than [`MAX_SIDE`](super::MAX_SIDE) or [`MAX_AREA`](super::MAX_AREA)
     /// allow.
     pub fn format(detail: &Detail) -> Result<Format, AnchorCodecError> {
-        Htj2k::format_of(detail.width(), detail.height())
+        Htj2k::format_of(Size::saturating(detail.width(), detail.height()))
     }
 
     /// The HTJ2K format of detail of this size.
@@ -43,31 +44,28 @@ impl Htj2k {
     ///
     /// Fails if the picture is empty, or larger than [`MAX_SIDE`](super::MAX_SIDE) or [`MAX_AREA`](super::MAX_AREA)
     /// allow.
-    pub fn format_of(width: usize, height: usize) -> Result<Format, AnchorCodecError> {
-        let (width, height) = super::checked_size(width, height)?;
-        Ok(format(width, height))
+    pub fn format_of(size: Size) -> Result<Format, AnchorCodecError> {
+        check_size(size)?;
+        Ok(format(size))
     }
 
-    /// The detail in `payload`, which comes from the network. `width` and `height` are those of the encoded picture,
-    /// in HR samples.
+    /// The detail in `payload`, which comes from the network. `size` is that of the encoded picture, in HR samples.
     ///
     /// # Errors
     ///
     /// Fails if the size is empty or too large, or the payload is not a whole codestream of exactly this size.
-    pub fn decode(payload: &[u8], width: u16, height: u16) -> Result<Detail, AnchorCodecError> {
-        check_size(width, height)?;
-        let limits = Limits {
-            max_side: u32::from(width.max(height)),
-            max_area: u32::from(width) * u32::from(height),
-        };
+    pub fn decode(payload: &[u8], size: Size) -> Result<Detail, AnchorCodecError> {
+        check_size(size)?;
+        let limits =
+            Limits { max_side: size.width.max(size.height).into(), max_area: size.pixels() };
         let picture = windlass_htj2k::decode(payload, limits).map_err(|error| match error {
             Error::TooLarge { .. } => AnchorCodecError::WrongSize,
             _ => AnchorCodecError::Malformed,
         })?;
-        if picture.format != format(width, height) {
+        if picture.format != format(size) {
             return Err(AnchorCodecError::WrongSize);
         }
-        Detail::from_samples(width.into(), height.into(), picture.samples)
+        Detail::from_samples(size.width.into(), size.height.into(), picture.samples)
             .ok_or(AnchorCodecError::Malformed)
     }
 

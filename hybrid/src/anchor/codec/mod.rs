@@ -14,6 +14,7 @@ mod rate;
 pub use htj2k::Htj2k;
 pub use rate::Strength;
 
+use windlass_types::Size;
 use windlass_types::message::HTJ2K;
 use windlass_vp9::Samples;
 use windlass_vp9::simd::Isa;
@@ -33,13 +34,8 @@ pub enum AnchorCodecError {
     #[error("anchor codec {0} is not known")]
     UnknownCodec(u8),
     /// The picture is empty or too large.
-    #[error("an anchor of {width}x{height} is refused: it is empty or too large")]
-    Size {
-        /// The width that was asked for, in samples.
-        width: u16,
-        /// The height that was asked for, in samples.
-        height: u16,
-    },
+    #[error("an anchor of {0} is refused: it is empty or too large")]
+    Size(Size),
     /// The payload is not what the codec writes.
     #[error("the anchor's payload is malformed")]
     Malformed,
@@ -62,16 +58,11 @@ pub enum AnchorCodecError {
 /// # Errors
 ///
 /// Fails if the codec is not known, or the payload is not one of a picture of this size.
-pub fn decode(
-    codec: u8,
-    payload: &[u8],
-    width: u16,
-    height: u16,
-) -> Result<Detail, AnchorCodecError> {
+pub fn decode(codec: u8, payload: &[u8], size: Size) -> Result<Detail, AnchorCodecError> {
     if codec != HTJ2K {
         return Err(AnchorCodecError::UnknownCodec(codec));
     }
-    Htj2k::decode(payload, width, height)
+    Htj2k::decode(payload, size)
 }
 
 /// The detail `HR_Y − lanczos(LR_Y)`. The sizes must differ by a factor of exactly `scale`.
@@ -103,18 +94,12 @@ pub fn detail_of<'a>(
     Ok(detail)
 }
 
-fn check_size(width: u16, height: u16) -> Result<(), AnchorCodecError> {
-    let area = u32::from(width) * u32::from(height);
-    if area == 0 || width.max(height) > MAX_SIDE || area > MAX_AREA {
-        return Err(AnchorCodecError::Size { width, height });
+fn check_size(size: Size) -> Result<(), AnchorCodecError> {
+    let area = size.pixels();
+    if area == 0 || size.width.max(size.height) > MAX_SIDE || area > MAX_AREA {
+        return Err(AnchorCodecError::Size(size));
     }
     Ok(())
-}
-
-fn checked_size(width: usize, height: usize) -> Result<(u16, u16), AnchorCodecError> {
-    let width = u16::try_from(width).unwrap_or(u16::MAX);
-    let height = u16::try_from(height).unwrap_or(u16::MAX);
-    check_size(width, height).map(|()| (width, height))
 }
 
 /// The quantiser step of a quality, in grey levels of an orthonormal transform: 16 at quality 50,
@@ -161,7 +146,7 @@ mod tests {
     fn fine_quality_keeps_detail_within_a_grey_level_or_so() {
         let detail = textured(50, 38);
         let bytes = Htj2k::encode(&detail, 98).expect("a legal size");
-        let back = decode(HTJ2K, &bytes, 50, 38).expect("our own bytes");
+        let back = decode(HTJ2K, &bytes, Size::new(50, 38)).expect("our own bytes");
         for (a, b) in detail.samples().iter().zip(back.samples()) {
             assert!((a - b).abs() <= 3 * ONE);
         }
@@ -171,17 +156,17 @@ mod tests {
     fn another_size_than_the_header_says_is_refused() {
         let bytes = Htj2k::encode(&textured(32, 16), 50).expect("a legal size");
         for (w, h) in [(16, 32), (64, 16), (31, 16), (8192, 4096)] {
-            assert!(Htj2k::decode(&bytes, w, h).is_err());
+            assert!(Htj2k::decode(&bytes, Size::new(w, h)).is_err());
         }
-        let zero = Htj2k::decode(&bytes, 0, 16);
-        assert_eq!(zero, Err(AnchorCodecError::Size { width: 0, height: 16 }));
+        let zero = Htj2k::decode(&bytes, Size::new(0, 16));
+        assert_eq!(zero, Err(AnchorCodecError::Size(Size::new(0, 16))));
         let none = Htj2k::encode(&Detail::zero(0, 9), 50);
-        assert_eq!(none, Err(AnchorCodecError::Size { width: 0, height: 9 }));
+        assert_eq!(none, Err(AnchorCodecError::Size(Size::new(0, 9))));
     }
 
     #[test]
     fn an_unknown_codec_is_refused() {
-        assert_eq!(decode(9, &[], 8, 8), Err(AnchorCodecError::UnknownCodec(9)));
+        assert_eq!(decode(9, &[], Size::new(8, 8)), Err(AnchorCodecError::UnknownCodec(9)));
     }
 
     #[test]
@@ -204,7 +189,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_bytes_decode_or_fail_without_panic(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
-            let _ = Htj2k::decode(&bytes, 16, 16);
+            let _ = Htj2k::decode(&bytes, Size::new(16, 16));
         }
 
         #[test]
@@ -220,7 +205,7 @@ mod tests {
             if cut {
                 bytes.truncate(keep.index(bytes.len()));
             }
-            if let Ok(detail) = Htj2k::decode(&bytes, 40, 24) {
+            if let Ok(detail) = Htj2k::decode(&bytes, Size::new(40, 24)) {
                 prop_assert_eq!(detail.samples().len(), 40 * 24);
             }
         }
@@ -245,7 +230,7 @@ mod tests {
                 code.len() <= budget && code.len() >= budget * 95 / 100,
                 "{} of {}", code.len(), budget,
             );
-            let back = Htj2k::decode(&code, width as u16, height as u16);
+            let back = Htj2k::decode(&code, Size::saturating(width, height));
             prop_assert_eq!(back.map(|d| d.width()), Ok(width));
         }
     }

@@ -167,7 +167,7 @@ fn anchor(
 ) -> Result<ReassembledAnchor> {
     let (high, low) = (&high.planes()[0], &low.planes()[0]);
     let detail = detail_of(high, low, scale.factor()).context("the peer has another size")?;
-    let size = Size::new(detail.width() as u16, detail.height() as u16);
+    let size = Size::saturating(detail.width(), detail.height());
     let header = AnchorHeader::new(HTJ2K, AnchorSource::Enhanced, timestamp(n), size);
     Ok(ReassembledAnchor { header, payload: Htj2k::encode(&detail, QUALITY)? })
 }

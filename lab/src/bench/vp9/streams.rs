@@ -70,10 +70,7 @@ struct Source<'a> {
 
 impl Source<'_> {
     fn new(args: &Vp9Args) -> Result<Source<'_>> {
-        let clip = args.clip.clone().unwrap_or_else(|| {
-            let folder = std::env::var_os("WINDLASS_CLIPS");
-            folder.map_or_else(|| PathBuf::from("../shared/clips"), PathBuf::from).join(CLIP)
-        });
+        let clip = args.clip.clone().unwrap_or_else(|| windlass_files::clip(CLIP));
         ensure!(
             clip.is_file(),
             "{} is not there to make streams from: name a video with --clip, or give IVF files of VP9",

@@ -89,16 +89,16 @@ impl Setup {
     fn of(span: &Span<'_>, args: &LoadtestArgs, recording: &Recording) -> Setup {
         let layers: Vec<_> = recording.layers().map(windlass_types::Layer::rid).collect();
         Setup {
-            rooms: args.rooms(),
+            rooms: args.rooms.count(),
             publishers: span.now.clients.publishers,
-            publishers_wanted: args.publishers.get(),
+            publishers_wanted: args.rooms.publishers.get(),
             subscribers: span.now.clients.subscribers,
             subscriptions: span.now.subscriptions.all,
             enhanced: span.now.subscriptions.enhanced,
             failed: span.now.clients.failed,
             seconds: span.seconds,
             layers: layers.join(","),
-            budget_ms: args.budget_ms.get(),
+            budget_ms: args.report.budget_ms.get(),
         }
     }
 }
@@ -133,7 +133,7 @@ impl Row {
             setup: Setup::of(&span, args, recording),
             sent: Traffic::of(&span),
             links: Links::of(&span),
-            anchors: AnchorDelivery::of(&span, args.subscribers),
+            anchors: AnchorDelivery::of(&span, args.rooms.subscribers),
             latency: Latency::of(&span),
             cpu: CpuTime::of(&span, measurement, received.forwarded),
             memory: Memory::of(

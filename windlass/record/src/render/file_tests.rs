@@ -1,6 +1,5 @@
 //! Enhanced files against the files they are made of, and against the original.
 
-use std::path::PathBuf;
 use std::process::Command;
 use std::time::SystemTime;
 
@@ -190,9 +189,7 @@ fn damaged_files_are_refused_and_leave_nothing_behind() {
 
 /// Frames of a clip at the larger size; `None`, said, where it cannot be read.
 fn clip(frames: usize) -> Option<Vec<Picture>> {
-    let folder = std::env::var_os("WINDLASS_CLIPS")
-        .map_or_else(|| PathBuf::from("../../../shared/clips"), PathBuf::from);
-    let file = folder.join("LivePortrait__s18.mp4");
+    let file = windlass_files::clip("LivePortrait__s18.mp4");
     let filter = format!("scale={}:{}:flags=area", HIGH.width, HIGH.height);
     let mut ffmpeg = Command::new("ffmpeg");
     let out = ffmpeg.args(["-v", "error", "-i"]).arg(&file);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crossbeam_channel::Sender;
 use windlass_hybrid::Detail;
 use windlass_hybrid::anchor::codec::{AnchorCodecError, Htj2k, Strength};
+use windlass_types::Size;
 use windlass_types::tiles::TileMap;
 use windlass_vp9::Plane;
 
@@ -141,7 +142,7 @@ fn code_all(
         (format, Vec::new())
     } else if let Some((resident, tiles)) = there.first() {
         let (width, height) = resident.image_size(tiles);
-        let format = Htj2k::format_of(width, height)?;
+        let format = Htj2k::format_of(Size::saturating(width, height))?;
         (format, coder.transform_tiles(&there, format, Htj2k::LEVELS)?)
     } else {
         return Ok(Vec::new());
