@@ -2,12 +2,16 @@
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
+import { existsSync, mkdtempSync, rmSync, statSync } from "node:fs";
 import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import path from "node:path";
 import { after, before, describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { nativeFrames, remote, subscribe, until } from "../support/call.mjs";
+import { nativeFrames, remote, sleep, subscribe, until } from "../support/call.mjs";
 import { ownAddress } from "../support/firefox.mjs";
 import { endAfterTests } from "../support/leftovers.mjs";
+import { freePort } from "../support/ports.mjs";
 import { startServer } from "../support/server.mjs";
 import { skipped } from "../support/skips.mjs";
 
@@ -33,8 +37,9 @@ function run(command, args) {
   return {
     said: () => said,
     async end() {
+      const exited = program.exitCode === null && program.signalCode === null && once(program, "exit");
       program.kill("SIGINT");
-      await once(program, "exit");
+      await exited;
       ended();
     },
   };
@@ -94,15 +99,47 @@ describe("clients of other stacks", { timeout: 240_000, skip: skipped("clients o
     });
   }
 
+  const whip = (room, input = []) => run(process.execPath, [support("libdatachannel_whip.mjs"), `${server.url}/whip/${room}`, ...input]);
+  const ended = (page) => until(async () => (await remote(page.page)) === undefined, "its track ends with its session", 5000);
+
   {
     const name = "libdatachannel sends H.264 to a browser and to aiortc";
     test(name, { skip: skipped(name, noLibdatachannel() || noAiortc) }, async (t) => {
-      const encoder = run(process.execPath, [support("libdatachannel_whip.mjs"), `${server.url}/whip/obs`]);
+      const encoder = whip("obs");
       const page = await isSeen(t, "obs", "h264");
       const player = aiortc("whep", `${server.url}/whep/obs`, "h264");
       await until(() => got(player)[0] > 60, "it plays the picture", 30_000, () => player.said());
       await Promise.all([player.end(), encoder.end()]);
-      await until(async () => (await remote(page.page)) === undefined, "its track ends with its session", 5000);
+      await ended(page);
+    });
+  }
+
+  for (const protocol of ["rtsp", "rtp"]) {
+    const name = `a camera's H.264 by ${protocol.toUpperCase()} is seen as it is`;
+    test(name, { skip: skipped(name, noLibdatachannel()) }, async (t) => {
+      const port = await freePort();
+      const at = `${protocol}://127.0.0.1:${port}`;
+      const folder = mkdtempSync(path.join(tmpdir(), "camera-"));
+      t.after(() => rmSync(folder, { recursive: true, force: true }));
+      const description = path.join(folder, "camera.sdp");
+      // Who listens must be there first: the camera of RTSP pushes, as ffmpeg has no server for those who ask.
+      const asked = { rtsp: ["-rtsp_flags", "listen", "-i", at], rtp: ["-protocol_whitelist", "file,udp,rtp", "-i", description] };
+      const rtp = [`-sdp_file`, description, "-f", "rtp", at];
+      const sent = { rtsp: ["-f", "rtsp", "-rtsp_transport", "tcp", at], rtp };
+      const draw = "-v error -re -f lavfi -i testsrc2=size=640x360:rate=30 -pix_fmt yuv420p -c:v libx264 -profile:v main -tune zerolatency -g 60".split(" ");
+      const begin = () => run("ffmpeg", [...draw, ...sent[protocol]]);
+      let [camera, gateway] = [protocol === "rtp" && begin(), null];
+      if (camera) await until(() => existsSync(description) && statSync(description).size > 0, "the stream is described");
+      gateway = whip(`camera-${protocol}`, ["--", ...asked[protocol]]);
+      if (!camera) {
+        await until(() => gateway.said().includes("connected"), "the gateway is connected");
+        await sleep(1000);
+        camera = begin();
+      }
+      const page = await isSeen(t, `camera-${protocol}`, "h264");
+      await gateway.end();
+      await camera.end();
+      await ended(page);
     });
   }
 });
