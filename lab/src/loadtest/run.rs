@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use windlass_netem::Profile;
 
-use super::args::{LinksOf, LoadtestArgs, Peer};
+use super::args::{LinksOf, LoadtestArgs, Peer, Stack};
 use super::balance::{self, Balance};
 use super::children::{self, Children};
 use super::course::Course;
@@ -82,6 +82,14 @@ pub(crate) fn play(args: &LoadtestArgs) -> Result<Outcome> {
     ensure!(
         args.peer == Peer::Windlass || args.layers.len() == 1,
         "Janus is sent one layer: give one with --layers"
+    );
+    ensure!(
+        args.client == Stack::Str0m || args.peer == Peer::Windlass,
+        "the client on webrtc-rs only offers, and Janus offers to its subscribers: leave --client out with --peer janus"
+    );
+    ensure!(
+        args.client == Stack::Str0m || args.stay.is_none(),
+        "what --stay adds up includes each datagram sent, which webrtc-rs does not count: leave --client out"
     );
     ensure!(args.peer == Peer::Windlass || !args.idle, "--idle is for servers of ours");
     // Before any server is loaded: encoding takes CPU time.
@@ -309,6 +317,7 @@ impl Spawner<'_> {
             let publisher = Publisher {
                 server: self.server.clone(),
                 peer: args.peer,
+                stack: args.client,
                 room: self.room(number / args.per_room),
                 per_room: args.per_room.get(),
                 stamps: args.stamps(),
@@ -339,6 +348,7 @@ impl Spawner<'_> {
             let subscriber = Subscriber {
                 server: self.server.clone(),
                 peer: args.peer,
+                stack: args.client,
                 room: self.room(room),
                 publishers: rest.min(args.per_room.get()),
                 idle: args.idle,
