@@ -27,6 +27,9 @@ const CONNECT: Duration = Duration::from_secs(20);
 /// all at once.
 const LATE: Duration = Duration::from_millis(500);
 
+/// Time from one addition of repairs to the totals to the next.
+const TELL: Duration = Duration::from_secs(1);
+
 /// A simulated publisher.
 #[derive(Clone)]
 pub(super) struct Publisher {
@@ -139,6 +142,7 @@ impl Publisher {
         let mut origin: Option<Instant> = None;
         let mut due: Option<Instant> = None;
         let mut events = Vec::new();
+        let mut told_at = begun;
         loop {
             let wake = due.map_or(link.due(), |due| due.min(link.due()));
             tokio::select! {
@@ -169,6 +173,10 @@ impl Publisher {
                     bail!("media cannot reach the server; does a firewall stop its UDP port?");
                 }
                 continue;
+            }
+            if told_at.elapsed() > TELL {
+                told_at = Instant::now();
+                link.tell(told_at, &mut self.tally.lock());
             }
             if !*connected {
                 *connected = true;

@@ -13,6 +13,7 @@ use webrtc::rtp_transceiver::{RTCRtpTransceiverDirection, RTCRtpTransceiverInit,
 use webrtc::runtime::TokioRuntime;
 
 use crate::engine::{engines, settings};
+use crate::labels::Repairs;
 use crate::meter::{Counters, Counting, Meter};
 use crate::receive::{Event, Events, Handler, Streams};
 use crate::send::Camera;
@@ -23,6 +24,7 @@ pub struct Connection {
     events: mpsc::Receiver<Event>,
     counting: Arc<Counting>,
     streams: Streams,
+    repairs: Repairs,
     camera: Option<(Camera, Arc<dyn RtpTransceiver>)>,
     /// The sections that receive, in their order.
     receiving: Vec<Arc<dyn RtpTransceiver>>,
@@ -48,7 +50,9 @@ impl Connection {
     pub async fn new(local: IpAddr) -> Result<Connection> {
         let counting = Arc::new(Counting::default());
         let (to, events) = Events::new(counting.clone());
-        let (media, registry) = engines(Meter::new(counting.clone(), to.clone()))?;
+        let repairs = Repairs::default();
+        let meter = Meter::new(counting.clone(), to.clone());
+        let (media, registry) = engines(meter, repairs.clone())?;
         let streams = Streams::default();
         let builder = PeerConnectionBuilder::new()
             .with_media_engine(media)
@@ -59,7 +63,8 @@ impl Connection {
             .with_udp_addrs(vec![SocketAddr::new(local, 0)]);
         let stack = Box::pin(builder.build()).await.context("webrtc-rs cannot begin")?;
         let (camera, receiving) = (None, Vec::new());
-        Ok(Connection { stack: Arc::new(stack), events, counting, streams, camera, receiving })
+        let stack = Arc::new(stack);
+        Ok(Connection { stack, events, counting, streams, repairs, camera, receiving })
     }
 
     /// Adds a camera with a layer for each rid, smallest first.
@@ -133,7 +138,7 @@ impl Connection {
         let description = RTCSessionDescription::answer(answer.to_owned())?;
         self.stack.set_remote_description(description).await.context("the server's answer")?;
         if let Some((camera, transceiver)) = &mut self.camera {
-            camera.settle(transceiver.as_ref()).await?;
+            camera.settle(transceiver.as_ref(), &self.repairs).await?;
         }
         Ok(())
     }

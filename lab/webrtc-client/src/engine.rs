@@ -4,16 +4,20 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use rtc::ice::mdns::MulticastDnsMode;
+use rtc::interceptor::{NackGeneratorBuilder, NackResponderBuilder};
 use rtc::peer_connection::configuration::interceptor_registry::{
-    configure_nack, configure_rtcp_reports, configure_simulcast_extension_headers, configure_twcc,
+    Slot, configure_rtcp_reports, configure_simulcast_extension_headers, configure_twcc,
 };
 use rtc::peer_connection::configuration::media_engine::{
     MIME_TYPE_OPUS, MIME_TYPE_RTX, MIME_TYPE_VP9, MediaEngine,
 };
 use rtc::peer_connection::configuration::setting_engine::{SettingEngine, SettingEngineBuilder};
-use rtc::rtp_transceiver::rtp_sender::{RTCRtpCodec, RTCRtpCodecParameters, RtpCodecKind};
+use rtc::rtp_transceiver::rtp_sender::{
+    RTCPFeedback, RTCRtpCodec, RTCRtpCodecParameters, RtpCodecKind,
+};
 use webrtc::peer_connection::{Registry, crypto::providers::AwsLcRsProvider};
 
+use crate::labels::{Labels, Repairs};
 use crate::meter::Meter;
 
 /// Payload type of VP9 in our offers.
@@ -24,6 +28,11 @@ pub(crate) const RTX: u8 = 99;
 const OPUS: u8 = 111;
 /// The place of [`Meter`] in the stack's order of interceptors: closest to the wire.
 const AT_THE_WIRE: usize = 500;
+/// The place of [`Labels`]: what leaves comes to it from the one that makes retransmissions.
+const BELOW_RETRANSMISSIONS: usize = 2_500;
+/// How often a packet is asked for. The stack does not notice that a retransmission has come, and would ask for the
+/// packet ten times a second until 512 more have come.
+const ASKED: u16 = 3;
 
 /// VP9, profile 0: the only video that the server takes.
 pub(crate) fn vp9() -> RTCRtpCodec {
@@ -36,7 +45,7 @@ pub(crate) fn vp9() -> RTCRtpCodec {
 }
 
 /// The codecs, and the interceptors, which add the feedback and header extensions that they need.
-pub(crate) fn engines(meter: Meter) -> Result<(MediaEngine, Registry)> {
+pub(crate) fn engines(meter: Meter, repairs: Repairs) -> Result<(MediaEngine, Registry)> {
     let mut media = MediaEngine::default();
     let rtx = RTCRtpCodec {
         mime_type: MIME_TYPE_RTX.to_owned(),
@@ -56,9 +65,17 @@ pub(crate) fn engines(meter: Meter) -> Result<(MediaEngine, Registry)> {
     media.register_codec(of(rtx, RTX), RtpCodecKind::Video)?;
     media.register_codec(of(opus, OPUS), RtpCodecKind::Audio)?;
     configure_simulcast_extension_headers(&mut media)?;
-    let registry = configure_nack(Registry::new(), &mut media);
-    let registry = configure_twcc(registry, &mut media)?;
-    let registry = configure_rtcp_reports(registry).with(AT_THE_WIRE.into(), meter);
+    for parameter in ["", "pli"] {
+        let feedback = RTCPFeedback { typ: "nack".to_owned(), parameter: parameter.to_owned() };
+        media.register_feedback(feedback, RtpCodecKind::Video);
+    }
+    let registry = configure_twcc(Registry::new(), &mut media)?;
+    let asks = NackGeneratorBuilder::new().with_max_nacks_per_packet(ASKED).build();
+    let registry = configure_rtcp_reports(registry)
+        .with(Slot::NackResponder, NackResponderBuilder::new().build())
+        .with(Slot::NackGenerator, asks)
+        .with(BELOW_RETRANSMISSIONS.into(), Labels::new(repairs))
+        .with(AT_THE_WIRE.into(), meter);
     Ok((media, registry))
 }
 

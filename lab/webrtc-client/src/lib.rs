@@ -8,6 +8,7 @@
 
 mod connection;
 mod engine;
+mod labels;
 mod meter;
 mod numbers;
 mod receive;

@@ -16,6 +16,9 @@ use rtc::shared::error::Error;
 use crate::engine::RTX;
 use crate::receive::{Event, Events};
 
+/// A retransmission begins with the number of the packet that it repairs.
+const NUMBER_BYTES: usize = 2;
+
 /// What a connection's stack has repaired and reported so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counters {
@@ -96,7 +99,9 @@ fn add(counter: &AtomicU64, count: u64) {
 fn count(packet: &Packet, [rtx, again, reports]: [&AtomicU64; 3]) -> u64 {
     match packet {
         Packet::Rtp(rtp) => {
-            add(rtx, u64::from(rtp.header.payload_type == RTX));
+            // One that carries nothing is a probe for bandwidth.
+            let repairs = rtp.header.payload_type == RTX && rtp.payload.len() > NUMBER_BYTES;
+            add(rtx, u64::from(repairs));
             0
         }
         Packet::Rtcp(all) => {

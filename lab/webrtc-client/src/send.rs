@@ -15,6 +15,7 @@ use webrtc::media_stream::track_local::static_rtp::TrackLocalStaticRTP;
 use webrtc::rtp_transceiver::RtpTransceiver;
 
 use crate::engine::{VP9, vp9};
+use crate::labels::Repairs;
 
 /// A camera's layers.
 pub(crate) struct Camera {
@@ -31,6 +32,11 @@ struct Negotiated {
     rid_extension: u8,
 }
 
+/// The stream of a layer's retransmissions.
+fn repair_of(ssrc: u32) -> u32 {
+    ssrc.wrapping_add(1)
+}
+
 impl Camera {
     /// A camera with layers of these rids.
     pub(crate) fn new(rids: &[&str]) -> Camera {
@@ -40,7 +46,7 @@ impl Camera {
             rtp_coding_parameters: RTCRtpCodingParameters {
                 rid: (*rid).to_owned(),
                 ssrc: Some(of(n)),
-                rtx: Some(RTCRtpRtxParameters { ssrc: of(n).wrapping_add(1) }),
+                rtx: Some(RTCRtpRtxParameters { ssrc: repair_of(of(n)) }),
                 fec: None,
             },
             active: true,
@@ -67,8 +73,12 @@ impl Camera {
         self.track.clone()
     }
 
-    /// Takes what an answer has settled.
-    pub(crate) async fn settle(&mut self, transceiver: &dyn RtpTransceiver) -> Result<()> {
+    /// Takes what an answer has settled. Tells which layer each stream of retransmissions repairs.
+    pub(crate) async fn settle(
+        &mut self,
+        transceiver: &dyn RtpTransceiver,
+        repairs: &Repairs,
+    ) -> Result<()> {
         let mid = transceiver.mid().await?.context("a section for the camera")?;
         let sender = transceiver.sender().await?.context("a sender for the camera")?;
         let parameters = sender.get_parameters().await?;
@@ -76,8 +86,13 @@ impl Camera {
             let all = &parameters.rtp_parameters.header_extensions;
             all.iter().find(|extension| extension.uri == uri).map(|extension| extension.id as u8)
         };
+        let mid = Bytes::from(mid);
+        for (rid, ssrc) in &self.layers {
+            let rid = Bytes::copy_from_slice(rid.as_bytes());
+            repairs.learn(repair_of(*ssrc), mid.clone(), rid);
+        }
         self.negotiated = Some(Negotiated {
-            mid: Bytes::from(mid),
+            mid,
             mid_extension: extension(SDES_MID_URI).context("the server takes no mids")?,
             rid_extension: extension(SDES_RTP_STREAM_ID_URI).context("the server takes no rids")?,
         });
