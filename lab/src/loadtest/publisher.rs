@@ -217,7 +217,9 @@ impl Publisher {
             let Some(to) = sending.iter_mut().find(|s| s.layer == layer) else { continue };
             let mut payloads = packets(&frame.data, frame.key, picture.number);
             if self.stamps {
-                payloads.iter_mut().for_each(|payload| stamp(payload, now_ns()));
+                for payload in &mut payloads {
+                    stamp(payload, now_ns());
+                }
             }
             bytes += payloads.iter().map(|payload| payload.len() as u64).sum::<u64>();
             let (number, first) = (payloads.len() as u64, to.seq);

@@ -21,7 +21,7 @@ pub(super) fn with_candidate(sdp: &str, address: SocketAddr) -> String {
             out.push_str(line);
         } else if !std::mem::replace(&mut given, true) {
             let (ip, port) = (address.ip(), address.port());
-            out.push_str(&format!("a=candidate:1 1 udp 2130706431 {ip} {port} typ host\r\n"));
+            out += &format!("a=candidate:1 1 udp 2130706431 {ip} {port} typ host\r\n");
         }
     }
     out
