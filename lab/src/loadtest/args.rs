@@ -23,6 +23,15 @@ pub(crate) enum Peer {
     Janus,
 }
 
+/// The WebRTC stack of the clients.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Stack {
+    /// The server's own.
+    Str0m,
+    /// Another one, so that the server is not judged by itself.
+    WebrtcRs,
+}
+
 /// Who is behind emulated links.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LinksOf {
@@ -221,6 +230,11 @@ pub(crate) struct WatchedArgs {
 /// The threads and processes that clients take here.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct LoadArgs {
+    /// The WebRTC stack of the clients. On `webrtc-rs`, clients stay until the end, and the report has what was
+    /// retransmitted.
+    #[arg(long, default_value = "str0m", value_enum)]
+    pub client: Stack,
+
     /// Processes that subscribers are spread over, beside this one, which keeps the publishers; 0: all in this one.
     #[arg(long, default_value_t = 0, value_name = "N", value_parser = clap::value_parser!(u16).range(0..=64))]
     pub client_processes: u16,

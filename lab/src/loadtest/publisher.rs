@@ -4,18 +4,15 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
-use str0m::Event;
-use str0m::media::{Direction, MediaKind, Mid, Pt, Rid, Simulcast, SimulcastLayer};
-use str0m::rtp::RtpWrite;
+use anyhow::{Result, bail};
 use windlass_netem::Profile;
 use windlass_protocol::{Offer, Publish, ServerMessage, TrackKind};
 use windlass_types::Layer;
 
 use super::access::Access;
-use super::args::Peer;
+use super::args::{Peer, Stack};
 use super::janus::Janus;
-use super::link::Link;
+use super::link::{Link, LinkEvent, Outgoing};
 use super::packets::packets;
 use super::recording::{Picture, Playhead, Recording};
 use super::signal::{ServerUrl, Signal, refusal};
@@ -30,6 +27,9 @@ const CONNECT: Duration = Duration::from_secs(20);
 /// all at once.
 const LATE: Duration = Duration::from_millis(500);
 
+/// Time from one addition of repairs to the totals to the next.
+const TELL: Duration = Duration::from_secs(1);
+
 /// A simulated publisher.
 #[derive(Clone)]
 pub(super) struct Publisher {
@@ -37,6 +37,8 @@ pub(super) struct Publisher {
     pub server: ServerUrl,
     /// The server's software.
     pub peer: Peer,
+    /// The WebRTC stack of the client.
+    pub stack: Stack,
     /// Name of the room.
     pub room: String,
     /// Number of publishers in a room.
@@ -64,35 +66,27 @@ struct Sending {
     base: u32,
 }
 
-/// The negotiated video track.
-#[derive(Clone, Copy)]
-struct Track {
-    mid: Mid,
-    pt: Pt,
-}
-
 impl Publisher {
     /// Publishes until the end, or until something fails.
     pub(super) async fn run(mut self) -> Result<()> {
         let name = format!("publisher {}", self.number);
         let access =
             self.access.map(|(profile, seed)| Access::of_publisher(profile, seed, Instant::now()));
-        let mut link = Link::new(access);
-        let (mut signal, mid) = match self.peer {
+        let mut link = Link::new(self.stack, &self.server, access).await?;
+        let mut signal = match self.peer {
             Peer::Windlass => {
                 let (mut signal, _) = Signal::join(&self.server, &self.room, &name).await?;
-                let mid = self.offer(&mut signal, &mut link).await?;
-                (Signalling::Windlass(signal), mid)
+                self.offer(&mut signal, &mut link).await?;
+                Signalling::Windlass(signal)
             }
             Peer::Janus => {
                 let mut janus = Janus::attach(&self.server).await?;
-                let mid = self.offer_janus(&mut janus, &mut link).await?;
-                (Signalling::Janus(janus), mid)
+                self.offer_janus(&mut janus, &mut link).await?;
+                Signalling::Janus(janus)
             }
         };
-        let track = Track { mid, pt: link.vp9()? };
         let mut connected = false;
-        let done = self.play(&mut signal, &mut link, track, &mut connected).await;
+        let done = self.play(&mut signal, &mut link, &mut connected).await;
         let parting = *self.stop.borrow();
         {
             let mut totals = self.tally.lock();
@@ -104,48 +98,31 @@ impl Publisher {
         done
     }
 
-    async fn offer(&self, signal: &mut Signal, link: &mut Link) -> Result<Mid> {
-        let mut simulcast = Simulcast::new();
-        for layer in self.recording.layers() {
-            simulcast.add_send_layer(SimulcastLayer::new(layer.rid()));
-        }
-        let mut api = link.rtc.sdp_api();
-        let mid = api.add_media(MediaKind::Video, Direction::SendOnly, None, None, Some(simulcast));
-        // As the SDK does, so that the server's data channel has a place.
-        api.add_channel("ctl".into());
-        let (sdp, pending) = api.apply().context("nothing to offer")?;
-        let publish = vec![Publish {
-            mid: mid.to_string(),
-            kind: TrackKind::Video,
-            name: "camera".into(),
-            max: None,
-        }];
-        let offer = Offer { sdp: sdp.to_sdp_string(), publish, subscribe: Vec::new() };
-        let id = signal.offer(offer).await?;
+    async fn offer(&self, signal: &mut Signal, link: &mut Link) -> Result<()> {
+        let layers: Vec<Layer> = self.recording.layers().collect();
+        let (sdp, mid) = link.offer_camera(&layers, true).await?;
+        let publish =
+            vec![Publish { mid, kind: TrackKind::Video, name: "camera".into(), max: None }];
+        let id = signal.offer(Offer { sdp, publish, subscribe: Vec::new() }).await?;
         let answer = signal.answer(id).await?;
-        link.accept(pending, &answer).await?;
-        Ok(mid)
+        link.accept(&answer).await
     }
 
-    /// Offers one encoding without a name, and returns its m-line.
-    async fn offer_janus(&self, janus: &mut Janus, link: &mut Link) -> Result<Mid> {
+    /// Offers one encoding without a name.
+    async fn offer_janus(&self, janus: &mut Janus, link: &mut Link) -> Result<()> {
         let room = self.room.parse()?;
         if self.number.is_multiple_of(self.per_room) {
             janus.create(room, self.per_room).await?;
         }
-        let mut api = link.rtc.sdp_api();
-        let mid = api.add_media(MediaKind::Video, Direction::SendOnly, None, None, None);
-        let (sdp, pending) = api.apply().context("nothing to offer")?;
-        let answer = janus.publish(room, sdp.to_sdp_string()).await?;
-        link.accept(pending, &answer).await?;
-        Ok(mid)
+        let (sdp, _) = link.offer_camera(&[], false).await?;
+        let answer = janus.publish(room, sdp).await?;
+        link.accept(&answer).await
     }
 
     async fn play(
         &mut self,
         signal: &mut Signalling,
         link: &mut Link,
-        track: Track,
         connected: &mut bool,
     ) -> Result<()> {
         let fps = self.recording.fps;
@@ -165,6 +142,7 @@ impl Publisher {
         let mut origin: Option<Instant> = None;
         let mut due: Option<Instant> = None;
         let mut events = Vec::new();
+        let mut told_at = begun;
         loop {
             let wake = due.map_or(link.due(), |due| due.min(link.due()));
             tokio::select! {
@@ -182,19 +160,23 @@ impl Publisher {
             }
             link.run(&mut events)?;
             for event in events.drain(..) {
-                if matches!(event, Event::KeyframeRequest(_)) {
+                if matches!(event, LinkEvent::KeyFrameWanted) {
                     head.want_key();
                     self.tally.lock().sent.key_requests += 1;
                 }
             }
-            if link.lost {
+            if link.lost() {
                 bail!("the media connection to the server was lost");
             }
-            if !link.connected {
+            if !link.connected() {
                 if begun.elapsed() > CONNECT {
                     bail!("media cannot reach the server; does a firewall stop its UDP port?");
                 }
                 continue;
+            }
+            if told_at.elapsed() > TELL {
+                told_at = Instant::now();
+                link.tell(told_at, &mut self.tally.lock());
             }
             if !*connected {
                 *connected = true;
@@ -216,17 +198,16 @@ impl Publisher {
                     self.tally.lock().sent.pictures_skipped += 1;
                     continue;
                 }
-                self.send(link, track, picture, at, &mut sending)?;
+                self.send(link, picture, at, &mut sending).await?;
             }
             link.run(&mut events)?;
         }
     }
 
     /// Sends all layers of a picture that was taken at `at`.
-    fn send(
+    async fn send(
         &self,
         link: &mut Link,
-        track: Track,
         picture: Picture,
         at: Instant,
         sending: &mut [Sending],
@@ -234,24 +215,19 @@ impl Publisher {
         let (mut count, mut bytes) = (0, 0);
         for (layer, frame) in self.recording.frames(picture.at) {
             let Some(to) = sending.iter_mut().find(|s| s.layer == layer) else { continue };
-            let timestamp = picture.timestamp(to.base, self.recording.fps);
-            let payloads = packets(&frame.data, frame.key, picture.number);
-            let last = payloads.len().saturating_sub(1);
-            let mut api = link.rtc.direct_api();
-            let rid = (self.peer == Peer::Windlass).then(|| Rid::from(layer.rid()));
-            let stream = api
-                .stream_tx_by_mid(track.mid, rid)
-                .with_context(|| format!("the server does not take layer {}", layer.rid()))?;
-            for (n, mut payload) in payloads.into_iter().enumerate() {
-                if self.stamps {
-                    stamp(&mut payload, now_ns());
+            let mut payloads = packets(&frame.data, frame.key, picture.number);
+            if self.stamps {
+                for payload in &mut payloads {
+                    stamp(payload, now_ns());
                 }
-                bytes += payload.len() as u64;
-                count += 1;
-                let write = RtpWrite::new(track.pt, to.seq.into(), timestamp, at, payload);
-                stream.write_rtp(write.marker(n == last).nackable(true));
-                to.seq += 1;
             }
+            bytes += payloads.iter().map(|payload| payload.len() as u64).sum::<u64>();
+            let (number, first) = (payloads.len() as u64, to.seq);
+            count += number;
+            to.seq += number;
+            let timestamp = picture.timestamp(to.base, self.recording.fps);
+            let named = (self.peer == Peer::Windlass).then_some(layer);
+            link.send(named, Outgoing { at, timestamp, first, payloads }).await?;
         }
         let mut totals = self.tally.lock();
         totals.sent.pictures += 1;

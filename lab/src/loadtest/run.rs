@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use windlass_netem::Profile;
 
-use super::args::{LoadArgs, LoadtestArgs, Peer, ServerArgs};
+use super::args::{LoadArgs, LoadtestArgs, Peer, ServerArgs, Stack};
 use super::balance::{self, Balance};
 use super::children::{self, Children};
 use super::course::Course;
@@ -83,9 +83,14 @@ pub(crate) fn play(args: &LoadtestArgs) -> Result<Outcome> {
         "Janus is sent one layer: give one with --layers"
     );
     ensure!(
-        args.server.peer == Peer::Windlass || !args.watched.idle,
-        "--idle is for servers of ours"
+        args.load.client == Stack::Str0m || args.server.peer == Peer::Windlass,
+        "the client on webrtc-rs only offers, and Janus offers to its subscribers: leave --client out with --peer janus"
     );
+    ensure!(
+        args.load.client == Stack::Str0m || args.times.stay.is_none(),
+        "what --stay adds up includes each datagram sent, which webrtc-rs does not count: leave --client out"
+    );
+    ensure!(args.server.peer == Peer::Windlass || !args.watched.idle, "--idle is for servers of ours");
     // Before any server is loaded: encoding takes CPU time.
     let recording = Arc::new(media::recording(&args.sent)?);
     let layers: Vec<String> = recording
@@ -314,6 +319,7 @@ impl Spawner<'_> {
             let publisher = Publisher {
                 server: self.server.clone(),
                 peer: args.server.peer,
+                stack: args.load.client,
                 room: self.room(number / args.rooms.per_room),
                 per_room: args.rooms.per_room.get(),
                 stamps: args.stamps(),
@@ -341,6 +347,7 @@ impl Spawner<'_> {
             let subscriber = Subscriber {
                 server: self.server.clone(),
                 peer: args.server.peer,
+                stack: args.load.client,
                 room: self.room(room),
                 publishers: rest.min(args.rooms.per_room.get()),
                 idle: args.watched.idle,

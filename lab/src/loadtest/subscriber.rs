@@ -3,19 +3,16 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
-use str0m::Event;
-use str0m::media::{Direction, KeyframeRequestKind, MediaKind, Mid};
-use str0m::rtp::RtpPacket;
+use anyhow::{Result, bail};
 use windlass_netem::Profile;
 use windlass_protocol::{ClientMessage, Offer, Report, ServerMessage, Subscribe, Track, TrackKind};
 use windlass_types::Rung;
 use windlass_types::message::AnchorHeader;
 
 use super::access::Access;
-use super::args::Peer;
+use super::args::{Peer, Stack};
 use super::janus::Janus;
-use super::link::Link;
+use super::link::{Arrival, Link, LinkEvent};
 use super::signal::{ServerUrl, Signal, refusal};
 use super::signalling::Signalling;
 use super::stamp::{now_ns, stamped};
@@ -35,6 +32,8 @@ pub(super) struct Subscriber {
     pub server: ServerUrl,
     /// The server's software.
     pub peer: Peer,
+    /// The WebRTC stack of the client.
+    pub stack: Stack,
     /// Name of the room.
     pub room: String,
     /// Number of publishers in the room.
@@ -57,7 +56,7 @@ pub(super) struct Subscriber {
 
 /// A track that the subscriber takes.
 struct Taken {
-    mid: Mid,
+    mid: String,
     track: String,
     stream: Option<u32>,
     watching: Watching,
@@ -82,7 +81,7 @@ impl Subscriber {
         let name = format!("subscriber {}", self.number);
         let access =
             self.access.map(|(profile, seed)| Access::of_subscriber(profile, seed, Instant::now()));
-        let mut link = Link::new(access);
+        let mut link = Link::new(self.stack, &self.server, access).await?;
         let (mut signal, wanted, taken) = match self.peer {
             Peer::Windlass => {
                 let (signal, welcome) = Signal::join(&self.server, &self.room, &name).await?;
@@ -106,7 +105,7 @@ impl Subscriber {
             session.offer().await?;
         }
         let done = session.run(self.stop.clone()).await;
-        let (connected, mut taken) = (session.link.connected, session.taken);
+        let (connected, mut taken) = (session.link.connected(), session.taken);
         let parting = *self.stop.borrow();
         {
             let mut totals = self.tally.lock();
@@ -128,14 +127,14 @@ impl Subscriber {
         let answer = link.answer(&offer).await?;
         janus.start(answer).await?;
         let mids = offer.lines().filter_map(|line| line.strip_prefix("a=mid:"));
-        let taken: Vec<Taken> = mids.map(|mid| Taken::new(Mid::from(mid), "", None)).collect();
+        let taken: Vec<Taken> = mids.map(|mid| Taken::new(mid.to_owned(), "", None)).collect();
         self.tally.lock().subscriptions.all += taken.len();
         Ok(taken)
     }
 }
 
 impl Taken {
-    fn new(mid: Mid, track: &str, stream: Option<u32>) -> Taken {
+    fn new(mid: String, track: &str, stream: Option<u32>) -> Taken {
         let watching = Watching::default();
         Taken { mid, track: track.to_owned(), stream, watching, told: (0, 0) }
     }
@@ -163,27 +162,27 @@ impl Session<'_> {
                 message = self.signal.receive() => self.hear(message?)?,
                 _ = told(&mut stop) => return Ok(()),
             }
-            let before = self.link.connected;
+            let before = self.link.connected();
             self.link.run(&mut events)?;
-            if self.link.connected && !before {
+            if self.link.connected() && !before {
                 self.config.tally.lock().clients.subscribers += 1;
             }
             for event in events.drain(..) {
                 match event {
-                    Event::RtpPacket(packet) => self.packet(&packet),
-                    Event::ChannelData(message) => self.message(&message.data),
-                    _ => {}
+                    LinkEvent::Arrived(packet) => self.packet(&packet),
+                    LinkEvent::Message(message) => self.message(&message),
+                    LinkEvent::KeyFrameWanted => {}
                 }
             }
-            if self.link.lost {
+            if self.link.lost() {
                 bail!("the media connection to the server was lost");
             }
             let waits = self.offered.is_some_and(|at| at.elapsed() > CONNECT);
-            if waits && !self.link.connected {
+            if waits && !self.link.connected() {
                 bail!("media of the server does not come; does a firewall stop its UDP port?");
             }
             let now = Instant::now();
-            self.repair(now);
+            self.repair(now).await;
             if now >= report {
                 report = now + REPORT;
                 self.link.tell(now, &mut self.config.tally.lock());
@@ -242,39 +241,32 @@ impl Session<'_> {
         if wanted.is_empty() && !self.config.idle {
             return Ok(());
         }
-        let mut api = self.link.rtc.sdp_api();
-        if self.offered.is_none() {
-            api.add_channel("ctl".into());
-        }
-        for track in wanted {
-            let mid = api.add_media(MediaKind::Video, Direction::RecvOnly, None, None, None);
+        let channel = self.offered.is_none();
+        let (sdp, mids) = self.link.offer_to_receive(wanted.len(), channel).await?;
+        for (track, mid) in wanted.into_iter().zip(mids) {
             self.taken.push(Taken::new(mid, &track.id, track.stream));
             self.config.tally.lock().subscriptions.all += 1;
         }
-        let (sdp, pending) = api.apply().context("nothing to offer")?;
         let subscribe = self.taken.iter().map(|taken| Subscribe {
-            mid: taken.mid.to_string(),
+            mid: taken.mid.clone(),
             track: taken.track.clone(),
             max: Some(self.config.rung),
         });
-        let offer =
-            Offer { sdp: sdp.to_sdp_string(), publish: Vec::new(), subscribe: subscribe.collect() };
+        let offer = Offer { sdp, publish: Vec::new(), subscribe: subscribe.collect() };
         let id = signal.offer(offer).await?;
         let answer = signal.answer(id).await?;
-        self.link.accept(pending, &answer).await?;
+        self.link.accept(&answer).await?;
         self.offered.get_or_insert_with(Instant::now);
         Ok(())
     }
 
-    fn packet(&mut self, packet: &RtpPacket) {
-        let mut api = self.link.rtc.direct_api();
-        let Some(mid) = api.stream_rx(&packet.header.ssrc).map(|s| s.mid()) else { return };
-        let Some(taken) = self.taken.iter_mut().find(|t| t.mid == mid) else { return };
+    fn packet(&mut self, packet: &Arrival) {
+        let Some(taken) = self.taken.iter_mut().find(|t| t.mid == packet.mid) else { return };
         if let Some(sent) = stamped(&packet.payload) {
             let took = now_ns().saturating_sub(sent);
             self.config.tally.lock().transit.record(took as f64 / 1e6);
         }
-        let (seq, timestamp) = (*packet.seq_no, packet.header.timestamp);
+        let (seq, timestamp) = (packet.seq, packet.timestamp);
         let totals = &mut self.config.tally.lock();
         taken.watching.packet(Instant::now(), seq, timestamp, &packet.payload, totals);
     }
@@ -292,14 +284,10 @@ impl Session<'_> {
     }
 
     /// Asks for key frames where something is missing for good, as a browser's decoder would.
-    fn repair(&mut self, now: Instant) {
+    async fn repair(&mut self, now: Instant) {
         for taken in &mut self.taken {
-            if taken.watching.wants_key(now) {
-                let mut api = self.link.rtc.direct_api();
-                if let Some(stream) = api.stream_rx_by_mid(taken.mid, None) {
-                    stream.request_keyframe(KeyframeRequestKind::Pli);
-                    self.config.tally.lock().received.key_requests += 1;
-                }
+            if taken.watching.wants_key(now) && self.link.ask_for_key_frame(&taken.mid).await {
+                self.config.tally.lock().received.key_requests += 1;
             }
         }
     }

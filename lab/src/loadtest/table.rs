@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::balance::{Balance, Sum};
-use super::report::{Report, Row};
+use super::report::{Repairs, Report, Row};
 
 fn ms(value: Option<f64>) -> String {
     value.map_or("–".to_owned(), |v| format!("{v:.1}"))
@@ -17,8 +17,19 @@ fn percent(value: Option<f64>) -> String {
     value.map_or("–".to_owned(), |v| format!("{:.2} %", 100.0 * v))
 }
 
+/// The retransmissions and reports, both ways.
+fn repairs(r: &Repairs) -> String {
+    let all = [r.asked_again, r.rtx_received, r.wanted_again, r.rtx_sent];
+    let [Some(asked), Some(came), Some(wanted), Some(sent)] = all else { return "–".to_owned() };
+    let (to, from) = (r.reports_sent.unwrap_or(0), r.reports_received.unwrap_or(0));
+    let dropped = r.events_dropped.unwrap_or(0);
+    format!(
+        "down {asked} asked for, {came} came; up {wanted} asked for, {sent} sent; reports {to} up, {from} down; {dropped} events dropped"
+    )
+}
+
 /// The figures at the clients, a line each.
-pub(super) fn clients(r: &Row) -> [(&'static str, String); 16] {
+pub(super) fn clients(r: &Row) -> [(&'static str, String); 17] {
     let rooms = format!(
         "{} of {}, in {} rooms",
         r.setup.publishers, r.setup.publishers_wanted, r.setup.rooms
@@ -82,6 +93,7 @@ pub(super) fn clients(r: &Row) -> [(&'static str, String); 16] {
         ("rungs", if rungs.is_empty() { "–".into() } else { rungs.join(", ") }),
         ("emulated links", links),
         ("lost packets", format!("{} ({})", r.received.lost, percent(r.received.loss_rate))),
+        ("retransmissions", repairs(&r.repairs)),
         (
             "key frames asked for",
             format!("{of_publishers} of publishers, {by_subscribers} by subscribers"),

@@ -5,6 +5,7 @@ use std::ops::AddAssign;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
+use windlass_netem::LinkStats;
 use windlass_types::Rung;
 
 use super::downlinks::Downlinks;
@@ -26,6 +27,17 @@ pub(super) struct LinkTotals {
 }
 
 impl LinkTotals {
+    /// The counters of one link, with the number of datagrams that are still on their way.
+    pub(super) fn new(stats: LinkStats, underway: usize) -> LinkTotals {
+        LinkTotals {
+            sent: stats.sent,
+            arrived: stats.arrived,
+            overflowed: stats.overflowed,
+            lost: stats.lost,
+            underway: underway as u64,
+        }
+    }
+
     /// Adds the counters of other links.
     pub(super) fn add(&mut self, other: LinkTotals) {
         self.sent += other.sent;
@@ -53,6 +65,8 @@ pub(super) struct Totals {
     pub subscriptions: SubscriptionTotals,
     /// Counters of the anchors that came.
     pub anchors: AnchorTotals,
+    /// Counters of repairs and reports, of clients on webrtc-rs alone.
+    pub repairs: RepairTotals,
     /// Times from the sending of a packet by its publisher to its arrival at a subscriber.
     pub transit: Latencies,
 }
@@ -176,6 +190,25 @@ pub(super) struct AnchorTotals {
     pub age: Latencies,
 }
 
+/// What a stack repairs and reports, where the client can see that.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(super) struct RepairTotals {
+    /// Packets that clients asked the server for again.
+    pub asked_again: u64,
+    /// Packets that the server asked clients for again.
+    pub wanted_again: u64,
+    /// Retransmissions that clients sent, in streams of their own (RTX).
+    pub rtx_sent: u64,
+    /// Retransmissions that clients got, in streams of their own (RTX).
+    pub rtx_received: u64,
+    /// Transport-wide reports that clients sent (TWCC).
+    pub reports_sent: u64,
+    /// Transport-wide reports that clients got (TWCC).
+    pub reports_received: u64,
+    /// Events of the stack that were dropped because the client did not take them in time.
+    pub overflowed: u64,
+}
+
 /// Adds the named counters of `other` to those of `self`.
 macro_rules! add {
     ($self:ident, $other:ident: $($name:ident)*) => { $($self.$name += $other.$name;)* };
@@ -201,6 +234,7 @@ impl Totals {
         self.display.add(&other.display);
         self.subscriptions.add(&other.subscriptions);
         self.anchors.add(&other.anchors);
+        self.repairs.add(&other.repairs);
         self.transit.add(&other.transit);
     }
 }
@@ -256,6 +290,12 @@ impl AnchorTotals {
         add!(self, other: whole captured bytes broken alone late);
         self.lag.add(&other.lag);
         self.age.add(&other.age);
+    }
+}
+
+impl RepairTotals {
+    fn add(&mut self, other: &RepairTotals) {
+        add!(self, other: asked_again wanted_again rtx_sent rtx_received reports_sent reports_received overflowed);
     }
 }
 

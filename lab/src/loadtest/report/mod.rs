@@ -3,6 +3,7 @@
 mod anchors;
 mod links;
 mod media;
+mod repairs;
 mod server;
 mod span;
 
@@ -13,9 +14,10 @@ use serde::Serialize;
 use self::anchors::AnchorDelivery;
 use self::links::Links;
 use self::media::{Reception, Traffic};
+pub(super) use self::repairs::Repairs;
 use self::server::{CpuTime, Latency, Memory, Stage};
 use self::span::Span;
-use super::args::LoadtestArgs;
+use super::args::{LoadtestArgs, Stack};
 use super::balance::Balance;
 use super::measurement::Measurement;
 use super::recording::Recording;
@@ -38,6 +40,9 @@ pub(super) struct Row {
     /// Use of emulated downlinks.
     #[serde(flatten)]
     pub links: Links,
+    /// Retransmissions and reports at the clients.
+    #[serde(flatten)]
+    pub repairs: Repairs,
     /// Anchors at the subscribers.
     #[serde(flatten)]
     pub anchors: AnchorDelivery,
@@ -133,6 +138,7 @@ impl Row {
             setup: Setup::of(&span, args, recording),
             sent: Traffic::of(&span),
             links: Links::of(&span),
+            repairs: Repairs::of(&span, args.load.client == Stack::WebrtcRs),
             anchors: AnchorDelivery::of(&span, args.rooms.subscribers),
             latency: Latency::of(&span),
             cpu: CpuTime::of(&span, measurement, received.forwarded),

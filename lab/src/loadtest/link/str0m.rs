@@ -1,21 +1,27 @@
-//! One client's WebRTC connection and its UDP socket.
+//! A connection on str0m, the server's own stack, and its UDP socket.
 //!
 //! The server knows clients by their addresses, so each has a socket of its own. Media is sent in the stack's RTP mode:
 //! a replay sets numbers and timestamps itself.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket as StdSocket};
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, ensure};
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 use str0m::change::{SdpAnswer, SdpOffer, SdpPendingOffer};
-use str0m::media::Pt;
+use str0m::media::{
+    Direction, KeyframeRequestKind, MediaKind, Mid, Pt, Rid, Simulcast, SimulcastLayer,
+};
 use str0m::net::{Protocol, Receive};
+use str0m::rtp::{RtpPacket, RtpWrite};
 use str0m::{Candidate, Event, IceConnectionState, Input, Output, Rtc};
 use tokio::net::UdpSocket;
+use windlass_types::Layer;
 
-use super::access::Access;
-use super::tally::{LinkTotals, Totals};
+use super::address::{candidate, local_for};
+use super::{Arrival, LinkEvent, Outgoing};
+use crate::loadtest::access::Access;
+use crate::loadtest::tally::{LinkTotals, Totals};
 
 /// Maximum length of a datagram that is read, in bytes.
 const DATAGRAM_BYTES: usize = 2048;
@@ -25,15 +31,19 @@ const GRAIN: Duration = Duration::from_micros(500);
 const BURST: usize = 64;
 
 /// The WebRTC connection of one client.
-pub(super) struct Link {
-    /// The WebRTC connection of the stack.
-    pub rtc: Rtc,
+pub(in crate::loadtest) struct Str0m {
+    rtc: Rtc,
+    /// The offer that waits for its answer.
+    pending: Option<SdpPendingOffer>,
+    /// Section and payload type of what the client sends.
+    camera: Option<(Mid, Option<Pt>)>,
     socket: Option<(UdpSocket, SocketAddr)>,
     /// The emulated link, if there is one.
     access: Option<Access>,
     due: Instant,
     buffer: BytesMut,
     counted: Counted,
+    events: Vec<Event>,
     /// Whether media can flow.
     pub connected: bool,
     /// Whether the connection was lost.
@@ -48,9 +58,9 @@ struct Counted {
     unsent: u64,
 }
 
-impl Link {
+impl Str0m {
     /// A connection before its first offer, over the machine's own network or an emulated link.
-    pub(super) fn new(access: Option<Access>) -> Link {
+    pub(super) fn new(access: Option<Access>) -> Str0m {
         let now = Instant::now();
         let rtc = Rtc::builder()
             .clear_codecs()
@@ -58,24 +68,72 @@ impl Link {
             .enable_opus(true, false)
             .set_rtp_mode(true)
             .build(now);
-        Link {
+        Str0m {
             rtc,
+            pending: None,
+            camera: None,
             socket: None,
             access,
             due: now,
             buffer: BytesMut::zeroed(DATAGRAM_BYTES),
             counted: Counted::default(),
+            events: Vec::new(),
             connected: false,
             lost: false,
         }
     }
 
+    /// Offers to send video in these layers, or without any in one encoding that has no name.
+    pub(super) fn offer_camera(
+        &mut self,
+        layers: &[Layer],
+        channel: bool,
+    ) -> Result<(String, String)> {
+        let mut simulcast = Simulcast::new();
+        for layer in layers {
+            simulcast.add_send_layer(SimulcastLayer::new(layer.rid()));
+        }
+        let simulcast = (!layers.is_empty()).then_some(simulcast);
+        let mut api = self.rtc.sdp_api();
+        let mid = api.add_media(MediaKind::Video, Direction::SendOnly, None, None, simulcast);
+        if channel {
+            // As the SDK does, so that the server's data channel has a place.
+            api.add_channel("ctl".into());
+        }
+        let (sdp, pending) = api.apply().context("nothing to offer")?;
+        self.pending = Some(pending);
+        self.camera = Some((mid, None));
+        Ok((sdp.to_sdp_string(), mid.to_string()))
+    }
+
+    /// Offers to receive so many more videos.
+    pub(super) fn offer_to_receive(
+        &mut self,
+        more: usize,
+        channel: bool,
+    ) -> Result<(String, Vec<String>)> {
+        let mut api = self.rtc.sdp_api();
+        if channel {
+            api.add_channel("ctl".into());
+        }
+        let receive = |_| api.add_media(MediaKind::Video, Direction::RecvOnly, None, None, None);
+        let mids = (0..more).map(receive).map(|mid| mid.to_string()).collect();
+        let (sdp, pending) = api.apply().context("nothing to offer")?;
+        self.pending = Some(pending);
+        Ok((sdp.to_sdp_string(), mids))
+    }
+
     /// Takes the server's answer. The first one names the address of the server's media.
-    pub(super) async fn accept(&mut self, pending: SdpPendingOffer, sdp: &str) -> Result<()> {
+    pub(super) async fn accept(&mut self, sdp: &str) -> Result<()> {
         self.reach(sdp).await?;
+        let pending = self.pending.take().context("an answer without an offer")?;
         let answer = SdpAnswer::from_sdp_string(sdp).context("the server's answer")?;
         self.rtc.sdp_api().accept_answer(pending, answer).context("the server's answer")?;
         self.due = Instant::now();
+        let vp9 = self.vp9();
+        if let Some((_, pt)) = &mut self.camera {
+            *pt = Some(vp9?);
+        }
         Ok(())
     }
 
@@ -105,7 +163,7 @@ impl Link {
     }
 
     /// The payload type that VP9 profile 0 was negotiated for.
-    pub(super) fn vp9(&self) -> Result<Pt> {
+    fn vp9(&self) -> Result<Pt> {
         let vp9 = self.rtc.codec_config().find(|p| p.spec().format.profile_id == Some(0));
         vp9.map(str0m::format::PayloadParams::pt)
             .ok_or_else(|| anyhow!("the server does not take VP9"))
@@ -125,8 +183,60 @@ impl Link {
         }
     }
 
-    /// Reads waiting datagrams and lets time pass. Events are added to `events`.
-    pub(super) fn run(&mut self, events: &mut Vec<Event>) -> Result<()> {
+    /// Sends a frame of a layer, or of the only encoding.
+    pub(super) fn send(&mut self, layer: Option<Layer>, frame: Outgoing) -> Result<()> {
+        let (mid, pt) = self.camera.context("there is no camera")?;
+        let pt = pt.context("nothing is negotiated")?;
+        let mut api = self.rtc.direct_api();
+        let rid = layer.map(|layer| Rid::from(layer.rid()));
+        let name = layer.map_or("", Layer::rid);
+        let stream = api
+            .stream_tx_by_mid(mid, rid)
+            .with_context(|| format!("the server does not take layer {name}"))?;
+        let last = frame.payloads.len().saturating_sub(1);
+        for (n, payload) in frame.payloads.into_iter().enumerate() {
+            let seq = frame.first + n as u64;
+            let write = RtpWrite::new(pt, seq.into(), frame.timestamp, frame.at, payload);
+            stream.write_rtp(write.marker(n == last).nackable(true));
+        }
+        Ok(())
+    }
+
+    /// Asks for a key frame of what a section receives. Returns whether it receives anything yet.
+    pub(super) fn ask_for_key_frame(&mut self, mid: &str) -> bool {
+        let mut api = self.rtc.direct_api();
+        let Some(stream) = api.stream_rx_by_mid(Mid::from(mid), None) else { return false };
+        stream.request_keyframe(KeyframeRequestKind::Pli);
+        true
+    }
+
+    /// Reads waiting datagrams and lets time pass. Events are added to `said`.
+    pub(super) fn run(&mut self, said: &mut Vec<LinkEvent>) -> Result<()> {
+        let mut events = std::mem::take(&mut self.events);
+        let ran = self.step(&mut events);
+        for event in events.drain(..) {
+            said.extend(match event {
+                Event::KeyframeRequest(_) => Some(LinkEvent::KeyFrameWanted),
+                Event::RtpPacket(packet) => self.arrival(packet).map(LinkEvent::Arrived),
+                Event::ChannelData(message) => Some(LinkEvent::Message(message.data.into())),
+                _ => None,
+            });
+        }
+        self.events = events;
+        ran
+    }
+
+    fn arrival(&mut self, packet: RtpPacket) -> Option<Arrival> {
+        let mid = self.rtc.direct_api().stream_rx(&packet.header.ssrc)?.mid();
+        Some(Arrival {
+            mid: mid.to_string(),
+            seq: *packet.seq_no,
+            timestamp: packet.header.timestamp,
+            payload: Bytes::from_owner(packet.payload),
+        })
+    }
+
+    fn step(&mut self, events: &mut Vec<Event>) -> Result<()> {
         let Some((socket, local)) = &self.socket else { return Ok(()) };
         for _ in 0..BURST {
             // Errors of earlier datagrams are reported here too; a server that is gone is noticed by ICE.
@@ -185,13 +295,7 @@ impl Link {
         totals.datagrams.unsent += unsent;
         let Some(access) = &self.access else { return };
         for (to, (stats, underway)) in totals.datagrams.links.iter_mut().zip(access.stats()) {
-            to.add(LinkTotals {
-                sent: stats.sent,
-                arrived: stats.arrived,
-                overflowed: stats.overflowed,
-                lost: stats.lost,
-                underway: underway as u64,
-            });
+            to.add(LinkTotals::new(stats, underway));
         }
     }
 }
@@ -230,51 +334,5 @@ fn drain(
             },
             Output::Event(event) => events.push(event),
         }
-    }
-}
-
-/// The first UDP candidate of an answer.
-fn candidate(sdp: &str) -> Option<SocketAddr> {
-    sdp.lines().find_map(|line| {
-        let words: Vec<&str> = line.strip_prefix("a=candidate:")?.split(' ').collect();
-        let [_, _, protocol, _, ip, port, ..] = words[..] else { return None };
-        let udp = protocol.eq_ignore_ascii_case("udp");
-        udp.then(|| Some(SocketAddr::new(ip.parse().ok()?, port.parse().ok()?)))?
-    })
-}
-
-/// Any local address with any port, of the same family as another address.
-pub(crate) fn any_for(server: SocketAddr) -> SocketAddr {
-    let any: IpAddr = match server {
-        SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
-        SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
-    };
-    SocketAddr::new(any, 0)
-}
-
-/// The local address on the way to another.
-fn local_for(server: SocketAddr) -> std::io::Result<IpAddr> {
-    let probe = StdSocket::bind(any_for(server))?;
-    // Connecting a UDP socket sends nothing.
-    probe.connect(server)?;
-    Ok(probe.local_addr()?.ip())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_servers_media_is_at_its_first_udp_candidate() {
-        let sdp = "v=0\r\na=candidate:1 1 tcp 1 192.0.2.9 9 typ host\r\na=candidate:f00 1 udp 2130706175 192.0.2.1 7881 typ host\r\n";
-        assert_eq!(candidate(sdp), Some("192.0.2.1:7881".parse().unwrap()));
-        for none in ["", "a=candidate:1 1 udp", "a=candidate:1 1 udp 1 example 7 typ host"] {
-            assert_eq!(candidate(none), None, "{none}");
-        }
-    }
-
-    #[test]
-    fn the_way_to_this_machine_is_the_loopback() {
-        assert!(local_for("127.0.0.1:9".parse().unwrap()).unwrap().is_loopback());
     }
 }
