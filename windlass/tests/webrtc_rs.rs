@@ -104,7 +104,7 @@ async fn publish(mut connection: Connection) {
 /// A viewer: packets become frames by webrtc-rs, frames and anchors become pictures.
 struct Viewer {
     decoder: HybridDecoder,
-    /// The same, without anchors.
+    /// A decoder of the same frames, without anchors.
     plain: HybridDecoder,
     anchors: Reassembler,
     /// Packets of frames that are not complete yet, by their numbers.
@@ -114,7 +114,7 @@ struct Viewer {
     frame: Vec<u8>,
     /// Number of pictures of twice the size that were made.
     pictures: u64,
-    /// Number of those that would be others without anchors.
+    /// Number of pictures that would be others without anchors.
     detailed: u64,
 }
 

@@ -35,8 +35,9 @@ const HTTP: [&str; 16] = [
     "ureq",
 ];
 /// WebRTC stacks, and libraries that are part of one.
-const WEBRTC: [&str; 12] = [
+const WEBRTC: [&str; 13] = [
     "datachannel",
+    "interceptor",
     "is",
     "libwebrtc",
     "mediasoup",

@@ -12,9 +12,10 @@ use webrtc::peer_connection::{PeerConnection, PeerConnectionBuilder, RTCSessionD
 use webrtc::rtp_transceiver::{RTCRtpTransceiverDirection, RTCRtpTransceiverInit, RtpTransceiver};
 use webrtc::runtime::TokioRuntime;
 
+use crate::counters::{Counters, Counting};
 use crate::engine::{engines, settings};
 use crate::labels::Repairs;
-use crate::meter::{Counters, Counting, Meter};
+use crate::meter::Meter;
 use crate::receive::{Event, Events, Handler, Streams};
 use crate::send::Camera;
 

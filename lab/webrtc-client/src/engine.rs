@@ -9,7 +9,7 @@ use rtc::peer_connection::configuration::interceptor_registry::{
     Slot, configure_rtcp_reports, configure_simulcast_extension_headers, configure_twcc,
 };
 use rtc::peer_connection::configuration::media_engine::{
-    MIME_TYPE_OPUS, MIME_TYPE_RTX, MIME_TYPE_VP9, MediaEngine,
+    MIME_TYPE_OPUS, MIME_TYPE_RTX, MediaEngine,
 };
 use rtc::peer_connection::configuration::setting_engine::{SettingEngine, SettingEngineBuilder};
 use rtc::rtp_transceiver::rtp_sender::{
@@ -17,13 +17,10 @@ use rtc::rtp_transceiver::rtp_sender::{
 };
 use webrtc::peer_connection::{Registry, crypto::providers::AwsLcRsProvider};
 
+use crate::codecs::{RTX, VP9, vp9};
 use crate::labels::{Labels, Repairs};
 use crate::meter::Meter;
 
-/// Payload type of VP9 in our offers.
-pub(crate) const VP9: u8 = 98;
-/// Payload type of retransmissions of VP9 in our offers.
-pub(crate) const RTX: u8 = 99;
 /// Payload type of Opus in our offers.
 const OPUS: u8 = 111;
 /// The place of [`Meter`] in the stack's order of interceptors: closest to the wire.
@@ -33,16 +30,6 @@ const BELOW_RETRANSMISSIONS: usize = 2_500;
 /// How often a packet is asked for. The stack does not notice that a retransmission has come, and would ask for the
 /// packet ten times a second until 512 more have come.
 const ASKED: u16 = 3;
-
-/// VP9, profile 0: the only video that the server takes.
-pub(crate) fn vp9() -> RTCRtpCodec {
-    RTCRtpCodec {
-        mime_type: MIME_TYPE_VP9.to_owned(),
-        clock_rate: 90_000,
-        sdp_fmtp_line: "profile-id=0".to_owned(),
-        ..RTCRtpCodec::default()
-    }
-}
 
 /// The codecs, and the interceptors, which add the feedback and header extensions that they need.
 pub(crate) fn engines(meter: Meter, repairs: Repairs) -> Result<(MediaEngine, Registry)> {

@@ -6,7 +6,9 @@
 //!
 //! `lab/webrtc-client/README.md` lists what the stack cannot do, with the smallest case.
 
+mod codecs;
 mod connection;
+mod counters;
 mod engine;
 mod labels;
 mod meter;
@@ -15,5 +17,5 @@ mod receive;
 mod send;
 
 pub use connection::{Connection, Offered};
-pub use meter::Counters;
+pub use counters::Counters;
 pub use receive::{Arrival, Event};

@@ -13,63 +13,12 @@ use rtc::rtcp::transport_feedbacks::transport_layer_nack::TransportLayerNack;
 use rtc::sansio::Protocol;
 use rtc::shared::error::Error;
 
-use crate::engine::RTX;
+use crate::codecs::RTX;
+use crate::counters::Counting;
 use crate::receive::{Event, Events};
 
 /// A retransmission begins with the number of the packet that it repairs.
 const NUMBER_BYTES: usize = 2;
-
-/// What a connection's stack has repaired and reported so far.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counters {
-    /// Packets that the stack asked for again.
-    pub asked_again: u64,
-    /// Packets that the server asked for again.
-    pub wanted_again: u64,
-    /// Retransmissions that were sent, each in a stream of their own.
-    pub rtx_sent: u64,
-    /// Retransmissions that came, each in a stream of their own.
-    pub rtx_received: u64,
-    /// Transport-wide reports on what came.
-    pub reports_sent: u64,
-    /// Transport-wide reports of the server on what was sent.
-    pub reports_received: u64,
-    /// Requests for key frames that came.
-    pub key_requests: u64,
-    /// Events that found the queue full.
-    pub overflowed: u64,
-}
-
-/// The counters while they count.
-#[derive(Debug, Default)]
-pub(crate) struct Counting {
-    asked_again: AtomicU64,
-    wanted_again: AtomicU64,
-    rtx_sent: AtomicU64,
-    rtx_received: AtomicU64,
-    reports_sent: AtomicU64,
-    reports_received: AtomicU64,
-    key_requests: AtomicU64,
-    /// Events that found the queue full.
-    pub overflowed: AtomicU64,
-}
-
-impl Counting {
-    /// The counters as they are now.
-    pub(crate) fn now(&self) -> Counters {
-        let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        Counters {
-            asked_again: of(&self.asked_again),
-            wanted_again: of(&self.wanted_again),
-            rtx_sent: of(&self.rtx_sent),
-            rtx_received: of(&self.rtx_received),
-            reports_sent: of(&self.reports_sent),
-            reports_received: of(&self.reports_received),
-            key_requests: of(&self.key_requests),
-            overflowed: of(&self.overflowed),
-        }
-    }
-}
 
 /// The interceptor.
 pub(crate) struct Meter {

@@ -11,7 +11,7 @@ use webrtc::data_channel::{DataChannel, DataChannelEvent};
 use webrtc::media_stream::track_remote::{TrackRemote, TrackRemoteEvent};
 use webrtc::peer_connection::{PeerConnectionEventHandler, RTCPeerConnectionState};
 
-use crate::meter::Counting;
+use crate::counters::Counting;
 use crate::numbers::Numbers;
 
 /// Maximum number of events that wait; more are dropped and counted.
@@ -37,11 +37,11 @@ pub enum Event {
 pub struct Arrival {
     /// The section of the session description that the packet belongs to.
     pub mid: String,
-    /// Its sequence number, without end.
+    /// The packet's sequence number, without end.
     pub seq: u64,
     /// The RTP timestamp of its frame.
     pub timestamp: u32,
-    /// Its payload; padding has none.
+    /// The packet's payload; padding has none.
     pub payload: Bytes,
 }
 

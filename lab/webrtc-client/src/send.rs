@@ -14,7 +14,7 @@ use webrtc::media_stream::track_local::TrackLocal;
 use webrtc::media_stream::track_local::static_rtp::TrackLocalStaticRTP;
 use webrtc::rtp_transceiver::RtpTransceiver;
 
-use crate::engine::{VP9, vp9};
+use crate::codecs::{VP9, vp9};
 use crate::labels::Repairs;
 
 /// A camera's layers.
@@ -22,7 +22,7 @@ pub(crate) struct Camera {
     track: Arc<TrackLocalStaticRTP>,
     /// The rid of each layer and its SSRC.
     layers: Vec<(String, u32)>,
-    /// Its section, and the numbers of the header extensions of mid and rid, once they are negotiated.
+    /// The camera's section, and the numbers of the header extensions of mid and rid, once they are negotiated.
     negotiated: Option<Negotiated>,
 }
 

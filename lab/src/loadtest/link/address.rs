@@ -1,5 +1,6 @@
 //! Addresses of media: the server's in its session description, and ours on the way there.
 
+use std::borrow::Cow;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket as StdSocket};
 
 /// The first UDP candidate of an answer.
@@ -14,17 +15,13 @@ pub(super) fn candidate(sdp: &str) -> Option<SocketAddr> {
 
 /// The answer with another UDP candidate in the place of its own candidates.
 pub(super) fn with_candidate(sdp: &str, address: SocketAddr) -> String {
-    let mut given = false;
-    let mut out = String::with_capacity(sdp.len());
-    for line in sdp.split_inclusive('\n') {
-        if !line.starts_with("a=candidate:") {
-            out.push_str(line);
-        } else if !std::mem::replace(&mut given, true) {
-            let (ip, port) = (address.ip(), address.port());
-            out += &format!("a=candidate:1 1 udp 2130706431 {ip} {port} typ host\r\n");
-        }
-    }
-    out
+    let (ip, port) = (address.ip(), address.port());
+    let mut ours = Some(format!("a=candidate:1 1 udp 2130706431 {ip} {port} typ host\r\n"));
+    let given = sdp.split_inclusive('\n').filter_map(|line| {
+        let theirs = line.starts_with("a=candidate:");
+        if theirs { ours.take().map(Cow::Owned) } else { Some(Cow::Borrowed(line)) }
+    });
+    given.collect()
 }
 
 /// Any local address with any port, of the same family as another address.

@@ -5,17 +5,18 @@
 
 mod address;
 mod str0m;
+mod traffic;
 mod tunnel;
 mod webrtc_rs;
 
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
-use bytes::Bytes;
 use windlass_types::Layer;
 
 pub(crate) use self::address::any_for;
 use self::str0m::Str0m;
+pub(super) use self::traffic::{Arrival, LinkEvent, Outgoing};
 use self::webrtc_rs::WebrtcRs;
 use super::access::Access;
 use super::args::Stack;
@@ -33,40 +34,6 @@ pub(super) enum Link {
     WebrtcRs(Box<WebrtcRs>),
 }
 
-/// A frame to be sent.
-pub(super) struct Outgoing {
-    /// When the frame was taken.
-    pub at: Instant,
-    /// RTP timestamp of the frame.
-    pub timestamp: u32,
-    /// Sequence number of its first packet.
-    pub first: u64,
-    /// The payloads of its packets, in their order.
-    pub payloads: Vec<Vec<u8>>,
-}
-
-/// A packet of video that came for the first time.
-pub(super) struct Arrival {
-    /// The section of the session description that the packet belongs to.
-    pub mid: String,
-    /// Extended sequence number.
-    pub seq: u64,
-    /// RTP timestamp of its frame.
-    pub timestamp: u32,
-    /// Its payload; padding has none.
-    pub payload: Bytes,
-}
-
-/// Something that happened to a connection.
-pub(super) enum LinkEvent {
-    /// The server asks for a key frame of what the client sends.
-    KeyFrameWanted,
-    /// A packet of video came.
-    Arrived(Arrival),
-    /// A message came by the server's data channel.
-    Message(Bytes),
-}
-
 /// Does the same with whatever stack the connection has.
 macro_rules! either {
     ($self:expr, $link:ident => $done:expr) => {
@@ -77,7 +44,7 @@ macro_rules! either {
     };
 }
 
-/// The same where webrtc-rs answers later.
+/// Does the same with whatever stack the connection has, where webrtc-rs answers later.
 macro_rules! either_later {
     ($self:expr, $link:ident => $done:expr) => {
         match $self {

@@ -19,7 +19,7 @@ use tokio::net::UdpSocket;
 use windlass_types::Layer;
 
 use super::address::{candidate, local_for};
-use super::{Arrival, LinkEvent, Outgoing};
+use super::traffic::{Arrival, LinkEvent, Outgoing};
 use crate::loadtest::access::Access;
 use crate::loadtest::tally::{LinkTotals, Totals};
 

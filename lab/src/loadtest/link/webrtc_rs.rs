@@ -11,8 +11,8 @@ use windlass_types::Layer;
 use windlass_webrtc_client::{Connection, Event};
 
 use super::address::{candidate, local_for, with_candidate};
+use super::traffic::{Arrival, LinkEvent, Outgoing};
 use super::tunnel::Tunnel;
-use super::{Arrival, LinkEvent, Outgoing};
 use crate::loadtest::access::Access;
 use crate::loadtest::tally::Totals;
 
