@@ -90,7 +90,10 @@ pub(crate) fn play(args: &LoadtestArgs) -> Result<Outcome> {
         args.load.client == Stack::Str0m || args.times.stay.is_none(),
         "what --stay adds up includes each datagram sent, which webrtc-rs does not count: leave --client out"
     );
-    ensure!(args.server.peer == Peer::Windlass || !args.watched.idle, "--idle is for servers of ours");
+    ensure!(
+        args.server.peer == Peer::Windlass || !args.watched.idle,
+        "--idle is for servers of ours"
+    );
     // Before any server is loaded: encoding takes CPU time.
     let recording = Arc::new(media::recording(&args.sent)?);
     let layers: Vec<String> = recording
