@@ -13,12 +13,13 @@ use crate::{skipped, target_dir};
 /// Checks all workspaces against the compilers that they promise.
 pub(crate) fn check() -> Result<()> {
     step("Checking for the oldest compiler");
-    let mut promised = None;
+    let (mut promised, mut excluded) = (None, Vec::new());
     for workspace in WORKSPACES {
         let metadata = Metadata::of_all(workspace)?;
         let own = metadata.promised();
         if workspace == "." {
             promised = own;
+            excluded = own.map(|own| metadata.members_newer(own)).unwrap_or_default();
         }
         // The fuzz targets promise nothing of their own: they are built as the product is.
         let Some(own) = own.or(promised) else { bail!("Cargo.toml has no `rust-version`") };
@@ -30,13 +31,13 @@ pub(crate) fn check() -> Result<()> {
         );
     }
     match promised {
-        Some(version) => compile(version),
+        Some(version) => compile(version, &excluded),
         None => Ok(()),
     }
 }
 
-/// Compiles the product's workspace by that compiler, where rustup has it.
-fn compile(version: Version) -> Result<()> {
+/// Compiles the product's workspace by that compiler, where rustup has it; without the packages that are `excluded`.
+fn compile(version: Version, excluded: &[String]) -> Result<()> {
     let lacks = |what: &str| skipped::note("compiling with the oldest compiler", what);
     if which("rustup").is_none() {
         lacks("no rustup");
@@ -51,6 +52,7 @@ fn compile(version: Version) -> Result<()> {
     // This is what `cargo +<tool chain>` does; the `cargo` that runs this program is the newer compiler's own.
     Cmd::new("rustup")
         .args(["run", toolchain, "cargo", "check", "--quiet", "--locked", "--workspace"])
+        .args(excluded.iter().map(|name| format!("--exclude={name}")))
         .arg("--target-dir")
         .arg(target_dir().join("oldest"))
         .env_remove("CARGO")
@@ -106,13 +108,20 @@ impl Metadata {
         own.filter_map(Package::needs).min()
     }
 
-    /// Packages that need a newer compiler.
+    /// Dependencies that need a newer compiler.
     fn newer(&self, promised: Version) -> Vec<String> {
         let needs = |p: &Package| {
             let needed = p.needs().filter(|needed| *needed > promised)?;
             Some(format!("{} {} ({needed})", p.name, p.version))
         };
-        self.packages.iter().filter_map(needs).collect()
+        let others = self.packages.iter().filter(|p| !self.workspace_members.contains(&p.id));
+        others.filter_map(needs).collect()
+    }
+
+    /// Names of the workspace's own packages that say they need a newer compiler: the laboratory's.
+    fn members_newer(&self, promised: Version) -> Vec<String> {
+        let own = self.packages.iter().filter(|p| self.workspace_members.contains(&p.id));
+        own.filter(|p| p.needs() > Some(promised)).map(|p| p.name.clone()).collect()
     }
 }
 
@@ -142,6 +151,16 @@ mod tests {
         let promised = metadata.promised().expect("its own");
         assert_eq!(metadata.newer(promised), ["new 0.1.0 (1.94)"]);
         assert_eq!(metadata.newer(version("1.94")), [""; 0]);
+    }
+
+    #[test]
+    fn a_package_of_the_workspace_that_needs_a_newer_compiler_is_left_out() {
+        let packages = vec![package("product", Some("1.89")), package("lab", Some("1.91"))];
+        let members = vec!["product".into(), "lab".into()];
+        let metadata = Metadata { packages, workspace_members: members };
+        let promised = metadata.promised().expect("the product's");
+        assert_eq!(metadata.members_newer(promised), ["lab"]);
+        assert_eq!(metadata.newer(promised), [""; 0]);
     }
 
     #[test]
