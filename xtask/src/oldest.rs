@@ -13,7 +13,7 @@ use crate::{root, skipped, target_dir};
 /// Checks all workspaces against the compilers that they promise.
 pub(crate) fn check() -> Result<()> {
     step("Checking for the oldest compiler");
-    let mut promised = None;
+    let (mut promised, mut beyond) = (None, Vec::new());
     for workspace in WORKSPACES {
         let manifest = root().join(workspace).join("Cargo.toml");
         let metadata = Cmd::cargo(["metadata", "--format-version", "1", "--locked"])
@@ -26,6 +26,7 @@ pub(crate) fn check() -> Result<()> {
         let own = metadata.promised();
         if workspace == "." {
             promised = own;
+            beyond = own.map(|own| metadata.beyond(own)).unwrap_or_default();
         }
         // The fuzz targets promise nothing of their own: they are built as the product is.
         let Some(own) = own.or(promised) else { bail!("Cargo.toml has no `rust-version`") };
@@ -37,13 +38,14 @@ pub(crate) fn check() -> Result<()> {
         );
     }
     match promised {
-        Some(version) => compile(version),
+        Some(version) => compile(version, &beyond),
         None => Ok(()),
     }
 }
 
-/// Compiles the product's workspace by that compiler, where rustup has it.
-fn compile(version: Version) -> Result<()> {
+/// Compiles the product's workspace by that compiler, where rustup has it, without the crates that promise a newer
+/// one.
+fn compile(version: Version, beyond: &[String]) -> Result<()> {
     let lacks = |what: &str| skipped::note("compiling with the oldest compiler", what);
     if which("rustup").is_none() {
         lacks("no rustup");
@@ -58,6 +60,7 @@ fn compile(version: Version) -> Result<()> {
     // This is what `cargo +<tool chain>` does; the `cargo` that runs this program is the newer compiler's own.
     Cmd::new("rustup")
         .args(["run", toolchain, "cargo", "check", "--quiet", "--locked", "--workspace"])
+        .args(beyond.iter().flat_map(|name| ["--exclude", name]))
         .arg("--target-dir")
         .arg(target_dir().join("oldest"))
         .env_remove("CARGO")
@@ -121,19 +124,29 @@ impl Package {
 }
 
 impl Metadata {
-    /// The oldest compiler that a crate of the workspace promises.
-    fn promised(&self) -> Option<Version> {
-        let own = self.packages.iter().filter(|p| self.workspace_members.contains(&p.id));
-        own.filter_map(Package::needs).min()
+    fn is_own(&self, package: &Package) -> bool {
+        self.workspace_members.contains(&package.id)
     }
 
-    /// Packages that need a newer compiler.
+    /// The oldest compiler that a crate of the workspace promises.
+    fn promised(&self) -> Option<Version> {
+        self.packages.iter().filter(|p| self.is_own(p)).filter_map(Package::needs).min()
+    }
+
+    /// Crates of the workspace that promise a newer compiler than the others.
+    fn beyond(&self, promised: Version) -> Vec<String> {
+        let own = self.packages.iter().filter(|p| self.is_own(p));
+        let newer = own.filter(|p| p.needs().is_some_and(|needed| needed > promised));
+        newer.map(|p| p.name.clone()).collect()
+    }
+
+    /// Dependencies that need a newer compiler.
     fn newer(&self, promised: Version) -> Vec<String> {
         let needs = |p: &Package| {
             let needed = p.needs().filter(|needed| *needed > promised)?;
             Some(format!("{} {} ({needed})", p.name, p.version))
         };
-        self.packages.iter().filter_map(needs).collect()
+        self.packages.iter().filter(|p| !self.is_own(p)).filter_map(needs).collect()
     }
 }
 
@@ -162,6 +175,16 @@ mod tests {
         let promised = metadata.promised().expect("its own");
         assert_eq!(metadata.newer(promised), ["new 0.1.0 (1.94)"]);
         assert_eq!(metadata.newer(version("1.94")), [""; 0]);
+    }
+
+    #[test]
+    fn a_crate_of_the_workspace_may_promise_a_newer_compiler_than_the_others() {
+        let packages = vec![package("product", Some("1.91")), package("lab", Some("1.94"))];
+        let workspace_members = vec!["product".into(), "lab".into()];
+        let metadata = Metadata { packages, workspace_members };
+        let promised = metadata.promised().expect("its own");
+        assert_eq!((promised, metadata.beyond(promised)), (version("1.91"), vec!["lab".into()]));
+        assert_eq!(metadata.newer(promised), [""; 0]);
     }
 
     #[test]

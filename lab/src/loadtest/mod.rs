@@ -1,12 +1,12 @@
 //! `windlass-lab loadtest`: many calls at once on a running server, and what came of them.
 //!
-//! A recording ([`media`]: files, a clip encoded here, or the drawn [`scene`]) → [`publisher`]s play it ([`recording`],
-//! [`packets`]) over WebRTC, on either of two stacks ([`link`], [`signal`]) → the server → [`subscriber`]s receive video
-//! ([`arrivals`]) and anchors ([`watching`]) and count ([`tally`]), in this process or in child processes
-//! ([`children`]). [`janus`] and [`signalling`] speak to other servers. [`access`] and [`downlinks`] put clients behind
-//! emulated links. Without anchors, packets carry the time at which they were sent ([`stamp`]). [`fn@run`] drives the
-//! clients and samples the server's metrics ([`scrape`], [`process`]) into a [`measurement`] with its [`course`].
-//! [`report`] computes the results, [`table`] and [`trace`] print them.
+//! A recording ([`media`]: files, a clip encoded here, or the drawn [`scene`]) → [`publisher`]s play it
+//! ([`recording`], [`packets`]) over WebRTC, on either of two stacks ([`link`], [`signal`]) → the server →
+//! [`subscriber`]s receive video ([`arrivals`]) and anchors ([`watching`]) and count ([`tally`]), in this process or
+//! in child processes ([`children`]). [`janus`] and [`signalling`] speak to other servers. [`access`] and
+//! [`downlinks`] put clients behind emulated links. Without anchors, packets carry the time at which they were sent
+//! ([`stamp`]). [`fn@run`] drives the clients and samples the server's metrics ([`scrape`], [`process`]) into a
+//! [`measurement`] with its [`course`]. [`report`] computes the results, [`table`] and [`trace`] print them.
 
 mod access;
 mod args;
