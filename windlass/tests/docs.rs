@@ -27,7 +27,7 @@ const FOLDER: &str = "WINDLASS_DOCS_FOLDER";
 const STORY: &str = "docs/day.md";
 
 /// Blocks by their beginning, and where they are tried or why they are not.
-const ELSEWHERE: [(&str, &str); 23] = [
+const ELSEWHERE: [(&str, &str); 24] = [
     ("cargo xtask run ", "continuous integration runs both"),
     ("cargo run --release -p windlass-lab -- eval", "lab/src/eval, on a clip"),
     ("tar -xf windlass-", "`cargo xtask release` lets the program write its manual"),
@@ -57,6 +57,7 @@ const ELSEWHERE: [(&str, &str); 23] = [
     ("windlass serve &  ", "it takes minutes; lab/src/loadtest"),
     ("windlass-lab loadtest --own --publishers 1 --sub", "it takes minutes; lab/src/loadtest"),
     ("windlass-lab loadtest --own --publishers 3 --lay", "it takes minutes; lab/src/loadtest"),
+    ("windlass-lab loadtest --own --client webrtc-rs", "it takes minutes; lab/tests/webrtc_rs.rs"),
     ("windlass-lab loadtest --own --publishers 8 --per", "it takes minutes; `cargo xtask soak`"),
     ("windlass-lab calibrate", "it takes minutes; lab/src/calibrate"),
     ("enhancer:", "tests/chart, which reads the chart's values"),
