@@ -29,7 +29,7 @@ const DATAGRAM: usize = 2048;
 /// Maximum number of datagrams that wait for a client's task; more are dropped and counted.
 const WAITING: usize = 1024;
 /// Time without datagrams after which a client has gone.
-const IDLE: Duration = Duration::from_secs(60);
+const IDLE: Duration = Duration::from_mins(1);
 
 /// Stand between clients and a server's UDP port as an access link of some kind.
 #[derive(Debug, Clone, Args)]

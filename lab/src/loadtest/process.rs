@@ -13,7 +13,7 @@ use super::janus;
 use crate::interrupt;
 
 /// Maximum time for a server to start; it benchmarks its networks first.
-const START: Duration = Duration::from_secs(60);
+const START: Duration = Duration::from_mins(1);
 /// Maximum time for a server to stop.
 const STOP: Duration = Duration::from_secs(10);
 /// Beginning of the line that a server prints when it is ready.

@@ -20,7 +20,7 @@ use windlass_signaling::access::{Claims, Grants, TokenKey};
 /// Maximum time for a server to answer.
 const TIMEOUT: Duration = Duration::from_secs(15);
 /// Time for which a token holds; tokens are made when a client joins.
-const TOKEN_TTL: Duration = Duration::from_secs(600);
+const TOKEN_TTL: Duration = Duration::from_mins(10);
 /// Maximum number of times that a client may be sent to another server.
 const MAX_HOPS: usize = 4;
 

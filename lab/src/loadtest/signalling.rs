@@ -10,7 +10,7 @@ use super::signal::Signal;
 use super::visits::Parting;
 
 /// How long the connections of a client that vanished stay open.
-const VANISHED: Duration = Duration::from_secs(60);
+const VANISHED: Duration = Duration::from_mins(1);
 
 /// An open signalling socket.
 pub(super) enum Signalling {

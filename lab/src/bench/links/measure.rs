@@ -169,7 +169,7 @@ mod tests {
     fn a_fall_is_followed_and_a_rise_is_used() {
         let down = Profile::StepDown.down(1);
         let mut call = Call::new(SfuConfig::default(), 4, down.clone(), Profile::StepDown.up(), 1);
-        let length = Duration::from_secs(60);
+        let length = Duration::from_mins(1);
         call.run(length);
         let row = figures(Profile::StepDown, &call, &down, length, 4.0);
         // The figures are in lab/notes/links.md; these are what nothing may fall back behind.

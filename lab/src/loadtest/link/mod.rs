@@ -24,7 +24,7 @@ use super::signal::ServerUrl;
 use super::tally::Totals;
 
 /// How long a stack with tasks of its own may be left alone.
-const SELDOM: Duration = Duration::from_secs(3600);
+const SELDOM: Duration = Duration::from_hours(1);
 
 /// The WebRTC connection of one client.
 pub(super) enum Link {
