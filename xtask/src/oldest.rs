@@ -104,8 +104,7 @@ impl Package {
 impl Metadata {
     /// The oldest compiler that a crate of the workspace promises.
     fn promised(&self) -> Option<Version> {
-        let own = self.packages.iter().filter(|p| self.workspace_members.contains(&p.id));
-        own.filter_map(Package::needs).min()
+        self.packages.iter().filter(|p| self.is_own(p)).filter_map(Package::needs).min()
     }
 
     /// Dependencies that need a newer compiler.
@@ -114,14 +113,18 @@ impl Metadata {
             let needed = p.needs().filter(|needed| *needed > promised)?;
             Some(format!("{} {} ({needed})", p.name, p.version))
         };
-        let others = self.packages.iter().filter(|p| !self.workspace_members.contains(&p.id));
-        others.filter_map(needs).collect()
+        self.packages.iter().filter(|p| !self.is_own(p)).filter_map(needs).collect()
     }
 
     /// Names of the workspace's own packages that say they need a newer compiler: the laboratory's.
     fn members_newer(&self, promised: Version) -> Vec<String> {
-        let own = self.packages.iter().filter(|p| self.workspace_members.contains(&p.id));
-        own.filter(|p| p.needs() > Some(promised)).map(|p| p.name.clone()).collect()
+        let newer = |p: &&Package| self.is_own(p) && p.needs() > Some(promised);
+        self.packages.iter().filter(newer).map(|p| p.name.clone()).collect()
+    }
+
+    /// Whether the package is of the workspace itself.
+    fn is_own(&self, package: &Package) -> bool {
+        self.workspace_members.contains(&package.id)
     }
 }
 

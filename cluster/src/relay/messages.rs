@@ -313,12 +313,13 @@ fn rid(layer: Option<Layer>) -> String {
     layer.map(Layer::rid).unwrap_or_default().to_owned()
 }
 
-/// The layer with that name; `None` for an empty name.
+/// The video codec with that number.
 fn video_codec(number: u32) -> Result<VideoCodec, WireError> {
     let codec = VideoCodec::ALL.into_iter().find(|codec| *codec as u32 == number);
     codec.ok_or(WireError::Field("codec"))
 }
 
+/// The layer with that name; `None` for an empty name.
 fn optional_layer(rid: &str) -> Result<Option<Layer>, WireError> {
     if rid.is_empty() { Ok(None) } else { layer(rid).map(Some) }
 }
