@@ -1,7 +1,7 @@
 // Other codecs than VP9: forwarded in layers as VP9 is, to those who can decode them.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { nativeFrames, remote, subscribe, until } from "../support/call.mjs";
+import { nativeFrames, receivedVideo, refused, remote, subscribe, until } from "../support/call.mjs";
 import { startServer } from "../support/server.mjs";
 import { skipped } from "../support/skips.mjs";
 
@@ -23,17 +23,6 @@ const send = (page, codec) =>
     [window.sent] = await window.windlass.room.publish(track, { codec, layers: "qh", content: "camera" });
     return true;
   }, codec);
-
-/** The codec and the width of what a page decodes. */
-const seen = (page) =>
-  page.evaluate(async () => {
-    const stats = await window.windlass.room.connectionStats();
-    for (const s of stats?.values() ?? []) {
-      if (s.type !== "inbound-rtp" || s.kind !== "video" || !s.framesDecoded) continue;
-      return { codec: stats.get(s.codecId)?.mimeType.toLowerCase(), width: s.frameWidth };
-    }
-    return null;
-  });
 
 /** To be run in a page before its scripts: the browser has VP8 alone. */
 function haveVp8Alone() {
@@ -66,11 +55,10 @@ describe("calls in other codecs than VP9", { timeout: 240_000 }, () => {
       if (!(await send(publisher.page, codec))) return t.skip(skipped(t.name, `this browser has no ${codec}`));
       const other = await subscribe(server, { room: codec, browser: viewer });
       t.after(() => other.closePage());
-      await until(async () => (await nativeFrames(other.page)) > 30, "the picture moves", 30_000, () => seen(other.page));
-      await until(async () => (await seen(other.page))?.width === 640, "the larger layer comes", 30_000, () => seen(other.page));
-      assert.equal((await seen(other.page)).codec, `video/${codec}`);
-      const refused = () => other.page.evaluate(() => window.windlass.remoteVideos()[0].stats?.refused);
-      await until(async () => (await refused()) === "codec", "the viewer is told", 10_000, refused);
+      await until(async () => (await nativeFrames(other.page)) > 30, "the picture moves", 30_000, () => receivedVideo(other.page));
+      await until(async () => (await receivedVideo(other.page))?.frameWidth === 640, "the larger layer comes", 30_000, () => receivedVideo(other.page));
+      assert.equal((await receivedVideo(other.page)).codec, `video/${codec}`);
+      await until(async () => (await refused(other.page)) === "codec", "the viewer is told", 10_000, () => refused(other.page));
       assert.deepEqual([...publisher.errors, ...other.errors], []);
     });
   }
@@ -82,14 +70,13 @@ describe("calls in other codecs than VP9", { timeout: 240_000 }, () => {
     t.after(() => old.closePage());
     await send(publisher.page, "vp9");
     await until(async () => (await remote(old.page)) !== undefined, "the track is there");
-    const refused = () => old.page.evaluate(() => window.windlass.remoteVideos()[0].stats?.refused);
-    await until(async () => (await refused()) === "codec", "it is told", 15_000, refused);
+    await until(async () => (await refused(old.page)) === "codec", "it is told", 15_000, () => refused(old.page));
     assert.equal(await nativeFrames(old.page), 0);
     await publisher.page.evaluate(() => window.windlass.room.unpublish(window.sent));
     await until(async () => (await remote(old.page)) === undefined, "the track is gone");
     await send(publisher.page, "vp8");
     await until(async () => (await nativeFrames(old.page)) > 30, "the picture moves", 30_000);
-    assert.equal((await seen(old.page)).codec, "video/vp8");
+    assert.equal((await receivedVideo(old.page)).codec, "video/vp8");
     assert.deepEqual([...publisher.errors, ...old.errors], []);
   });
 });

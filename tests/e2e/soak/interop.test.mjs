@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { after, before, describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { nativeFrames, remote, sleep, subscribe, until } from "../support/call.mjs";
+import { nativeFrames, receivedVideo, refused, remote, sleep, subscribe, until } from "../support/call.mjs";
 import { ownAddress } from "../support/firefox.mjs";
 import { endAfterTests } from "../support/leftovers.mjs";
 import { freePort } from "../support/ports.mjs";
@@ -49,16 +49,6 @@ const aiortc = (way, url, codec) => run(python, [support("aiortc_client.py"), wa
 /** Frames of video and audio that an aiortc player has decoded, and the picture's width. */
 const got = (player) => player.said().trim().split("\n").findLast((line) => line.startsWith("got"))?.split(" ").slice(1).map(Number) ?? [0, 0, 0];
 
-/** The codec that a page decodes. */
-const codecOf = (page) =>
-  page.evaluate(async () => {
-    const stats = await window.windlass.room.connectionStats();
-    for (const s of stats?.values() ?? []) {
-      if (s.type === "inbound-rtp" && s.kind === "video" && s.framesDecoded) return stats.get(s.codecId)?.mimeType.toLowerCase();
-    }
-    return null;
-  });
-
 describe("clients of other stacks", { timeout: 240_000, skip: skipped("clients of other stacks", !ownAddress && "no address but localhost") }, () => {
   let server;
   let viewer;
@@ -79,12 +69,13 @@ describe("clients of other stacks", { timeout: 240_000, skip: skipped("clients o
     const page = await subscribe(server, { room, browser: viewer });
     t.after(() => page.closePage());
     await until(async () => (await nativeFrames(page.page)) > 60, "a browser sees its picture", 30_000);
-    assert.equal(await codecOf(page.page), `video/${codec}`);
-    const refused = () => page.page.evaluate(() => window.windlass.remoteVideos()[0].stats?.refused);
-    await until(async () => (await refused()) === "codec", "it is told why", 10_000, refused);
+    assert.equal((await receivedVideo(page.page)).codec, `video/${codec}`);
+    await until(async () => (await refused(page.page)) === "codec", "it is told why", 10_000, () => refused(page.page));
     assert.deepEqual(page.errors, []);
     return page;
   }
+
+  const ended = (page) => until(async () => (await remote(page.page)) === undefined, "its track ends with its session", 5000);
 
   for (const codec of ["h264", "vp8"]) {
     const name = `aiortc sends ${codec} to a browser and to another aiortc`;
@@ -95,12 +86,11 @@ describe("clients of other stacks", { timeout: 240_000, skip: skipped("clients o
       await until(() => got(player)[0] > 60 && got(player)[1] > 60, "it plays picture and sound", 30_000, () => player.said());
       assert.equal(got(player)[2], 640);
       await Promise.all([player.end(), encoder.end()]);
-      await until(async () => (await remote(page.page)) === undefined, "its track ends with its session", 5000);
+      await ended(page);
     });
   }
 
   const whip = (room, input = []) => run(process.execPath, [support("libdatachannel_whip.mjs"), `${server.url}/whip/${room}`, ...input]);
-  const ended = (page) => until(async () => (await remote(page.page)) === undefined, "its track ends with its session", 5000);
 
   {
     const name = "libdatachannel sends H.264 to a browser and to aiortc";
@@ -128,10 +118,14 @@ describe("clients of other stacks", { timeout: 240_000, skip: skipped("clients o
       const sent = { rtsp: ["-f", "rtsp", "-rtsp_transport", "tcp", at], rtp };
       const draw = "-v error -re -f lavfi -i testsrc2=size=640x360:rate=30 -pix_fmt yuv420p -c:v libx264 -profile:v main -tune zerolatency -g 60".split(" ");
       const begin = () => run("ffmpeg", [...draw, ...sent[protocol]]);
-      let [camera, gateway] = [protocol === "rtp" && begin(), null];
-      if (camera) await until(() => existsSync(description) && statSync(description).size > 0, "the stream is described");
-      gateway = whip(`camera-${protocol}`, ["--", ...asked[protocol]]);
-      if (!camera) {
+      const open = () => whip(`camera-${protocol}`, ["--", ...asked[protocol]]);
+      let [camera, gateway] = [null, null];
+      if (protocol === "rtp") {
+        camera = begin();
+        await until(() => existsSync(description) && statSync(description).size > 0, "the stream is described");
+        gateway = open();
+      } else {
+        gateway = open();
         await until(() => gateway.said().includes("connected"), "the gateway is connected");
         await sleep(1000);
         camera = begin();

@@ -1,18 +1,15 @@
 // A viewer behind access links whose rate changes, on real sockets: `windlass-lab link` between Chromium and the server.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { publish, remote, sleep, subscribe, until } from "../support/call.mjs";
+import { publish, receivedVideo, remote, sleep, subscribe, until } from "../support/call.mjs";
 import { makeScene } from "../support/scene.mjs";
 import { startServer } from "../support/server.mjs";
 
 /** What the viewer's browser has shown so far. */
-const shown = (page) =>
-  page.evaluate(async () => {
-    const all = [...(await window.windlass.room.connectionStats()).values()];
-    const video = all.find((s) => s.type === "inbound-rtp" && s.kind === "video");
-    const { framesDecoded, freezeCount, totalFreezesDuration, pliCount, packetsLost } = video;
-    return { framesDecoded, freezeCount, totalFreezesDuration, pliCount, packetsLost };
-  });
+const shown = async (page) => {
+  const { framesDecoded, freezeCount, totalFreezesDuration, pliCount, packetsLost } = await receivedVideo(page);
+  return { framesDecoded, freezeCount, totalFreezesDuration, pliCount, packetsLost };
+};
 
 /** The rung each half second, with what was shown in between. */
 async function watch(page, seconds) {

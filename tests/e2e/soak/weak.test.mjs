@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { heard, span, speak } from "../support/audio.mjs";
-import { nativeFrames, publish, sleep, subscribe, until } from "../support/call.mjs";
+import { nativeFrames, publish, receivedVideo, sleep, subscribe, until } from "../support/call.mjs";
 import { makeScene } from "../support/scene.mjs";
 import { startServer } from "../support/server.mjs";
 
@@ -10,16 +10,6 @@ import { startServer } from "../support/server.mjs";
 const SECONDS = 30;
 /** One way over a geostationary satellite, ms: 600 there and back. */
 const SATELLITE_MS = 300;
-
-/** What a page has decoded of the picture, and how long that stood still. */
-const video = (page) =>
-  page.evaluate(async () => {
-    for (const s of (await window.windlass.room.connectionStats()).values()) {
-      if (s.type !== "inbound-rtp" || s.kind !== "video") continue;
-      return { frames: s.framesDecoded, freezes: s.freezeCount, frozen: s.totalFreezesDuration, asked: s.pliCount };
-    }
-    return null;
-  });
 
 /**
  * A call of {@link SECONDS} over a path that both ends have, after ten to settle, with a tone that is sent once and one that is
@@ -40,15 +30,15 @@ async function call(t, path, hold = () => 0) {
     await until(async () => (await heard(viewer.page, name))?.packetsReceived > 0, `"${name}" is heard`, 30_000);
   }
   await sleep(10_000);
-  const from = await video(viewer.page);
+  const from = await receivedVideo(viewer.page);
   const [once, twice] = await Promise.all(["tone", "twice"].map((name) => span(viewer.page, name, SECONDS)));
-  const to = await video(viewer.page);
+  const to = await receivedVideo(viewer.page);
   const concealed = ({ concealedSamples, totalSamplesReceived }) => concealedSamples / totalSamplesReceived;
   const seen = {
-    fps: (to.frames - from.frames) / SECONDS,
-    freezes: to.freezes - from.freezes,
-    frozen: (to.frozen - from.frozen) / SECONDS,
-    asked: to.asked - from.asked,
+    fps: (to.framesDecoded - from.framesDecoded) / SECONDS,
+    freezes: to.freezeCount - from.freezeCount,
+    frozen: (to.totalFreezesDuration - from.totalFreezesDuration) / SECONDS,
+    asked: to.pliCount - from.pliCount,
     once: concealed(once),
     twice: concealed(twice),
   };

@@ -111,3 +111,21 @@ export function nativeFrames(page) {
     return 0;
   });
 }
+
+/** What the page's native decoder has received and shown of the first video that has frames; null before. */
+export function receivedVideo(page) {
+  return page.evaluate(async () => {
+    // None while it connects again.
+    const stats = await window.windlass.room.connectionStats();
+    for (const s of stats?.values() ?? []) {
+      if (s.type !== "inbound-rtp" || s.kind !== "video" || !s.framesDecoded) continue;
+      const { framesDecoded, frameWidth, freezeCount, totalFreezesDuration, pliCount, packetsLost } = s;
+      const codec = stats.get(s.codecId)?.mimeType.toLowerCase();
+      return { codec, frameWidth, framesDecoded, freezeCount, totalFreezesDuration, pliCount, packetsLost };
+    }
+    return null;
+  });
+}
+
+/** Why the server does not enhance the page's first remote video, as the page was told. */
+export const refused = (page) => page.evaluate(() => window.windlass.remoteVideos()[0]?.stats?.refused);
