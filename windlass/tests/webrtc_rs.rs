@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use server::{Client, Server};
 use windlass_hybrid::{HybridConfig, HybridDecoder};
 use windlass_types::message::Reassembler;
-use windlass_webrtc_client::{Arrival, Connection, Event, Offered};
+use windlass_webrtc_client::{Arrival, Connection, Event, Offered, VideoPacket};
 
 /// Real pictures, coded as in a call.
 const CLIP: &[u8] = include_bytes!("../../hybrid/vp9/tests/fixtures/realtime.ivf");
@@ -94,8 +94,9 @@ async fn publish(mut connection: Connection) {
         let all = payloads(frames[at], number as u16, at == 0);
         let last = all.len() - 1;
         for (n, payload) in all.into_iter().enumerate() {
-            let sent = connection.write("q", seq, number * 3000, n == last, payload).await;
-            sent.expect("a packet is taken");
+            let (timestamp, marker) = (number * 3000, n == last);
+            let packet = VideoPacket { seq, timestamp, marker, payload };
+            connection.write("q", packet).await.expect("a packet is taken");
             seq = seq.wrapping_add(1);
         }
     }

@@ -66,7 +66,7 @@ pub(super) struct Totals {
     /// Counters of the anchors that came.
     pub anchors: AnchorTotals,
     /// Counters of repairs and reports, of clients on webrtc-rs alone.
-    pub repairs: RepairTotals,
+    pub repairs: windlass_webrtc_client::Counters,
     /// Times from the sending of a packet by its publisher to its arrival at a subscriber.
     pub transit: Latencies,
 }
@@ -190,25 +190,6 @@ pub(super) struct AnchorTotals {
     pub age: Latencies,
 }
 
-/// What a stack repairs and reports, where the client can see that.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(super) struct RepairTotals {
-    /// Packets that clients asked the server for again.
-    pub asked_again: u64,
-    /// Packets that the server asked clients for again.
-    pub wanted_again: u64,
-    /// Retransmissions that clients sent, in streams of their own (RTX).
-    pub rtx_sent: u64,
-    /// Retransmissions that clients got, in streams of their own (RTX).
-    pub rtx_received: u64,
-    /// Transport-wide reports that clients sent (TWCC).
-    pub reports_sent: u64,
-    /// Transport-wide reports that clients got (TWCC).
-    pub reports_received: u64,
-    /// Events of the stack that were dropped because the client did not take them in time.
-    pub overflowed: u64,
-}
-
 /// Adds the named counters of `other` to those of `self`.
 macro_rules! add {
     ($self:ident, $other:ident: $($name:ident)*) => { $($self.$name += $other.$name;)* };
@@ -234,7 +215,7 @@ impl Totals {
         self.display.add(&other.display);
         self.subscriptions.add(&other.subscriptions);
         self.anchors.add(&other.anchors);
-        self.repairs.add(&other.repairs);
+        self.repairs += other.repairs;
         self.transit.add(&other.transit);
     }
 }
@@ -290,12 +271,6 @@ impl AnchorTotals {
         add!(self, other: whole captured bytes broken alone late);
         self.lag.add(&other.lag);
         self.age.add(&other.age);
-    }
-}
-
-impl RepairTotals {
-    fn add(&mut self, other: &RepairTotals) {
-        add!(self, other: asked_again wanted_again rtx_sent rtx_received reports_sent reports_received overflowed);
     }
 }
 

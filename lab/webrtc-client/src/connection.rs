@@ -4,7 +4,6 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use bytes::Bytes;
 use rtc::rtcp::payload_feedbacks::picture_loss_indication::PictureLossIndication;
 use rtc::rtp_transceiver::rtp_sender::RtpCodecKind;
 use tokio::sync::mpsc;
@@ -17,7 +16,7 @@ use crate::engine::{engines, settings};
 use crate::labels::Repairs;
 use crate::meter::Meter;
 use crate::receive::{Event, Events, Handler, Streams};
-use crate::send::Camera;
+use crate::send::{Camera, VideoPacket};
 
 /// A connection.
 pub struct Connection {
@@ -149,16 +148,9 @@ impl Connection {
     /// # Errors
     ///
     /// Where nothing is negotiated, or the connection has ended.
-    pub async fn write(
-        &self,
-        rid: &str,
-        seq: u16,
-        timestamp: u32,
-        marker: bool,
-        payload: Bytes,
-    ) -> Result<()> {
+    pub async fn write(&self, rid: &str, packet: VideoPacket) -> Result<()> {
         let (camera, _) = self.camera.as_ref().context("there is no camera")?;
-        camera.write(rid, seq, timestamp, marker, payload).await
+        camera.write(rid, packet).await
     }
 
     /// Asks for a key frame of what a section receives. Returns whether it receives anything yet.

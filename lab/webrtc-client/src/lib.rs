@@ -19,3 +19,4 @@ mod send;
 pub use connection::{Connection, Offered};
 pub use counters::Counters;
 pub use receive::{Arrival, Event};
+pub use send::VideoPacket;

@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use rtc::interceptor::{Interceptor, Packet, StreamInfo, TaggedPacket};
@@ -14,7 +13,7 @@ use rtc::sansio::Protocol;
 use rtc::shared::error::Error;
 
 use crate::codecs::RTX;
-use crate::counters::Counting;
+use crate::counters::{Counters, Counting};
 use crate::receive::{Event, Events};
 
 /// A retransmission begins with the number of the packet that it repairs.
@@ -39,30 +38,41 @@ fn named(request: &TransportLayerNack) -> u64 {
     request.nacks.iter().map(|pair| 1 + u64::from(pair.lost_packets.count_ones())).sum()
 }
 
-/// Adds to a counter.
-fn add(counter: &AtomicU64, count: u64) {
-    counter.fetch_add(count, Ordering::Relaxed);
+/// What a packet shows of repairs and reports, whichever way it goes.
+#[derive(Default)]
+struct Shown {
+    /// Whether it is a retransmission.
+    rtx: bool,
+    /// Packets that it asks for again.
+    again: u64,
+    /// Transport-wide reports in it.
+    reports: u64,
+    /// Requests for key frames in it.
+    key_requests: u64,
 }
 
-/// Counts a retransmission, packets asked for again, and reports. Returns the number of requests for key frames.
-fn count(packet: &Packet, [rtx, again, reports]: [&AtomicU64; 3]) -> u64 {
-    match packet {
-        Packet::Rtp(rtp) => {
+impl Shown {
+    fn of(packet: &Packet) -> Shown {
+        match packet {
             // One that carries nothing is a probe for bandwidth.
-            let repairs = rtp.header.payload_type == RTX && rtp.payload.len() > NUMBER_BYTES;
-            add(rtx, u64::from(repairs));
-            0
+            Packet::Rtp(rtp) => Shown {
+                rtx: rtp.header.payload_type == RTX && rtp.payload.len() > NUMBER_BYTES,
+                ..Shown::default()
+            },
+            Packet::Rtcp(all) => {
+                let all = || all.iter().map(|one| one.as_any());
+                let is_request = |one: &&dyn std::any::Any| {
+                    one.is::<PictureLossIndication>() || one.is::<FullIntraRequest>()
+                };
+                Shown {
+                    rtx: false,
+                    again: all().filter_map(|one| one.downcast_ref()).map(named).sum(),
+                    reports: all().filter(|one| one.is::<TransportLayerCc>()).count() as u64,
+                    key_requests: all().filter(is_request).count() as u64,
+                }
+            }
+            _ => Shown::default(),
         }
-        Packet::Rtcp(all) => {
-            let all = || all.iter().map(|one| one.as_any());
-            add(again, all().filter_map(|one| one.downcast_ref()).map(named).sum());
-            add(reports, all().filter(|one| one.is::<TransportLayerCc>()).count() as u64);
-            let is_request = |one: &&dyn std::any::Any| {
-                one.is::<PictureLossIndication>() || one.is::<FullIntraRequest>()
-            };
-            all().filter(is_request).count() as u64
-        }
-        _ => 0,
     }
 }
 
@@ -74,11 +84,15 @@ impl Protocol<TaggedPacket, TaggedPacket, ()> for Meter {
     type Time = Instant;
 
     fn handle_read(&mut self, packet: TaggedPacket) -> Result<(), Error> {
-        let counting = &self.counting;
-        let of = [&counting.rtx_received, &counting.wanted_again, &counting.reports_received];
-        let requests = count(&packet.message.packet, of);
-        add(&counting.key_requests, requests);
-        (0..requests).for_each(|_| self.events.say(Event::KeyFrameWanted));
+        let shown = Shown::of(&packet.message.packet);
+        self.counting.add(Counters {
+            rtx_received: shown.rtx.into(),
+            wanted_again: shown.again,
+            reports_received: shown.reports,
+            key_requests: shown.key_requests,
+            ..Counters::default()
+        });
+        (0..shown.key_requests).for_each(|_| self.events.say(Event::KeyFrameWanted));
         self.inward.push_back(packet);
         Ok(())
     }
@@ -88,11 +102,13 @@ impl Protocol<TaggedPacket, TaggedPacket, ()> for Meter {
     }
 
     fn handle_write(&mut self, packet: TaggedPacket) -> Result<(), Error> {
-        let counting = &self.counting;
-        count(
-            &packet.message.packet,
-            [&counting.rtx_sent, &counting.asked_again, &counting.reports_sent],
-        );
+        let shown = Shown::of(&packet.message.packet);
+        self.counting.add(Counters {
+            rtx_sent: shown.rtx.into(),
+            asked_again: shown.again,
+            reports_sent: shown.reports,
+            ..Counters::default()
+        });
         self.outward.push_back(packet);
         Ok(())
     }

@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
@@ -11,7 +10,7 @@ use webrtc::data_channel::{DataChannel, DataChannelEvent};
 use webrtc::media_stream::track_remote::{TrackRemote, TrackRemoteEvent};
 use webrtc::peer_connection::{PeerConnectionEventHandler, RTCPeerConnectionState};
 
-use crate::counters::Counting;
+use crate::counters::{Counters, Counting};
 use crate::numbers::Numbers;
 
 /// Maximum number of events that wait; more are dropped and counted.
@@ -62,7 +61,7 @@ impl Events {
     /// Puts an event into the queue, unless that is full.
     pub(crate) fn say(&self, event: Event) {
         if self.to.try_send(event).is_err() {
-            self.counting.overflowed.fetch_add(1, Ordering::Relaxed);
+            self.counting.add(Counters { overflowed: 1, ..Counters::default() });
         }
     }
 }

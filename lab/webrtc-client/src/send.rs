@@ -17,6 +17,19 @@ use webrtc::rtp_transceiver::RtpTransceiver;
 use crate::codecs::{VP9, vp9};
 use crate::labels::Repairs;
 
+/// A packet of video to be sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VideoPacket {
+    /// The packet's sequence number.
+    pub seq: u16,
+    /// The RTP timestamp of its frame.
+    pub timestamp: u32,
+    /// Whether it is the last packet of its frame.
+    pub marker: bool,
+    /// The packet's payload.
+    pub payload: Bytes,
+}
+
 /// A camera's layers.
 pub(crate) struct Camera {
     track: Arc<TrackLocalStaticRTP>,
@@ -100,14 +113,8 @@ impl Camera {
     }
 
     /// Sends a packet of a layer.
-    pub(crate) async fn write(
-        &self,
-        rid: &str,
-        seq: u16,
-        timestamp: u32,
-        marker: bool,
-        payload: Bytes,
-    ) -> Result<()> {
+    pub(crate) async fn write(&self, rid: &str, packet: VideoPacket) -> Result<()> {
+        let VideoPacket { seq, timestamp, marker, payload } = packet;
         let layer = self.layers.iter().find(|(of, _)| of == rid);
         let (_, ssrc) = layer.with_context(|| format!("there is no layer {rid}"))?;
         let negotiated = self.negotiated.as_ref().context("nothing is negotiated")?;

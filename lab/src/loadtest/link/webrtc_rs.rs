@@ -8,7 +8,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, ensure};
 use tokio::net::lookup_host;
 use windlass_types::Layer;
-use windlass_webrtc_client::{Connection, Event};
+use windlass_webrtc_client::{Connection, Event, VideoPacket};
 
 use super::address::{candidate, local_for, with_candidate};
 use super::traffic::{Arrival, LinkEvent, Outgoing};
@@ -133,8 +133,13 @@ impl WebrtcRs {
         let rid = layer.map_or("", Layer::rid);
         let last = frame.payloads.len().saturating_sub(1);
         for (n, payload) in frame.payloads.into_iter().enumerate() {
-            let seq = (frame.first + n as u64) as u16;
-            self.connection.write(rid, seq, frame.timestamp, n == last, payload.into()).await?;
+            let packet = VideoPacket {
+                seq: (frame.first + n as u64) as u16,
+                timestamp: frame.timestamp,
+                marker: n == last,
+                payload: payload.into(),
+            };
+            self.connection.write(rid, packet).await?;
         }
         Ok(())
     }
@@ -151,14 +156,7 @@ impl WebrtcRs {
         }
         let now = self.connection.counters();
         let before = std::mem::replace(&mut self.told, now);
-        let repairs = &mut totals.repairs;
-        repairs.asked_again += now.asked_again - before.asked_again;
-        repairs.wanted_again += now.wanted_again - before.wanted_again;
-        repairs.rtx_sent += now.rtx_sent - before.rtx_sent;
-        repairs.rtx_received += now.rtx_received - before.rtx_received;
-        repairs.reports_sent += now.reports_sent - before.reports_sent;
-        repairs.reports_received += now.reports_received - before.reports_received;
-        repairs.overflowed += now.overflowed - before.overflowed;
+        totals.repairs += now.since(&before);
     }
 
     /// Ends the connection without a goodbye, and adds what it carried.

@@ -1,9 +1,9 @@
 //! Retransmissions and transport-wide reports at the clients. Null on str0m, which keeps them to itself.
 
 use serde::Serialize;
+use windlass_webrtc_client::Counters;
 
 use super::span::Span;
-use crate::loadtest::tally::RepairTotals;
 
 /// What all clients' stacks repaired and reported.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -27,9 +27,8 @@ pub(crate) struct Repairs {
 impl Repairs {
     /// What was counted in the measured time, if the clients' stack shows it.
     pub(super) fn of(span: &Span<'_>, shown: bool) -> Repairs {
-        let of = |count: fn(&RepairTotals) -> u64| {
-            shown.then(|| count(&span.now.repairs) - count(&span.before.repairs))
-        };
+        let counted = shown.then(|| span.now.repairs.since(&span.before.repairs));
+        let of = |count: fn(Counters) -> u64| counted.map(count);
         Repairs {
             asked_again: of(|r| r.asked_again),
             wanted_again: of(|r| r.wanted_again),
