@@ -16,7 +16,7 @@ const common = {
   format: "esm",
   target: "es2022",
   logLevel: "warning",
-  loader: { ".safetensors": "binary" },
+  loader: { ".bin": "binary" },
   absWorkingDir: here,
 };
 

@@ -132,10 +132,10 @@ test("another size or scale runs none at once, and begins anew without a wait", 
 
 test("a scale takes the networks that there are for it", () => {
   const machine = new Machine(make(), 2, fast);
-  machine.scale = 4;
+  machine.scale = 3;
   assert.equal(machine.run(100), "xs");
   assert.deepEqual(machine.seen, ["none", "xs"]);
-  machine.scale = 3;
+  machine.choice.limit("xxs");
   assert.equal(machine.run(100), "none");
 });
 
@@ -174,6 +174,7 @@ test("why none runs is known: it may not, there is none, there is no time, or no
   machine.networkMs = slow;
   machine.run(20);
   assert.equal(absence(), "slow");
+  machine.choice.limit("xxs");
   machine.scale = 3;
   machine.run(1);
   assert.equal(absence(), "size");

@@ -23,7 +23,8 @@ export const NETWORKS: readonly NetworkTier[] = ["none", "xxs", "xs"];
 /** Multiplications for each low sample, in thousands, of the networks that there are, by scale. */
 const COSTS: Readonly<Record<number, Partial<Record<NetworkTier, number>>>> = {
   2: { none: 0, xxs: 1.8, xs: 8.2 },
-  4: { none: 0, xs: 11.7 },
+  3: { none: 0, xs: 9.6 },
+  4: { none: 0, xxs: 3.5, xs: 11.7 },
 };
 
 /** Frames that a step up rests on. */

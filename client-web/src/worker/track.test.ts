@@ -314,7 +314,8 @@ test("a machine that does not keep up with large pictures makes smaller ones", (
   bench.pipeline.setPlace({ width: 1280, height: 720 });
   bench.run(60);
   bench.decodeMs = 38;
-  bench.run(72);
+  // The network goes first.
+  bench.run(80);
   assert.deepEqual([bench.scales.at(-1), bench.effort], [3, "little"]);
   bench.run(40);
   assert.equal(bench.scales.at(-1), 2);

@@ -39,10 +39,15 @@ impl Tier {
     /// The packed bytes of this tier's networks, by scale.
     fn bytes(self) -> &'static [&'static [u8]] {
         match self {
-            Tier::Xxs => &[include_bytes!("../networks/xxs-x2.bin")],
-            Tier::Xs => {
-                &[include_bytes!("../networks/xs-x2.bin"), include_bytes!("../networks/xs-x4.bin")]
-            }
+            Tier::Xxs => &[
+                include_bytes!("../networks/xxs-x2.bin"),
+                include_bytes!("../networks/xxs-x4.bin"),
+            ],
+            Tier::Xs => &[
+                include_bytes!("../networks/xs-x2.bin"),
+                include_bytes!("../networks/xs-x3.bin"),
+                include_bytes!("../networks/xs-x4.bin"),
+            ],
         }
     }
 }

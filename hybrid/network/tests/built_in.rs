@@ -17,7 +17,7 @@ fn model(name: &str) -> Vec<u8> {
 #[test]
 fn they_are_the_integers_of_the_files() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("networks");
-    for name in ["xxs-x2", "xs-x2", "xs-x4"] {
+    for name in ["xxs-x2", "xxs-x4", "xs-x2", "xs-x3", "xs-x4"] {
         let weights = Weights::from_safetensors(&model(&format!("{name}.safetensors"))).unwrap();
         let bytes = Network::new(&weights).unwrap().to_bytes();
         windlass_files::hold(folder.join(format!("{name}.bin")), bytes);

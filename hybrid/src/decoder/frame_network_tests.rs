@@ -75,7 +75,7 @@ fn a_network_comes_and_goes_between_frames() {
 
 #[test]
 fn pictures_of_a_scale_without_a_network_are_the_rebuilt_ones() {
-    let (mut plain, mut decoder) = (new(None), new(XS));
+    let (mut plain, mut decoder) = (new(None), new(Some(Tier::Xxs)));
     for (n, chunk) in frames(REALTIME).into_iter().enumerate() {
         for decoder in [&mut plain, &mut decoder] {
             if n == 5 {

@@ -101,10 +101,10 @@ impl Rebuilder {
     }
 
     /// For each cell of the picture on display, whether no network makes it better. None does where captured pixels
-    /// are at rest, and at the largest scale wherever they fit: a small network guesses too much there
-    /// (`models/frames/xs-x4.md`).
+    /// are at rest, and beyond a scale of 2 wherever they fit: a small network guesses too much there
+    /// (`models/frames/xs-x3.md`, `xs-x4.md`).
     pub(crate) fn is_best(&self, sources: &Sources) -> Vec<bool> {
-        if self.scale == *SCALES.end() {
+        if self.scale > *SCALES.start() {
             self.plan.captured_squares(&sources.references, PLANNED)
         } else {
             self.plan.at_rest(&sources.references, PLANNED)

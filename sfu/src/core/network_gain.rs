@@ -35,7 +35,9 @@ pub(super) fn gain(network: FrameNetwork, scale: u16, octaves: f64) -> NetworkGa
     let (points, captured_left) = match (network, scale) {
         (FrameNetwork::Xxs, 2) => (1.4, 1.0),
         (FrameNetwork::Xs, 2) => (1.75, 0.95),
+        (FrameNetwork::Xs, 3) => (1.95, 0.76),
         (FrameNetwork::Xs, 4) => (3.1, 0.84),
+        (FrameNetwork::Xxs, 4) => (1.3, 0.88),
         // No network has this scale, or its gain was not measured.
         _ => return NetworkGain::NONE,
     };
@@ -95,8 +97,13 @@ mod tests {
         (sum(|row| row.points) / of.len() as f64, beside / stills)
     }
 
-    const NETWORKS: [(FrameNetwork, u16); 3] =
-        [(FrameNetwork::Xxs, 2), (FrameNetwork::Xs, 2), (FrameNetwork::Xs, 4)];
+    const NETWORKS: [(FrameNetwork, u16); 5] = [
+        (FrameNetwork::Xxs, 2),
+        (FrameNetwork::Xxs, 4),
+        (FrameNetwork::Xs, 2),
+        (FrameNetwork::Xs, 3),
+        (FrameNetwork::Xs, 4),
+    ];
 
     #[test]
     fn the_figures_are_those_of_the_rows_that_they_rest_on() {
@@ -127,12 +134,9 @@ mod tests {
 
     #[test]
     fn where_there_is_no_network_nothing_changes() {
-        for (network, scale) in [
-            (FrameNetwork::None, 2),
-            (FrameNetwork::Xs, 3),
-            (FrameNetwork::Xxs, 4),
-            (FrameNetwork::Other, 2),
-        ] {
+        for (network, scale) in
+            [(FrameNetwork::None, 2), (FrameNetwork::Xxs, 3), (FrameNetwork::Other, 2)]
+        {
             assert_eq!(gain(network, scale, 1.0), NetworkGain::NONE);
         }
     }

@@ -309,8 +309,8 @@ mod tests {
             let shown = Shown { tile: TILE, network };
             assert_eq!(anchors_pay(HALF, ENHANCED, shown), pays, "{network:?}");
         }
-        let three = Shown { tile: Size::new(960, 540), network: FrameNetwork::Xs };
-        assert!(anchors_pay(QUARTER, ENHANCED, three), "there is no network of three");
+        let three = Shown { tile: Size::new(960, 540), network: FrameNetwork::Xxs };
+        assert!(anchors_pay(QUARTER, ENHANCED, three), "there is no such network of three");
     }
 
     #[test]

@@ -1,19 +1,27 @@
 /**
  * The built-in networks on WebGPU: a script of its own (`network-webgpu.js`), which a worker imports by its address where
- * it may run a network and the browser has WebGPU. It holds the trained weights, those of `models/frames`.
+ * it may run a network and the browser has WebGPU. It holds the decoder's integers, those of `hybrid/network`.
  */
 
 import { NETWORKS_VERSION } from "windlass:built";
-import xsX2 from "../../../../models/frames/xs-x2.safetensors";
-import xsX4 from "../../../../models/frames/xs-x4.safetensors";
-import xxsX2 from "../../../../models/frames/xxs-x2.safetensors";
+import xsX2 from "../../../../hybrid/network/networks/xs-x2.bin";
+import xsX3 from "../../../../hybrid/network/networks/xs-x3.bin";
+import xsX4 from "../../../../hybrid/network/networks/xs-x4.bin";
+import xxsX2 from "../../../../hybrid/network/networks/xxs-x2.bin";
+import xxsX4 from "../../../../hybrid/network/networks/xxs-x4.bin";
 import type { NetworkTier } from "../network-choice.js";
 import { type BackendScript, type FrameNetwork, NetworkFailure, type Plane } from "./backend.js";
 import { parseNetwork } from "./file.js";
 import { residualOf, wrongSamples } from "./plain.js";
 import { startWebGpu } from "./webgpu.js";
 
-const FILES: Readonly<Record<string, Uint8Array>> = { "xs-x2": xsX2, "xs-x4": xsX4, "xxs-x2": xxsX2 };
+const FILES: Readonly<Record<string, Uint8Array>> = {
+  "xxs-x2": xxsX2,
+  "xxs-x4": xxsX4,
+  "xs-x2": xsX2,
+  "xs-x3": xsX3,
+  "xs-x4": xsX4,
+};
 
 /** Size of the low picture on which a backend proves right: more than a workgroup computes, in both directions. */
 const PROOF = { width: 20, height: 18 };

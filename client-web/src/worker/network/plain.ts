@@ -1,6 +1,6 @@
 /** What a frame network must give, by plain loops in f64: what backends are held to. */
 import type { Plane } from "./backend.js";
-import type { Network } from "./file.js";
+import { MAX_ACTIVATION, type Network } from "./file.js";
 
 type Planes = Float64Array[];
 
@@ -41,7 +41,8 @@ export function residualOf({ scale, layers }: Network, low: Plane, high: Plane):
   let planes = folded(scale, low, high);
   for (const [n, layer] of layers.entries()) {
     planes = convolved(layer, planes, width, height);
-    if (n + 1 < layers.length) planes = planes.map((plane) => plane.map((v) => Math.max(0, v)));
+    if (n + 1 < layers.length)
+      planes = planes.map((plane) => plane.map((v) => Math.min(MAX_ACTIVATION, Math.max(0, v))));
   }
   const out = new Float64Array(scale ** 2 * width * height);
   for (let y = 0; y < scale * height; y++)

@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { drawNetwork } from "./testing/oracle.js";
 import { convolutionShader, foldShader, groupsOf, layoutOf, packWeights, weightBytes } from "./wgsl.js";
 
 const layer = (inputs: number, outputs: number) => ({
@@ -45,13 +44,9 @@ test("weights are packed as matrices of inputs by outputs, taps by columns, in t
 });
 
 test("the shaders of f16 are those of f32 but for what is stored", () => {
-  const plain = (code: string): string =>
-    code
-      .replace("enable f16;\n", "")
-      .replace("vec4<f16>", "vec4<f32>")
-      .replaceAll(/min\((max\(\w+, vec4<f32>\(0\.0\)\)), vec4<f32>\(65504\.0\)\)/g, "$1");
-  const { layers } = drawNetwork(1, 3, [7, 18, 5]);
+  const plain = (code: string): string => code.replace("enable f16;\n", "").replace("vec4<f16>", "vec4<f32>");
   assert.equal(plain(foldShader(3, "f16")), foldShader(3, "f32"));
+  const layers = [layer(10, 7), layer(7, 18), layer(18, 5), layer(5, 9)];
   for (const [i, one] of layers.entries()) {
     const end = i + 1 === layers.length ? ({ scale: 3, answer: "picture" } as const) : null;
     const half = convolutionShader(one, end, "f16", true);

@@ -12,7 +12,7 @@
  *
  * Products and sums are f32 in both variants; with `f16` activations are stored in half the bytes.
  */
-import type { Convolution } from "./file.js";
+import { type Convolution, MAX_ACTIVATION } from "./file.js";
 
 /** How activations are stored. */
 export type Precision = "f32" | "f16";
@@ -28,8 +28,6 @@ const MAX_GROUPS = 4;
 export const TILE = 16;
 const TAPS = 9;
 const MATRIX = 16;
-/** The largest f16. */
-const F16_MAX = "65504.0";
 
 const quarter = (n: number): number => Math.ceil(n / FOUR);
 
@@ -149,14 +147,13 @@ function sums(layer: Convolution, groups: Groups, last: boolean): string {
   ${rest > 0 ? taps(`${whole}u`, rest, groups, across, along) : ""}`;
 }
 
-/** A convolution but the last, with its ReLU. */
+/** A convolution but the last, with what activations are held to. */
 function middleShader(layer: Convolution, precision: Precision, weights: string): string {
   const groups = groupsOf(layer);
-  const [min, max] = precision === "f16" ? ["min(", `, vec4<f32>(${F16_MAX}))`] : ["", ""];
   const store = upTo(FOUR).map((i) => {
     const lines = upTo(groups.chunk).map(
       (g) =>
-        `y[(first + ${g}u) * size.plane + to + ${i}u * size.row] = Stored(${min}max(${sum(g, i)}, vec4<f32>(0.0))${max});`,
+        `y[(first + ${g}u) * size.plane + to + ${i}u * size.row] = Stored(clamp(${sum(g, i)}, vec4<f32>(0.0), vec4<f32>(${MAX_ACTIVATION})));`,
     );
     return `if (py + ${i}u < size.height) { ${lines.join(" ")} }`;
   });

@@ -356,8 +356,8 @@ mod tests {
         assert!(with(&["--methods", "hybrid"]).check().is_err());
         assert!(with(&["--methods", "hybrid,direct", "--oracle"]).check().is_ok());
         assert!(parse(&["a.mp4", "--scale", "3", "--model", "x3.safetensors"]).is_err());
-        let error = with(&["--methods", "frames@xs"]).check().unwrap_err().to_string();
-        assert!(error.contains("no frame network xs for --scale 3"), "{error}");
+        let error = with(&["--methods", "frames@xxs"]).check().unwrap_err().to_string();
+        assert!(error.contains("no frame network xxs for --scale 3"), "{error}");
         let mut args = parse(&["a.mp4", "--model", "x3.safetensors"]).unwrap();
         args.run.scale = "3".parse().unwrap();
         assert!(args.check().is_ok());

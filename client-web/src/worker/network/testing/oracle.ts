@@ -1,6 +1,5 @@
-/** Networks and planes drawn from a seed, and the networks' files. */
+/** Networks' files and planes, drawn from a seed. */
 import type { Plane } from "../backend.js";
-import type { Network } from "../file.js";
 
 export { residualOf, wrongSamples } from "../plain.js";
 
@@ -17,18 +16,32 @@ export function random(seed: number): () => number {
 
 /** Of a network's residual, grey levels, roughly. */
 const RESIDUAL_GAIN = 40;
+/** Shifts with which the weights of a drawn network take most of 16 bits: of the first convolution, the last and others. */
+const SHIFTS = { first: 12, last: 20, other: 14 };
 
-/** A network with these channels between its convolutions. */
-export function drawNetwork(seed: number, scale: number, channels: number[]): Network {
+/** The file of a network with so many convolutions, as many channels between all of them. */
+export function drawFile(seed: number, scale: number, channels: number, convs: number): Uint8Array<ArrayBuffer> {
   const next = random(seed);
-  const widths = [1 + scale ** 2, ...channels, scale ** 2];
-  const layers = widths.slice(1).map((outputs, n) => {
+  const widths = [1 + scale ** 2, ...Array<number>(convs - 1).fill(channels), scale ** 2];
+  const size = widths.slice(1).reduce((sum, outputs, n) => sum + 1 + outputs * (4 + 18 * (widths[n] as number)), 4);
+  const file = new Uint8Array(size);
+  const view = new DataView(file.buffer);
+  file.set([1, scale, channels, convs]);
+  let at = 4;
+  for (const [n, outputs] of widths.slice(1).entries()) {
     const inputs = widths[n] as number;
-    const gain = Math.sqrt(6 / (9 * inputs)) * (n === channels.length ? RESIDUAL_GAIN : 1);
-    const draw = (count: number, range: number) => Float32Array.from({ length: count }, () => (2 * next() - 1) * range);
-    return { inputs, outputs, weight: draw(outputs * inputs * 9, gain), bias: draw(outputs, gain / 4) };
-  });
-  return { scale, layers };
+    const [first, last] = [n === 0, n + 1 === convs];
+    const shift = first ? SHIFTS.first : last ? SHIFTS.last : SHIFTS.other;
+    const gain = Math.sqrt(6 / (9 * inputs)) * (last ? RESIDUAL_GAIN : 1);
+    const unit = 2 ** shift * (last ? 1 : 8192);
+    view.setUint8(at, shift);
+    at += 1;
+    for (let i = 0; i < outputs; i++, at += 4)
+      view.setInt32(at, ((2 * next() - 1) * gain * unit) / 4 + 2 ** (shift - 1), true);
+    for (let i = 0; i < 9 * inputs * outputs; i++, at += 2)
+      view.setInt16(at, ((2 * next() - 1) * gain * unit) / (first ? 510 : 8192), true);
+  }
+  return file;
 }
 
 /** A plane of smooth shapes with some noise, with rows of `stride` bytes. */
@@ -40,45 +53,4 @@ export function drawPlane(seed: number, width: number, height: number, stride = 
     for (let x = 0; x < width; x++)
       bytes[y * stride + x] = 110 + 100 * Math.sin(a * x + c) * Math.cos(b * y) + 40 * next();
   return { bytes, width, height, stride };
-}
-
-/** The file of a network. `edit` changes its header, and the bytes of its tensors, before they are joined. */
-export function networkFile(
-  { scale, layers }: Network,
-  edit: (header: Record<string, unknown>, data: Uint8Array) => void = () => {},
-): Uint8Array<ArrayBuffer> {
-  const header: Record<string, unknown> = {
-    __metadata__: { arch: "chain", inputs: "luma+twin", base: "twin", scale: String(scale) },
-  };
-  const parts: Float32Array[] = [];
-  let at = 0;
-  const add = (name: string, shape: number[], values: Float32Array): void => {
-    header[name] = { dtype: "F32", shape, data_offsets: [at, at + values.byteLength] };
-    at += values.byteLength;
-    parts.push(values);
-  };
-  for (const [n, { inputs, outputs, weight, bias }] of layers.entries()) {
-    add(`conv${n}.weight`, [outputs, inputs, 3, 3], weight);
-    add(`conv${n}.bias`, [outputs], bias);
-    if (n + 1 < layers.length) add(`conv${n}.range`, [outputs], new Float32Array(outputs).fill(1));
-  }
-  const data = new Uint8Array(at);
-  let to = 0;
-  for (const part of parts) {
-    data.set(new Uint8Array(part.buffer, part.byteOffset, part.byteLength), to);
-    to += part.byteLength;
-  }
-  edit(header, data);
-  return joined(JSON.stringify(header), data);
-}
-
-/** A safetensors file of a header and the bytes of tensors. */
-export function joined(header: string, data: Uint8Array): Uint8Array<ArrayBuffer> {
-  const text = new TextEncoder().encode(header);
-  const padded = 8 * Math.ceil(text.length / 8);
-  const file = new Uint8Array(8 + padded + data.length).fill(0x20);
-  new DataView(file.buffer).setBigUint64(0, BigInt(padded), true);
-  file.set(text, 8);
-  file.set(data, 8 + padded);
-  return file;
 }
