@@ -96,6 +96,7 @@ fn perform(parts: &[Part]) -> Result<()> {
         circles::check()?;
         comments::check()?;
         sentences::check()?;
+        main_paths()?;
         oldest::check()?;
     }
     beside_each_other(&wants)?;
@@ -127,6 +128,20 @@ fn calls() -> Result<()> {
     e2e(&["ci"], &[BOUND], &[])?;
     step("Taking the main path of each longer browser test");
     browsers(&["soak"], &[BOUND, "--test-only"], &[])
+}
+
+/// Checks that each longer file of browser tests names a main path, which `calls` takes.
+fn main_paths() -> Result<()> {
+    for entry in root().join("tests/e2e/soak").read_dir()? {
+        let path = entry?.path();
+        let name = path.display().to_string();
+        if name.ends_with(".test.mjs") && !std::fs::read_to_string(&path)?.contains("only: ") {
+            bail!(
+                "{name} has no main path: give `only: true` to one of its tests, and to its `describe`"
+            );
+        }
+    }
+    Ok(())
 }
 
 /// Checks that each workspace's lock file knows all crates: a workspace that is built later would fail late.
