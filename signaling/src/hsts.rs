@@ -12,7 +12,7 @@ use crate::host;
 const POLICY: HeaderValue = HeaderValue::from_static("max-age=15552000");
 
 /// Adds the header to every answer, except at `localhost`, where it would hold for all ports.
-pub(crate) async fn tell(request: Request, next: Next) -> Response {
+pub(crate) async fn add_header(request: Request, next: Next) -> Response {
     let named = host::said(request.headers()).is_some_and(|host| !host::is_literal(&host));
     let mut answer = next.run(request).await;
     if named {

@@ -245,7 +245,7 @@ impl Signaling {
             middleware::from_fn_with_state(self.shared.clone(), admin::everywhere::pass_on);
         let routes = routes.with_state(self.shared.clone()).layer(everywhere);
         let app = routes.layer(check).fallback_service(page);
-        if config.hsts { app.layer(middleware::from_fn(hsts::tell)) } else { app }
+        if config.hsts { app.layer(middleware::from_fn(hsts::add_header)) } else { app }
     }
 
     /// Serves `/metrics`, `/openapi.json` and the server's health alone, over plain HTTP, for as long as

@@ -167,7 +167,7 @@ impl Tls {
         let handshake = async {
             if !speaks_tls(&stream).await? {
                 count(&shared.plain);
-                tell(&mut stream, well).await;
+                answer(&mut stream, well).await;
                 return Err(ErrorKind::InvalidData.into());
             }
             acceptor.accept(stream).await
@@ -224,7 +224,7 @@ async fn speaks_tls(stream: &TcpStream) -> std::io::Result<bool> {
 }
 
 /// Answers plaintext HTTP on a TLS port.
-async fn tell(stream: &mut TcpStream, well: bool) {
+async fn answer(stream: &mut TcpStream, well: bool) {
     let status = if well { "400 Bad Request" } else { "503 Service Unavailable" };
     let body = "This port of a Windlass server speaks HTTPS: open the same address with https:// before it.\n";
     let answer = format!(

@@ -167,14 +167,14 @@ impl ConfigArgs {
 
 /// Reads a file, and warns once of options that the next version will not read.
 fn read(path: &Path) -> Result<File> {
-    static SAID: Mutex<Vec<String>> = Mutex::new(Vec::new());
+    static SHOWN: Mutex<Vec<String>> = Mutex::new(Vec::new());
     let file = File::read(path)
         .with_context(|| format!("cannot use the configuration file {}", path.display()))?;
-    let mut said = SAID.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut shown = SHOWN.lock().unwrap_or_else(PoisonError::into_inner);
     for warning in &file.warnings {
-        if !said.contains(warning) {
+        if !shown.contains(warning) {
             windlass_logging::say(&format!("windlass: {}: {warning}", path.display()));
-            said.push(warning.clone());
+            shown.push(warning.clone());
         }
     }
     Ok(file)

@@ -77,7 +77,7 @@ impl Row {
 /// Lists the devices. Fails if there are none, so that scripts can rely on the exit status alone.
 pub(crate) fn run(args: &DevicesArgs) -> Result<()> {
     let found = Devices::here();
-    let visible = std::env::var_os(VISIBLE).map(|said| said.to_string_lossy().into_owned());
+    let visible = std::env::var_os(VISIBLE).map(|value| value.to_string_lossy().into_owned());
     if args.json {
         let report = Report {
             command: "devices",
@@ -176,10 +176,10 @@ pub(crate) fn enter(config: &Config) -> Result<()> {
     if std::env::var_os(VISIBLE).is_some_and(|now| now == *visible) {
         return Ok(());
     }
-    let mut said = std::env::args_os();
-    let name = said.next().unwrap_or_else(|| OsString::from("windlass"));
+    let mut args = std::env::args_os();
+    let name = args.next().unwrap_or_else(|| OsString::from("windlass"));
     let program = std::env::current_exe().context("cannot find this program")?;
-    let why = Command::new(program).arg0(name).args(said).env(VISIBLE, &visible).exec();
+    let why = Command::new(program).arg0(name).args(args).env(VISIBLE, &visible).exec();
     Err(Error::new(why).context("cannot restart this program with the devices of option `device`"))
 }
 

@@ -26,8 +26,8 @@ pub(crate) fn run(config: Result<Config>, json: bool) -> Result<()> {
             vec![Finding::fault("configuration", format!("{error:#}"), mend)]
         }
     });
-    let said = if json { serde_json::to_string(&report)? } else { report.to_string() };
-    windlass_logging::announce(&said)?;
+    let text = if json { serde_json::to_string(&report)? } else { report.to_string() };
+    windlass_logging::announce(&text)?;
     if report.has_faults() {
         bail!("the server would not do all that it is configured for");
     }

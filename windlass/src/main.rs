@@ -62,16 +62,16 @@ fn main() -> ExitCode {
         Command::Plan(args) => args
             .run()
             .map_err(Error::new)
-            .and_then(|said| windlass_logging::announce(said.trim_end())),
+            .and_then(|text| windlass_logging::announce(text.trim_end())),
         Command::Health(args) => health::run(&args),
         Command::Key(args) => key::run(&args),
         Command::Token(args) => {
-            args.run().map_err(Error::new).and_then(|said| windlass_logging::announce(&said))
+            args.run().map_err(Error::new).and_then(|text| windlass_logging::announce(&text))
         }
         Command::Completions(args) => manual::completions(&args, Cli::command()),
         Command::Man(args) => manual::pages(&args, Cli::command()),
         Command::Admin(command) => {
-            command.run().map_err(Error::new).and_then(|said| windlass_logging::announce(&said))
+            command.run().map_err(Error::new).and_then(|text| windlass_logging::announce(&text))
         }
     });
     match done {

@@ -74,7 +74,7 @@ pub(crate) struct Parts {
 pub(crate) struct Reloader {
     args: ServeArgs,
     /// Settings in use: those of the start for options that need a restart, and the last ones read for the others.
-    said: Settings,
+    settings: Settings,
     config: Config,
     parts: Parts,
     reloads: Arc<Reloads>,
@@ -93,7 +93,7 @@ impl Reloader {
     ) -> Result<Reloader> {
         Ok(Reloader {
             args: args.clone(),
-            said: args.settings()?,
+            settings: args.settings()?,
             config: config.clone(),
             parts,
             reloads,
@@ -153,12 +153,12 @@ impl Reloader {
         let wanted = self.args.settings()?;
         // The whole must be usable at the next start too.
         Config::resolve(wanted.clone())?.closed()?;
-        let said = self.said.with_live_of(&wanted);
-        let waiting = said.differing(&wanted);
-        let changed = said.differing(&self.said);
-        let config = Config::resolve(said.clone())?;
+        let settings = self.settings.with_live_of(&wanted);
+        let waiting = settings.differing(&wanted);
+        let changed = settings.differing(&self.settings);
+        let config = Config::resolve(settings.clone())?;
         self.apply(&config).await?;
-        (self.said, self.config) = (said, config);
+        (self.settings, self.config) = (settings, config);
         self.reloads.done.fetch_add(1, Ordering::Relaxed);
         self.reloads.waiting.store(waiting.len() as u64, Ordering::Relaxed);
         self.reloads.read_at.store(unix_seconds(), Ordering::Relaxed);

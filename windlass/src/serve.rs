@@ -133,7 +133,7 @@ async fn serve(args: &ServeArgs, config: &Config, by: Option<&str>, log: Log) ->
         let signaling = signaling.clone();
         tokio::spawn(async move { signaling.serve_figures(listener).await });
     }
-    tell_systemd();
+    notify_systemd();
     Box::pin(signaling.serve(listener, windlass_page::router(), stop, GRACE)).await;
     if let Some(recorder) = &recorder {
         recorder.stop().await;
@@ -148,7 +148,7 @@ async fn serve(args: &ServeArgs, config: &Config, by: Option<&str>, log: Log) ->
 }
 
 /// Tells systemd that the server serves, if systemd has started it and waits for that (`Type=notify`).
-fn tell_systemd() {
+fn notify_systemd() {
     #[cfg(target_os = "linux")]
     if let Err(error) = sd_notify::notify(&[sd_notify::NotifyState::Ready]) {
         tracing::warn!(%error, "systemd was not told that the server serves");

@@ -114,7 +114,7 @@ impl Scheduler {
         let Some(stream) = self.streams.get_mut(id) else { return };
         stream.captured = captured;
         if captured != Captured::No && stream.lateness.captured() {
-            self.promises.tell(id, None);
+            self.promises.refuse(id, None);
         }
     }
 
@@ -200,7 +200,7 @@ impl Scheduler {
     pub fn served(&mut self, id: StreamId) {
         let Some(stream) = self.streams.get_mut(id) else { return };
         if stream.lateness.served() {
-            self.promises.tell(id, None);
+            self.promises.refuse(id, None);
         }
     }
 

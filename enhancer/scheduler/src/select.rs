@@ -124,7 +124,7 @@ impl Scheduler {
             return self.networks.captured_cost_mut().doubt(frame.size);
         }
         if stream.lateness.miss(pass.now, stream.captured != Captured::No) {
-            self.promises.tell(frame.stream, Some(Refusal::Slow));
+            self.promises.refuse(frame.stream, Some(Refusal::Slow));
         }
         if misses {
             if let Some(costs) = self.networks.costs_mut(ranked.network) {

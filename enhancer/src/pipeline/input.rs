@@ -279,13 +279,13 @@ impl Intake {
                 Refusal::Full => &counters.dropped_stream_limit,
                 Refusal::Cpu | Refusal::Promise | Refusal::Slow => &counters.dropped_cpu,
             });
-            return self.tell(registry, id, Some(why));
+            return self.notify(registry, id, Some(why));
         }
         if !registry.streams.contains_key(&id) && !self.open_stream(registry, id) {
             registry.admission.forget(id);
             return count(&counters.dropped_stream_limit);
         }
-        self.tell(registry, id, None);
+        self.notify(registry, id, None);
         let Some(stream) = registry.streams.get_mut(&id) else { return };
         match stream.low.send(Packet::Frame(frame)) {
             Sent::Taken => {}
@@ -406,7 +406,7 @@ impl Intake {
     }
 
     /// Tells the SFU whether a stream is refused, if that has changed. If the queue is full, a later frame tells it.
-    fn tell(&self, registry: &mut Registry, stream: StreamId, reason: Option<Refusal>) {
+    fn notify(&self, registry: &mut Registry, stream: StreamId, reason: Option<Refusal>) {
         if registry.refused.get(&stream).copied() == reason {
             return;
         }

@@ -146,7 +146,7 @@ impl Selector {
                 state.scheduler.finished(&refused.chosen, None);
             }
         }
-        self.tell_refusals(&mut state.scheduler);
+        self.notify_refusals(&mut state.scheduler);
         self.ask_for_regions(state, since_origin);
         // Whatever was decided and not chosen is never looked at again.
         let State { scheduler, waiting, .. } = &mut *state;
@@ -167,7 +167,7 @@ impl Selector {
 
 impl Selector {
     /// Tells the SFU which streams are refused enhancement, and why.
-    fn tell_refusals(&self, scheduler: &mut Scheduler) {
+    fn notify_refusals(&self, scheduler: &mut Scheduler) {
         for (stream, reason) in scheduler.take_refusals() {
             let refused = EnhancerOutput::Refused { stream, reason };
             if self.output.try_send(refused).is_err() {

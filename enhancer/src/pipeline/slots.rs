@@ -99,14 +99,14 @@ const RUNS_LATE: u8 = 2;
 const LOST: u8 = 3;
 
 impl Waiter {
-    fn tell(&self, verdict: u8) {
+    fn report(&self, verdict: u8) {
         self.verdict.store(verdict, Ordering::Relaxed);
         self.ready.notify_one();
     }
 
     fn give(&self, verdict: u8, now: Duration) {
         self.given.store(u64::try_from(now.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
-        self.tell(verdict);
+        self.report(verdict);
     }
 }
 
@@ -178,7 +178,7 @@ impl Slots {
                 let until = inner.queue.begin_by(&task).filter(|_| !task.must_run);
                 if let Some(last) = inner.queue.push(self.clock.span_to(came), task, waiter.clone())
                 {
-                    last.tell(LOST);
+                    last.report(LOST);
                 }
                 loop {
                     let verdict = waiter.verdict.load(Ordering::Relaxed);
@@ -201,7 +201,7 @@ impl Slots {
                         let now = self.clock.span_to(now) + Duration::from_nanos(1);
                         let Inner { queue, lost, .. } = &mut *inner;
                         queue.give_up(now, lost);
-                        lost.drain(..).for_each(|waiter| waiter.tell(LOST));
+                        lost.drain(..).for_each(|waiter| waiter.report(LOST));
                     }
                 }
             }
@@ -272,7 +272,7 @@ impl Drop for Slot<'_> {
         while let Some((next, late)) = queue.pop(now, lost) {
             next.give(if late { RUNS_LATE } else { RUNS }, now);
         }
-        lost.drain(..).for_each(|waiter| waiter.tell(LOST));
+        lost.drain(..).for_each(|waiter| waiter.report(LOST));
     }
 }
 

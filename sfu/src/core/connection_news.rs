@@ -23,15 +23,15 @@ impl Core {
             changed.extend(peer.connection.assess(now, signs).map(|quality| (peer.id, quality)));
         }
         for (participant, quality) in changed {
-            self.tell_quality(participant, quality);
+            self.notify_quality(participant, quality);
         }
     }
 
     /// Tells all participants of a participant's room, on this node and others, of the quality of its connection.
-    fn tell_quality(&mut self, participant: ParticipantId, quality: ConnectionQuality) {
+    fn notify_quality(&mut self, participant: ParticipantId, quality: ConnectionQuality) {
         let Some(name) = self.peers.get(participant).map(|peer| peer.room.clone()) else { return };
         let Some(room) = self.rooms.get(&name) else { return };
-        room.tell(&SfuEvent::Quality { participant, quality }, &mut self.outputs);
+        room.notify(&SfuEvent::Quality { participant, quality }, &mut self.outputs);
         if !room.loopback {
             let message = Relayed::Quality { participant, quality };
             self.relays.send_to_audience(&name, &message, &mut self.outputs);
@@ -51,7 +51,7 @@ impl Core {
         }
         let Some(room) = self.rooms.get_mut(room) else { return };
         room.remote_qualities.insert(participant, quality);
-        room.tell(&SfuEvent::Quality { participant, quality }, &mut self.outputs);
+        room.notify(&SfuEvent::Quality { participant, quality }, &mut self.outputs);
     }
 
     /// The qualities that are known of a room's participants, for a newcomer.
@@ -63,7 +63,7 @@ impl Core {
 
     /// The quality that was last told of a participant of this node.
     pub(super) fn quality_of(&self, id: ParticipantId) -> Option<ConnectionQuality> {
-        self.peers.get(id).and_then(|peer| peer.connection.told())
+        self.peers.get(id).and_then(|peer| peer.connection.last_sent())
     }
 }
 

@@ -173,7 +173,7 @@ impl ConnectionMeter {
     }
 
     /// The quality that was told last; `None`: none yet.
-    pub(super) fn told(&self) -> Option<ConnectionQuality> {
+    pub(super) fn last_sent(&self) -> Option<ConnectionQuality> {
         self.told.map(|(_, quality)| quality)
     }
 
@@ -236,7 +236,7 @@ mod tests {
         fn good() -> Connection {
             let mut connection = Connection::new();
             connection.run(8, Signs::default(), 0.0, 0.0);
-            assert_eq!(connection.meter.told(), Some(Good));
+            assert_eq!(connection.meter.last_sent(), Some(Good));
             connection
         }
 

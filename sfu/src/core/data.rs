@@ -106,14 +106,14 @@ impl Core {
     /// Tells the others of a participant's room that its name or attributes have changed.
     pub fn participant_changed(&mut self, now: Instant, id: ParticipantId) {
         let Some(room) = self.peers.get(id).map(|peer| peer.room.clone()) else { return };
-        self.tell_changed(&room, id);
+        self.notify_changed(&room, id);
         let message = Relayed::Changed { participant: id };
         self.relays.send_to_audience(&room, &message, &mut self.outputs);
         self.schedule.wake(now);
     }
 
     /// Tells the participants of this node that another participant of their room has changed.
-    pub(super) fn tell_changed(&mut self, room: &str, participant: ParticipantId) {
+    pub(super) fn notify_changed(&mut self, room: &str, participant: ParticipantId) {
         let Some(room) = self.rooms.get(room) else { return };
         for &member in room.members.iter().filter(|&&member| member != participant) {
             let event = SfuEvent::ParticipantChanged { participant };

@@ -399,7 +399,7 @@ impl Core {
     /// Allocates rungs to all subscribers, and updates taps and publishers accordingly.
     fn allocate(&mut self, now: Instant) {
         let Core { config, rooms, peers, tracks, enhancement, outputs, .. } = self;
-        rooms.tell_speakers(now, outputs);
+        rooms.notify_speakers(now, outputs);
         let terms = allocation::Terms {
             initial: config.congestion_control.then_some(config.initial_estimate),
             limits: enhancement.limits(config),

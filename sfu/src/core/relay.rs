@@ -86,7 +86,7 @@ impl Core {
             Relayed::Joined { participant } => self.on_remote_joined(node, room, participant),
             Relayed::Changed { participant } => {
                 if self.is_remote_member(node, room, participant) {
-                    self.tell_changed(room, participant);
+                    self.notify_changed(room, participant);
                 }
             }
             Relayed::Quality { participant, quality } => {
@@ -221,7 +221,7 @@ impl Core {
             return;
         }
         if there.remote_members.insert(participant, node).is_none() {
-            there.tell(&SfuEvent::ParticipantJoined { participant }, &mut self.outputs);
+            there.notify(&SfuEvent::ParticipantJoined { participant }, &mut self.outputs);
         }
     }
 
@@ -251,7 +251,7 @@ impl Core {
         there.remote_members.remove(&participant);
         there.remote_qualities.remove(&participant);
         there.speakers.remove(participant);
-        there.tell(&SfuEvent::ParticipantLeft { participant }, &mut self.outputs);
+        there.notify(&SfuEvent::ParticipantLeft { participant }, &mut self.outputs);
     }
 
     /// Removes a node's participants from a room.

@@ -52,7 +52,7 @@ impl Room {
     }
 
     /// Sends an event to all members of this node.
-    pub(super) fn tell(&self, event: &SfuEvent, outputs: &mut VecDeque<Output>) {
+    pub(super) fn notify(&self, event: &SfuEvent, outputs: &mut VecDeque<Output>) {
         outputs.extend(self.members.iter().map(|&member| Output::Event(member, event.clone())));
     }
 
@@ -175,7 +175,7 @@ impl Rooms {
         let room = self.by_name.get_mut(name)?;
         room.members.retain(|&m| m != id);
         room.speakers.remove(id);
-        room.tell(&SfuEvent::ParticipantLeft { participant: id }, outputs);
+        room.notify(&SfuEvent::ParticipantLeft { participant: id }, outputs);
         let loopback = room.loopback;
         let mut ended = None;
         if room.members.is_empty() {
@@ -218,10 +218,10 @@ impl Rooms {
     }
 
     /// Tells the members of rooms whose active speaker has changed.
-    pub(super) fn tell_speakers(&mut self, now: Instant, outputs: &mut VecDeque<Output>) {
+    pub(super) fn notify_speakers(&mut self, now: Instant, outputs: &mut VecDeque<Output>) {
         for room in self.by_name.values_mut() {
             if let Some(participant) = room.speakers.poll(now) {
-                room.tell(&SfuEvent::Speaker { participant }, outputs);
+                room.notify(&SfuEvent::Speaker { participant }, outputs);
             }
         }
     }

@@ -377,7 +377,7 @@ mod tests {
     use super::*;
     use crate::core::offer_tests::{CHROMIUM, sdp};
 
-    fn told(sdp: &str) -> Vec<(String, Option<Kind>, bool, bool, bool)> {
+    fn read_lines(sdp: &str) -> Vec<(String, Option<Kind>, bool, bool, bool)> {
         let lines = media_lines(sdp).unwrap_or_else(|error| panic!("{error}: {sdp}"));
         lines.into_iter().map(|l| (l.mid, l.kind, l.sends, l.receives, l.codec)).collect()
     }
@@ -400,7 +400,7 @@ mod tests {
             ("3", video, true, true, true),
             ("4", None, true, true, false),
         ];
-        assert_eq!(told(&text), wanted.map(|(mid, k, s, r, c)| (mid.to_owned(), k, s, r, c)));
+        assert_eq!(read_lines(&text), wanted.map(|(mid, k, s, r, c)| (mid.to_owned(), k, s, r, c)));
         assert!(media_lines(&text).is_ok_and(|lines| lines[4].application));
     }
 
@@ -417,7 +417,10 @@ mod tests {
         let sections: Vec<_> = sections.iter().map(|(media, rest)| (&**media, &**rest)).collect();
         let text = sdp(&sections);
         let directions = |text: &str| -> Vec<_> {
-            told(text).into_iter().map(|(_, _, sends, receives, _)| (sends, receives)).collect()
+            read_lines(text)
+                .into_iter()
+                .map(|(_, _, sends, receives, _)| (sends, receives))
+                .collect()
         };
         let alone = text.replace("BUNDLE 0 1 2", "BUNDLE 0 1");
         assert_eq!(directions(&alone), [(true, true), (true, false), (false, false)]);

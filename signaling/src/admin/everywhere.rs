@@ -31,29 +31,29 @@ const SERVERS: HeaderName = HeaderName::from_static("windlass-servers");
 
 /// A request, as servers pass it on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Order {
+struct ForwardedRequest {
     method: String,
     path: String,
     body: String,
-    /// Time of the order, in milliseconds since 1970. All servers that carry the order out use the same time.
+    /// Time of the request, in milliseconds since 1970. All servers that carry it out use the same time.
     #[serde(default)]
     at: u64,
 }
 
 /// Time at which an operator ordered something, in milliseconds since 1970.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct OrderedAt(pub(super) u64);
+pub(super) struct RequestedAt(pub(super) u64);
 
-impl<S: Sync> FromRequestParts<S> for OrderedAt {
+impl<S: Sync> FromRequestParts<S> for RequestedAt {
     type Rejection = Infallible;
 
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<OrderedAt, Infallible> {
-        let passed_on = parts.extensions.get::<OrderedAt>().copied();
-        Ok(passed_on.unwrap_or_else(|| OrderedAt(unix_now_ms())))
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<RequestedAt, Infallible> {
+        let passed_on = parts.extensions.get::<RequestedAt>().copied();
+        Ok(passed_on.unwrap_or_else(|| RequestedAt(unix_now_ms())))
     }
 }
 
-/// A server's answer to an order.
+/// A server's answer to a request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Answer {
     status: u16,
@@ -100,17 +100,17 @@ pub(crate) async fn pass_on(
     let Ok(body) = to_bytes(body, MAX_BODY).await else {
         return StatusCode::PAYLOAD_TOO_LARGE.into_response();
     };
-    let order = Order {
+    let request = ForwardedRequest {
         method: parts.method.to_string(),
         path: parts.uri.path().to_owned(),
         body: String::from_utf8_lossy(&body).into_owned(),
         at: unix_now_ms(),
     };
-    let begins = order.method == "POST" && concern == Concern::Room;
+    let begins = request.method == "POST" && concern == Concern::Room;
     let own = next.run(Request::from_parts(parts, Body::from(body))).await;
     // The other servers learn of a recording that has begun here by its rule.
     let may_pass_on = own.status() == StatusCode::NOT_FOUND || own.status().is_success() && !begins;
-    let Ok(order) = serde_json::to_vec(&order) else { return own };
+    let Ok(request) = serde_json::to_vec(&request) else { return own };
     if !may_pass_on {
         return own;
     }
@@ -118,7 +118,7 @@ pub(crate) async fn pass_on(
     let Ok(own) = to_bytes(body, MAX_ANSWER).await else {
         return StatusCode::INTERNAL_SERVER_ERROR.into_response();
     };
-    let others = cluster.order(order).await;
+    let others = cluster.order(request).await;
     let read = |answer: &Vec<u8>| serde_json::from_slice::<Answer>(answer).ok();
     let answers: Vec<Answer> = others.answers.iter().filter_map(read).collect();
     let servers = format!("{}/{}", answers.len() + 1, others.asked + 1);
@@ -129,25 +129,27 @@ pub(crate) async fn pass_on(
     response
 }
 
-/// Carries out an order that another server passes on. Returns the answer.
-pub(crate) async fn carry_out(shared: &Arc<Shared>, order: &[u8]) -> Vec<u8> {
-    let answer = match serde_json::from_slice::<Order>(order) {
-        Ok(order) if concern(&order.method, &order.path).is_some() => perform(shared, order).await,
-        // An order of a later version.
+/// Carries out a request that another server passes on. Returns the answer.
+pub(crate) async fn carry_out(shared: &Arc<Shared>, request: &[u8]) -> Vec<u8> {
+    let answer = match serde_json::from_slice::<ForwardedRequest>(request) {
+        Ok(request) if concern(&request.method, &request.path).is_some() => {
+            perform(shared, request).await
+        }
+        // A request of a later version.
         _ => None,
     };
     let unknown = Answer { status: StatusCode::NOT_FOUND.as_u16(), body: Value::Null };
     serde_json::to_vec(&answer.unwrap_or(unknown)).unwrap_or_default()
 }
 
-async fn perform(shared: &Arc<Shared>, order: Order) -> Option<Answer> {
+async fn perform(shared: &Arc<Shared>, request: ForwardedRequest) -> Option<Answer> {
     let request = Request::builder()
-        .method(Method::from_bytes(order.method.as_bytes()).ok()?)
-        .uri(order.path)
+        .method(Method::from_bytes(request.method.as_bytes()).ok()?)
+        .uri(request.path)
         .header(CONTENT_TYPE, "application/json")
         .extension(Authorized)
-        .extension(OrderedAt(order.at))
-        .body(Body::from(order.body))
+        .extension(RequestedAt(request.at))
+        .body(Body::from(request.body))
         .ok()?;
     let (routes, _) = super::routes().split_for_parts();
     let Ok(response) = routes.with_state(shared.clone()).oneshot(request).await;

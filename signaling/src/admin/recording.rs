@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 use windlass_protocol::limits;
 
 use super::error::{AdminError, AdminErrorCode};
-use super::everywhere::OrderedAt;
+use super::everywhere::RequestedAt;
 use super::operator::Operator;
 use super::rights::moderation;
 use crate::rights::Recording;
@@ -58,7 +58,7 @@ fn seen(room: &str, recording: Recording) -> RoomRecording {
 pub(crate) async fn record(
     _: Operator,
     State(shared): State<Arc<Shared>>,
-    OrderedAt(since): OrderedAt,
+    RequestedAt(since): RequestedAt,
     room: Result<Path<String>, PathRejection>,
     wanted: Result<Json<Record>, JsonRejection>,
 ) -> Result<Json<RoomRecording>, AdminError> {

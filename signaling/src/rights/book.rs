@@ -242,18 +242,18 @@ impl Book {
 mod tests {
     use super::*;
 
-    fn told(room: &str, about: Subject, at: u64, says: Content) -> RuleRecord {
+    fn record(room: &str, about: Subject, at: u64, says: Content) -> RuleRecord {
         let rule = Rule { at, until: 100, follows: false, says };
         RuleRecord { room: room.into(), about, rule }
     }
 
     fn ban(room: &str, identity: &str, at: u64) -> RuleRecord {
-        told(room, Subject::Ban(identity.into()), at, Content::Holds)
+        record(room, Subject::Ban(identity.into()), at, Content::Holds)
     }
 
     #[test]
     fn what_was_said_last_holds_in_whatever_order_it_is_heard() {
-        let lifted = told("tea", Subject::Ban("ana".into()), 2, Content::Lifted);
+        let lifted = record("tea", Subject::Ban("ana".into()), 2, Content::Lifted);
         for order in
             [[ban("tea", "ana", 1), lifted.clone()], [lifted.clone(), ban("tea", "ana", 1)]]
         {
@@ -289,7 +289,7 @@ mod tests {
         let mut book = Book::default();
         let knock = |n: usize| {
             let says = Content::Knock { name: "Bo".into(), identity: None };
-            told("tea", Subject::Knock(format!("w{n}")), n as u64, says)
+            record("tea", Subject::Knock(format!("w{n}")), n as u64, says)
         };
         let put: Vec<Update> = (0..MAX_WAITING_PER_ROOM + 5).map(|n| book.put(knock(n))).collect();
         assert_eq!(put.iter().filter(|p| **p == Update::Full).count(), 5);
@@ -299,7 +299,7 @@ mod tests {
         assert_eq!(book.put(ban("coffee", "ana", 1)), Update::Applied);
         // One that is known may still be lifted.
         assert_eq!(
-            book.put(told("tea", Subject::Ban("0".into()), 2, Content::Lifted)),
+            book.put(record("tea", Subject::Ban("0".into()), 2, Content::Lifted)),
             Update::Applied
         );
         assert_eq!(book.counts(), (MAX_RULES_PER_ROOM + 1, MAX_WAITING_PER_ROOM));
@@ -311,9 +311,9 @@ mod tests {
     fn who_was_answered_waits_no_more() {
         let mut book = Book::default();
         let says = Content::Knock { name: "Bo".into(), identity: Some("bo".into()) };
-        book.put(told("tea", Subject::Knock("w1".into()), 1, says));
+        book.put(record("tea", Subject::Knock("w1".into()), 1, says));
         assert_eq!(book.knocks("tea").len(), 1);
-        book.put(told("tea", Subject::Answer("w1".into()), 2, Content::Admitted(false)));
+        book.put(record("tea", Subject::Answer("w1".into()), 2, Content::Admitted(false)));
         assert_eq!((book.knocks("tea").len(), book.answer("tea", "w1")), (0, Some(false)));
         assert_eq!(book.answer("coffee", "w1"), None);
     }

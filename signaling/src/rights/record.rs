@@ -186,7 +186,7 @@ fn is_identity(text: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn told(room: &str, about: Subject, says: Content) -> RuleRecord {
+    fn record(room: &str, about: Subject, says: Content) -> RuleRecord {
         let rule = Rule { at: 1_000, until: 9, follows: false, says };
         RuleRecord { room: room.into(), about, rule }
     }
@@ -209,29 +209,29 @@ mod tests {
         keys.dedup();
         assert_eq!(keys.len(), 8);
         for about in about {
-            let told = told("tea", about, Content::Lifted);
-            assert_eq!(RuleRecord::read(&told.write(), 1_000).unwrap(), told);
+            let lifted = record("tea", about, Content::Lifted);
+            assert_eq!(RuleRecord::read(&lifted.write(), 1_000).unwrap(), lifted);
         }
     }
 
     #[test]
     fn what_makes_no_sense_is_no_rule() {
         let bad = [
-            told("a b", Subject::Entry, Content::Lifted),
-            told("tea", Subject::Entry, Content::Holds),
-            told("tea", Subject::Ban(String::new()), Content::Holds),
-            told("tea", Subject::Ban("x".repeat(129)), Content::Holds),
-            told("tea", Subject::Ban("ana".into()), Content::Admitted(true)),
-            told(
+            record("a b", Subject::Entry, Content::Lifted),
+            record("tea", Subject::Entry, Content::Holds),
+            record("tea", Subject::Ban(String::new()), Content::Holds),
+            record("tea", Subject::Ban("x".repeat(129)), Content::Holds),
+            record("tea", Subject::Ban("ana".into()), Content::Admitted(true)),
+            record(
                 "tea",
                 Subject::Knock("w1".into()),
                 Content::Knock { name: "\n".into(), identity: None },
             ),
         ];
-        for told in bad {
-            assert!(RuleRecord::read(&told.write(), 1_000).is_err(), "{told:?}");
+        for wrong in bad {
+            assert!(RuleRecord::read(&wrong.write(), 1_000).is_err(), "{wrong:?}");
         }
-        let early = told("tea", Subject::Entry, Content::Lifted);
+        let early = record("tea", Subject::Entry, Content::Lifted);
         assert!(RuleRecord::read(&early.write(), 0).is_ok());
         let mut early = early;
         early.rule.at = MAX_CLOCK_SKEW_MS + 1;

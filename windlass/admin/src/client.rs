@@ -153,7 +153,7 @@ type Http = hyper_util::client::legacy::Client<HttpsConnector<HttpConnector>, Fu
 /// A client of one server's admin API.
 ///
 /// ```
-/// use windlass_admin::{Client, Order, perform};
+/// use windlass_admin::{Client, Action, perform};
 /// # use std::{sync::Arc, time::Duration};
 /// # use windlass_sfu::{EnhancerSinks, Sfu, SfuConfig};
 /// # use windlass_signaling::{MetricSource, Services, Signaling, SignalingConfig};
@@ -180,9 +180,9 @@ type Http = hyper_util::client::legacy::Client<HttpsConnector<HttpConnector>, Fu
 /// # tokio::spawn(serving);
 /// // `server` has no token keys, and lets programs of its own machine administer it.
 /// let client = Client::new(&format!("http://{server}"), None)?;
-/// let limit = Order::Limit { room: "tea".to_owned(), max_participants: 3 };
+/// let limit = Action::Limit { room: "tea".to_owned(), max_participants: 3 };
 /// perform(&client, &limit).await?;
-/// let report = perform(&client, &Order::Room { room: "tea".to_owned() }).await?;
+/// let report = perform(&client, &Action::Room { room: "tea".to_owned() }).await?;
 /// assert_eq!(report.json["max_participants"], 3);
 /// # Ok(())
 /// # }

@@ -1,4 +1,4 @@
-//! The commands that administer a running server: options in, an [`Order`] out, and its report as text.
+//! The commands that administer a running server: options in, an [`Action`] out, and its report as text.
 
 use std::time::Duration;
 
@@ -7,8 +7,8 @@ use windlass_signaling::access::TokenKey;
 use windlass_signaling::at_file;
 use windlass_types::AnchorPolicy;
 
+use crate::action::{Action, perform};
 use crate::client::{AdminError, Client};
-use crate::order::{Order, perform};
 use crate::token::operator;
 
 /// Lifetime of a token that is made for one command.
@@ -226,43 +226,43 @@ fn policy(text: &str) -> Result<Policy, String> {
 }
 
 impl AdminCommand {
-    /// Splits the command into the order and the server that gets it.
-    fn order(self) -> (Order, Target) {
+    /// Splits the command into the action and the server that gets it.
+    fn action(self) -> (Action, Target) {
         match self {
-            AdminCommand::Rooms(target) => (Order::Rooms, target),
+            AdminCommand::Rooms(target) => (Action::Rooms, target),
             AdminCommand::Room(RoomArgs { room, max_participants, close, target }) => {
-                let order = match (close, max_participants) {
-                    (true, _) => Order::Close { room },
-                    (false, None) => Order::Room { room },
-                    (false, Some(max_participants)) => Order::Limit { room, max_participants },
+                let action = match (close, max_participants) {
+                    (true, _) => Action::Close { room },
+                    (false, None) => Action::Room { room },
+                    (false, Some(max_participants)) => Action::Limit { room, max_participants },
                 };
-                (order, target)
+                (action, target)
             }
             AdminCommand::Kick(KickArgs { room, who, ban, target }) => {
-                (Order::Kick { room, who, ban }, target)
+                (Action::Kick { room, who, ban }, target)
             }
             AdminCommand::Unban(UnbanArgs { room, identity, target }) => {
-                (Order::Unban { room, identity }, target)
+                (Action::Unban { room, identity }, target)
             }
             AdminCommand::Mute(MuteArgs { room, what, undo, target }) => {
-                (Order::Mute { room, what, muted: !undo }, target)
+                (Action::Mute { room, what, muted: !undo }, target)
             }
             AdminCommand::Lock(LockArgs { room, lobby, undo, target }) => {
-                (Order::Lock { room, locked: !lobby && !undo, lobby }, target)
+                (Action::Lock { room, locked: !lobby && !undo, lobby }, target)
             }
             AdminCommand::Record(RecordArgs { room, stop: true, target, .. }) => {
-                (Order::EndRecording { room }, target)
+                (Action::EndRecording { room }, target)
             }
             AdminCommand::Record(RecordArgs { room, only, enhanced, target, .. }) => {
-                (Order::Record { room, only, enhanced }, target)
+                (Action::Record { room, only, enhanced }, target)
             }
             AdminCommand::Policy(PolicyArgs { policy, room, target }) => {
-                (Order::Policy { policy: policy.0, room }, target)
+                (Action::Policy { policy: policy.0, room }, target)
             }
             AdminCommand::Enhancement(EnhancementArgs { state, target }) => {
-                (Order::Enhancer { enabled: state == Switch::On }, target)
+                (Action::Enhancer { enabled: state == Switch::On }, target)
             }
-            AdminCommand::Drain(target) => (Order::Drain, target),
+            AdminCommand::Drain(target) => (Action::Drain, target),
         }
     }
 
@@ -272,10 +272,10 @@ impl AdminCommand {
     ///
     /// Fails if the token cannot be read or made, the server does not answer, or it refuses.
     pub fn run(self) -> Result<String, AdminError> {
-        let (order, target) = self.order();
+        let (action, target) = self.action();
         let client = Client::new(&target.server, target.token()?)?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let report = runtime.map_err(AdminError::Runtime)?.block_on(perform(&client, &order))?;
+        let report = runtime.map_err(AdminError::Runtime)?.block_on(perform(&client, &action))?;
         Ok(if target.json { report.json.to_string() } else { report.text })
     }
 }
@@ -304,34 +304,34 @@ mod tests {
         command: AdminCommand,
     }
 
-    fn order(line: &str) -> Result<Order, clap::Error> {
+    fn action(line: &str) -> Result<Action, clap::Error> {
         let words = std::iter::once("windlass").chain(line.split(' '));
-        Line::try_parse_from(words).map(|line| line.command.order().0)
+        Line::try_parse_from(words).map(|line| line.command.action().0)
     }
 
     #[test]
     fn commands_become_orders() {
         let room = || "tea".to_owned();
         for (line, expected) in [
-            ("rooms", Order::Rooms),
-            ("room tea", Order::Room { room: room() }),
-            ("room tea --close", Order::Close { room: room() }),
-            ("kick tea ana --ban", Order::Kick { room: room(), who: "ana".into(), ban: true }),
-            ("mute tea t7 --undo", Order::Mute { room: room(), what: "t7".into(), muted: false }),
-            ("lock tea", Order::Lock { room: room(), locked: true, lobby: false }),
-            ("lock tea --lobby", Order::Lock { room: room(), locked: false, lobby: true }),
-            ("lock tea --undo", Order::Lock { room: room(), locked: false, lobby: false }),
-            ("record tea", Order::Record { room: room(), only: None, enhanced: false }),
+            ("rooms", Action::Rooms),
+            ("room tea", Action::Room { room: room() }),
+            ("room tea --close", Action::Close { room: room() }),
+            ("kick tea ana --ban", Action::Kick { room: room(), who: "ana".into(), ban: true }),
+            ("mute tea t7 --undo", Action::Mute { room: room(), what: "t7".into(), muted: false }),
+            ("lock tea", Action::Lock { room: room(), locked: true, lobby: false }),
+            ("lock tea --lobby", Action::Lock { room: room(), locked: false, lobby: true }),
+            ("lock tea --undo", Action::Lock { room: room(), locked: false, lobby: false }),
+            ("record tea", Action::Record { room: room(), only: None, enhanced: false }),
             (
                 "record tea --only ana --enhanced",
-                Order::Record { room: room(), only: Some("ana".into()), enhanced: true },
+                Action::Record { room: room(), only: Some("ana".into()), enhanced: true },
             ),
-            ("record tea --stop", Order::EndRecording { room: room() }),
-            ("policy default", Order::Policy { policy: None, room: None }),
-            ("enhancement off", Order::Enhancer { enabled: false }),
-            ("drain", Order::Drain),
+            ("record tea --stop", Action::EndRecording { room: room() }),
+            ("policy default", Action::Policy { policy: None, room: None }),
+            ("enhancement off", Action::Enhancer { enabled: false }),
+            ("drain", Action::Drain),
         ] {
-            assert_eq!(order(line).unwrap(), expected, "{line}");
+            assert_eq!(action(line).unwrap(), expected, "{line}");
         }
     }
 
@@ -346,7 +346,7 @@ mod tests {
             "kick tea",
             "rooms --token a --key k1=0123456789abcdef0123456789abcdef",
         ] {
-            assert!(order(line).is_err(), "{line}");
+            assert!(action(line).is_err(), "{line}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Result of an order, for programs and for people.
+//! Result of an action, for programs and for people.
 
 use std::fmt::Write;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::find::{items, text};
 
-/// Result of an order.
+/// Result of an action.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Report {
     /// The server's answer as JSON, or a description of what was done.

@@ -22,11 +22,11 @@ pub fn pace(threads: usize) -> Finding {
             "the built-in network does not run",
             "--device off, and report it with the CPU's name",
         ),
-        Some(pace) => told(form, pace, threads),
+        Some(pace) => finding(form, pace, threads),
     }
 }
 
-fn told(form: Simd, pace: f64, threads: usize) -> Finding {
+fn finding(form: Simd, pace: f64, threads: usize) -> Finding {
     let all = pace * threads as f64;
     let found = format!(
         "kernels {form:?}: a thread makes {pace:.0} anchors of {}×{} a second; by {threads} of them inference for {all:.0} publishers with one a second",
@@ -74,6 +74,6 @@ mod tests {
 
     #[test]
     fn plain_code_is_a_warning() {
-        assert_eq!(told(Simd::Scalar, 3.0, 4).level, Level::Warning);
+        assert_eq!(finding(Simd::Scalar, 3.0, 4).level, Level::Warning);
     }
 }

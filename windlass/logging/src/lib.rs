@@ -73,8 +73,8 @@ impl Log {
 /// The text is no filter, the thread that writes did not start, or logging has started before.
 pub fn init(text: &str, json: bool) -> Result<Log> {
     let (filter, handle) = reload::Layer::new(quiet(text)?);
-    let told = |lost| tracing::warn!(lost, "log lines dropped: nobody reads standard error");
-    let errors = Lines::start("log", stderr(), told).context("cannot start the log's thread")?;
+    let on_lost = |lost| tracing::warn!(lost, "log lines dropped: nobody reads standard error");
+    let errors = Lines::start("log", stderr(), on_lost).context("cannot start the log's thread")?;
     let errors = ERRORS.get_or_init(|| errors);
     let lines = fmt::layer().with_writer(move || errors.clone()).with_ansi(stderr().is_terminal());
     let lines = if json { lines.json().boxed() } else { lines.boxed() };

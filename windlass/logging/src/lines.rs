@@ -34,16 +34,18 @@ struct Queue {
 }
 
 impl Lines {
-    /// Starts the thread that writes to `stream`. `told` gets the number of dropped lines, once some can be written
+    /// Starts the thread that writes to `stream`. `on_lost` gets the number of dropped lines, once some can be written
     /// again.
     pub(super) fn start(
         name: &str,
         stream: impl Write + Send + 'static,
-        told: impl Fn(u64) + Send + 'static,
+        on_lost: impl Fn(u64) + Send + 'static,
     ) -> io::Result<Lines> {
         let lines = Lines(Arc::default());
         let own = lines.clone();
-        thread::Builder::new().name(name.to_owned()).spawn(move || own.write_all(stream, told))?;
+        thread::Builder::new()
+            .name(name.to_owned())
+            .spawn(move || own.write_all(stream, on_lost))?;
         Ok(lines)
     }
 
@@ -86,7 +88,7 @@ impl Lines {
         self.0.lost.fetch_add(lines as u64, Ordering::Relaxed);
     }
 
-    fn write_all(&self, mut stream: impl Write, told: impl Fn(u64)) {
+    fn write_all(&self, mut stream: impl Write, on_lost: impl Fn(u64)) {
         let mut known = 0;
         loop {
             let mut queue = self.queue();
@@ -104,7 +106,7 @@ impl Lines {
             self.0.changed.notify_all();
             let lost = self.lost();
             if written.is_ok() && lost > known {
-                told(lost - known);
+                on_lost(lost - known);
                 known = lost;
             }
         }
@@ -146,11 +148,11 @@ mod tests {
 
     fn gated() -> (Lines, mpsc::Sender<()>, mpsc::Receiver<Vec<u8>>, mpsc::Receiver<u64>) {
         let ((open, gate), (out, written)) = (mpsc::channel(), mpsc::channel());
-        let (tell, told) = mpsc::channel();
-        let told_so = move |lost| {
-            let _ = tell.send(lost);
+        let (sender, lost) = mpsc::channel();
+        let on_lost = move |lost| {
+            let _ = sender.send(lost);
         };
-        (Lines::start("gated", Gate(gate, out), told_so).unwrap(), open, written, told)
+        (Lines::start("gated", Gate(gate, out), on_lost).unwrap(), open, written, lost)
     }
 
     #[test]

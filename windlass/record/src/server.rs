@@ -172,7 +172,7 @@ impl ServerRecorder {
             key_frame: Box::new(key_frame),
             event: Box::new(tells),
         })?;
-        tokio::spawn(tell(ended, signaling));
+        tokio::spawn(notify(ended, signaling));
         Ok(())
     }
 
@@ -203,19 +203,19 @@ impl ServerRecorder {
 }
 
 /// Tells rooms of ended recordings, until the recorder has ended.
-async fn tell(mut ended: Receiver<Event>, signaling: Signaling) {
+async fn notify(mut ended: Receiver<Event>, signaling: Signaling) {
     while let Some(event) = ended.recv().await {
         match event {
             Event::Ended { manifest, folder } => {
-                let recording = told(&manifest, folder.display().to_string());
+                let recording = recording_event(&manifest, folder.display().to_string());
                 signaling.recording_ended(&manifest.room, recording).await;
             }
             Event::Enhanced { manifest, folder } => {
-                let recording = told(&manifest, folder.display().to_string());
+                let recording = recording_event(&manifest, folder.display().to_string());
                 signaling.recording_enhanced(&manifest.room, recording);
             }
             Event::Stored { manifest, place } => {
-                signaling.recording_stored(&manifest.room, told(&manifest, place));
+                signaling.recording_stored(&manifest.room, recording_event(&manifest, place));
             }
         }
     }
@@ -257,7 +257,7 @@ impl windlass_signaling::Recorder for ServerRecorder {
 }
 
 /// Description of an ended recording for webhooks. `path` is where its files are.
-fn told(manifest: &Manifest, path: String) -> EventRecording {
+fn recording_event(manifest: &Manifest, path: String) -> EventRecording {
     let files = manifest.files.iter().take(MAX_TOLD).map(|file| EventFile {
         file: file.file.clone(),
         participant: file.participant.clone(),

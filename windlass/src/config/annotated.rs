@@ -89,9 +89,9 @@ fn entry(text: &mut String, option: &Described) {
         let _ = writeln!(text, "# {line}");
     }
     let live = if is_live(name) { ", live" } else { "" };
-    let said = default.as_deref().unwrap_or("none");
-    let _ = writeln!(text, "# ({value}; default: {said}{live})");
-    let line = format!("{name}: {said}");
+    let shown = default.as_deref().unwrap_or("none");
+    let _ = writeln!(text, "# ({value}; default: {shown}{live})");
+    let line = format!("{name}: {shown}");
     let is_value = default.is_some() && super::file::File::parse(&line).is_ok();
     let _ = if is_value { writeln!(text, "{line}") } else { writeln!(text, "#{name}:") };
 }

@@ -62,8 +62,8 @@ const OPTIONS: [&str; 9] = [
 ];
 
 /// Refuses the cluster's options in a build without cluster support.
-pub(super) fn supported(said: &Settings, has_cluster: bool) -> Result<()> {
-    let given = said.differing(&Settings::default());
+pub(super) fn supported(settings: &Settings, has_cluster: bool) -> Result<()> {
+    let given = settings.differing(&Settings::default());
     for option in OPTIONS {
         let allowed = has_cluster || given.iter().all(|name| name != option);
         allow!(allowed, option, "cannot be used: {NO_CLUSTER}");
@@ -80,13 +80,13 @@ pub(crate) struct Cluster {
     pub files: Option<Files>,
 }
 
-pub(super) fn cluster(said: &Settings) -> Cluster {
-    let files = said.cluster_tls.as_ref().map(|files| files.0.0.clone());
-    Cluster { token: said.cluster_token.clone(), files }
+pub(super) fn cluster(settings: &Settings) -> Cluster {
+    let files = settings.cluster_tls.as_ref().map(|files| files.0.0.clone());
+    Cluster { token: settings.cluster_token.clone(), files }
 }
 
-pub(super) fn nats(said: &Settings) -> Result<Option<NatsConfig>> {
-    let servers = said.nats.clone().unwrap_or_default();
+pub(super) fn nats(settings: &Settings) -> Result<Option<NatsConfig>> {
+    let servers = settings.nats.clone().unwrap_or_default();
     if servers.is_empty() {
         return Ok(None);
     }
@@ -99,11 +99,11 @@ pub(super) fn nats(said: &Settings) -> Result<Option<NatsConfig>> {
         "has an address that is no NATS server's: write nats://host:4222 or tls://host:4222"
     );
     allow!(
-        said.cluster_token.is_some(),
+        settings.cluster_token.is_some(),
         "nats",
         "needs cluster-token, which authenticates messages in NATS: make one (openssl rand -hex 32) for all servers and workers"
     );
-    let (credentials, ca) = (said.nats_credentials.clone(), said.nats_ca.clone());
+    let (credentials, ca) = (settings.nats_credentials.clone(), settings.nats_ca.clone());
     Ok(Some(NatsConfig { servers, credentials, ca }))
 }
 
@@ -131,16 +131,16 @@ impl NodeConfig {
 }
 
 /// Configuration of this server in its cluster. `max` is the maximum number of participants of a room on this server.
-pub(super) fn node(said: &Settings, max: usize) -> Result<Option<NodeConfig>> {
-    let Some(url) = said.node_url.clone() else { return Ok(None) };
+pub(super) fn node(settings: &Settings, max: usize) -> Result<Option<NodeConfig>> {
+    let Some(url) = settings.node_url.clone() else { return Ok(None) };
     let known = ["ws://", "wss://"].iter().any(|scheme| url.starts_with(scheme));
     allow!(known, "node-url", "`{url}` is no WebSocket URL: write wss://host/ws");
-    let (listen, address) = match said.node_listen.as_ref().map(|listen| listen.0.clone()) {
+    let (listen, address) = match settings.node_listen.as_ref().map(|listen| listen.0.clone()) {
         None => (None, None),
         Some(NodeListen { listen, url }) => (Some(listen), url),
     };
     if let Some(listen) = listen {
-        let secret = said.cluster_token.is_some() && said.cluster_tls.is_some();
+        let secret = settings.cluster_token.is_some() && settings.cluster_tls.is_some();
         allow!(
             listen.ip().is_loopback() || secret,
             "node-listen",
@@ -153,12 +153,12 @@ pub(super) fn node(said: &Settings, max: usize) -> Result<Option<NodeConfig>> {
             listen.port()
         );
     }
-    if let (Some(address), Some(_)) = (&address, &said.cluster_tls) {
+    if let (Some(address), Some(_)) = (&address, &settings.cluster_tls) {
         let secure = address.starts_with("https://");
         allow!(secure, "node-listen", "needs an https:// URL beside cluster-tls, not {address}");
     }
     // A room on this server admits nobody beyond its own maximum.
-    let max_participants = said.node_max_participants.unwrap_or(max).min(max);
+    let max_participants = settings.node_max_participants.unwrap_or(max).min(max);
     allow!(max_participants > 0, "node-max-participants", "must be at least 1");
     Ok(Some(NodeConfig { url, listen, address, max_participants }))
 }
@@ -186,10 +186,10 @@ mod tests {
             "node-max-participants: 9",
         ];
         for (option, yaml) in OPTIONS.into_iter().zip(given) {
-            let said: Settings = serde_saphyr::from_str(yaml).expect(yaml);
-            let error = supported(&said, false).expect_err(yaml).to_string();
+            let settings: Settings = serde_saphyr::from_str(yaml).expect(yaml);
+            let error = supported(&settings, false).expect_err(yaml).to_string();
             assert!(error.starts_with(option) && error.contains("no cluster support"), "{error}");
-            assert!(supported(&said, true).is_ok());
+            assert!(supported(&settings, true).is_ok());
         }
         assert!(supported(&Settings::default(), false).is_ok());
     }
@@ -201,8 +201,8 @@ mod tests {
         };
         let error = of("{nats: [nats://a:4222]}").expect_err("no token").to_string();
         assert!(error.contains("cluster-token") && error.contains("openssl rand"), "{error}");
-        let said = "{nats: [nats://a:4222], cluster-token: a-cluster-of-these-tests}";
-        assert!(of(said).expect("a token").is_some());
+        let settings = "{nats: [nats://a:4222], cluster-token: a-cluster-of-these-tests}";
+        assert!(of(settings).expect("a token").is_some());
     }
 
     #[test]

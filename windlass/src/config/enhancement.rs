@@ -226,38 +226,39 @@ impl fmt::Display for Captured {
 }
 
 /// Configuration of the enhancer; `None` if the device is `off`.
-pub(super) fn enhancer(said: &Settings, budget: Duration) -> Result<Option<EnhancerConfig>> {
-    let Some(engine) = said.device().0.engine() else { return Ok(None) };
-    let (compute_cap, anchor_fraction) = (said.compute_cap(), said.anchor_fraction());
+pub(super) fn enhancer(settings: &Settings, budget: Duration) -> Result<Option<EnhancerConfig>> {
+    let Some(engine) = settings.device().0.engine() else { return Ok(None) };
+    let (compute_cap, anchor_fraction) = (settings.compute_cap(), settings.anchor_fraction());
     for (name, share) in [("compute-cap", compute_cap), ("anchor-fraction", anchor_fraction)] {
         allow!((0.0..=1.0).contains(&share), name, "must be from 0 to 1, not {share}");
     }
     let default = EnhancerConfig::default();
-    let promise = said.policy().0.promise;
+    let promise = settings.policy().0.promise;
     let promise_db = promise.map_or(default.promise_db, |loss| f64::from(loss) / 100.0);
-    let threads = said.enhancer_threads.unwrap_or(default.threads);
+    let threads = settings.enhancer_threads.unwrap_or(default.threads);
     allow!(
         (1..=MAX_THREADS).contains(&threads),
         "enhancer-threads",
         "must be from 1 to {MAX_THREADS}, not {threads}"
     );
-    let mib =
-        said.enhancer_memory_mb.unwrap_or_else(|| (windlass_enhancer::allowed_mib() / 2).max(64));
+    let mib = settings
+        .enhancer_memory_mb
+        .unwrap_or_else(|| (windlass_enhancer::allowed_mib() / 2).max(64));
     allow!(mib >= 64, "enhancer-memory-mb", "must be 64 or more, not {mib}");
-    let captured = said.captured().0;
+    let captured = settings.captured().0;
     let stills = if captured.has(Use::Stills) { STILLS } else { Bitrate::ZERO };
     Ok(Some(EnhancerConfig {
         budget,
         delivery_allowance: DELIVERY.min(budget * 3 / 10),
         engine,
-        network: said.network().0,
+        network: settings.network().0,
         threads,
-        cpu_tasks: said.enhancer_threads.unwrap_or(default.cpu_tasks),
+        cpu_tasks: settings.enhancer_threads.unwrap_or(default.cpu_tasks),
         compute_cap,
         promise_db,
         anchor_fraction,
         regions: RegionConfig { bitrate: stills, ..default.regions },
-        max_streams: said.max_enhanced(),
+        max_streams: settings.max_enhanced(),
         memory: mib << 20,
         learn: captured.has(Use::Learn),
         ..default

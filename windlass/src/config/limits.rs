@@ -54,9 +54,9 @@ impl FromStr for MaxPerIp {
 /// Maximum tracks of a room, per participant: camera, microphone, screen, and the screen's sound.
 const TRACKS_PER_PARTICIPANT: usize = 4;
 
-pub(super) fn limits(said: &Settings) -> Result<Limits> {
-    let participants = said.max_total_participants();
-    let participants_per_room = said.max_participants();
+pub(super) fn limits(settings: &Settings) -> Result<Limits> {
+    let participants = settings.max_total_participants();
+    let participants_per_room = settings.max_participants();
     for (name, count) in
         [("max-total-participants", participants), ("max-participants", participants_per_room)]
     {
@@ -69,7 +69,7 @@ pub(super) fn limits(said: &Settings) -> Result<Limits> {
         participants,
         participants_per_room,
         tracks_per_room: usual.tracks_per_room.max(tracks),
-        unauthenticated_per_second: said
+        unauthenticated_per_second: settings
             .max_per_ip
             .and_then(|max| max.0.stun)
             .unwrap_or(usual.unauthenticated_per_second),
@@ -84,8 +84,8 @@ fn rooms(participants: usize) -> usize {
 }
 
 /// Limits on who may come in. One address may have at most a quarter of what all clients together have.
-pub(super) fn admission(said: &Settings, limits: &Limits) -> Result<AdmissionLimits> {
-    let max = said.max_per_ip.map_or_else(MaxPerIp::default, |max| max.0);
+pub(super) fn admission(settings: &Settings, limits: &Limits) -> Result<AdmissionLimits> {
+    let max = settings.max_per_ip.map_or_else(MaxPerIp::default, |max| max.0);
     let sockets = limits.participants.saturating_mul(2);
     let share = share_of_one(sockets);
     let of_one = max.sockets.unwrap_or(share);

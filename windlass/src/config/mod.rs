@@ -113,51 +113,51 @@ pub(crate) struct Config {
 
 impl Config {
     /// Fills in the defaults and checks the values.
-    pub(crate) fn resolve(said: Settings) -> Result<Config> {
-        cluster::supported(&said, cfg!(feature = "cluster"))?;
-        let (said, public) = public::filled(said, windlass_public::folder().as_deref())?;
-        let budget = said.budget().0;
+    pub(crate) fn resolve(settings: Settings) -> Result<Config> {
+        cluster::supported(&settings, cfg!(feature = "cluster"))?;
+        let (settings, public) = public::filled(settings, windlass_public::folder().as_deref())?;
+        let budget = settings.budget().0;
         allow!(BUDGET.contains(&budget.0), "budget", "must be from 50ms to 2s, not {budget}");
         let budget = budget.0;
-        let limits = limits::limits(&said)?;
-        let tls = tls_source(&said, public.as_ref());
-        let node = cluster::node(&said, limits.participants_per_room)?;
-        let mut signaling = signaling(&said, &limits, budget, tls.as_ref(), node.as_ref())?;
+        let limits = limits::limits(&settings)?;
+        let tls = tls_source(&settings, public.as_ref());
+        let node = cluster::node(&settings, limits.participants_per_room)?;
+        let mut signaling = signaling(&settings, &limits, budget, tls.as_ref(), node.as_ref())?;
         if let (Origins::Only(origins), Some(public)) = (&mut signaling.origins, &public) {
             origins.extend(format!("https://{}", public.name).parse::<Origin>());
         }
-        let open_rooms = said.open_rooms == Some(true);
+        let open_rooms = settings.open_rooms == Some(true);
         let closed = !open_rooms || signaling.access.is_open();
         allow!(closed, "open-rooms", "must not stand beside token-key");
-        let log = said.log();
+        let log = settings.log();
         if let Err(error) = windlass_logging::filter(&log) {
             allow!(false, "log", "must be a log filter: {error}");
         }
         Ok(Config {
             public,
-            http: said.http(),
-            metrics: said.metrics,
+            http: settings.http(),
+            metrics: settings.metrics,
             open_rooms,
-            sfu: sfu(&said, limits, budget)?,
+            sfu: sfu(&settings, limits, budget)?,
             signaling,
             tls,
-            enhancer: enhancement::enhancer(&said, budget)?,
-            devices: said.device().0.gpus(),
-            nats: cluster::nats(&said)?,
+            enhancer: enhancement::enhancer(&settings, budget)?,
+            devices: settings.device().0.gpus(),
+            nats: cluster::nats(&settings)?,
             node,
-            cluster: cluster::cluster(&said),
-            drain: said.drain_timeout().0.0,
+            cluster: cluster::cluster(&settings),
+            drain: settings.drain_timeout().0.0,
             log,
-            log_json: said.log_json == Some(true),
-            record_to: said.record_to.map(|Parsed(to)| to),
-            workers: said.workers.unwrap_or_default(),
+            log_json: settings.log_json == Some(true),
+            record_to: settings.record_to.map(|Parsed(to)| to),
+            workers: settings.workers.unwrap_or_default(),
         })
     }
 }
 
-fn sfu(said: &Settings, limits: Limits, budget: Duration) -> Result<SfuConfig> {
-    let (captured, policies) = (said.captured().0, said.policy().0);
-    let reach = Reach::of(said, limits.participants)?;
+fn sfu(settings: &Settings, limits: Limits, budget: Duration) -> Result<SfuConfig> {
+    let (captured, policies) = (settings.captured().0, settings.policy().0);
+    let reach = Reach::of(settings, limits.participants)?;
     Ok(SfuConfig {
         captured: captured.has(Use::Layers),
         regions: captured.has(Use::Stills),
@@ -170,13 +170,13 @@ fn sfu(said: &Settings, limits: Limits, budget: Duration) -> Result<SfuConfig> {
         policy: policies.usual,
         room_policies: policies.rooms,
         limits,
-        congestion_control: said.no_congestion_control != Some(true),
+        congestion_control: settings.no_congestion_control != Some(true),
         ..SfuConfig::default()
     })
 }
 
 fn signaling(
-    said: &Settings,
+    settings: &Settings,
     limits: &Limits,
     budget: Duration,
     tls: Option<&tls::Source>,
@@ -184,33 +184,33 @@ fn signaling(
 ) -> Result<SignalingConfig> {
     let mut signaling = SignalingConfig::default();
     signaling.session.budget = budget;
-    signaling.webhooks.urls = said.webhook.clone().unwrap_or_default();
-    signaling.webhooks.secrets = said.webhook_secret.clone().unwrap_or_default();
-    let signed = said.webhook.is_none() || said.webhook_secret.is_some();
+    signaling.webhooks.urls = settings.webhook.clone().unwrap_or_default();
+    signaling.webhooks.secrets = settings.webhook_secret.clone().unwrap_or_default();
+    let signed = settings.webhook.is_none() || settings.webhook_secret.is_some();
     allow!(signed, "webhook", "needs a webhook-secret, which its requests are signed with");
-    let keys = said.token_key.clone().unwrap_or_default();
+    let keys = settings.token_key.clone().unwrap_or_default();
     signaling.access =
         Access::new(keys).map_err(|e| Invalid::new("token-key", format!("cannot be used: {e}")))?;
-    signaling.admin_local = said.admin_local == Some(true);
-    signaling.figures = said.metrics.is_none();
+    signaling.admin_local = settings.admin_local == Some(true);
+    signaling.figures = settings.metrics.is_none();
     signaling.proxies =
-        TrustedProxies(said.trusted_proxies.iter().flatten().map(|p| p.0).collect());
-    signaling.origins = said.origins.clone().map_or(Origins::Any, Origins::Only);
+        TrustedProxies(settings.trusted_proxies.iter().flatten().map(|p| p.0).collect());
+    signaling.origins = settings.origins.clone().map_or(Origins::Any, Origins::Only);
     if let (Origins::Only(origins), Some(node)) = (&mut signaling.origins, node) {
         origins.extend(node.page());
     }
-    signaling.turn = turn::turn(said)?;
-    signaling.admission = limits::admission(said, limits)?;
+    signaling.turn = turn::turn(settings)?;
+    signaling.admission = limits::admission(settings, limits)?;
     signaling.hsts = matches!(tls, Some(tls::Source::Files(..) | tls::Source::Acme(_)));
     Ok(signaling)
 }
 
-fn tls_source(said: &Settings, public: Option<&Public>) -> Option<tls::Source> {
+fn tls_source(settings: &Settings, public: Option<&Public>) -> Option<tls::Source> {
     let addresses = || {
-        let advertised = said.advertise.iter().flatten().filter(|a| !a.0.tcp);
-        advertised.map(|a| a.0.addr.ip()).chain([said.http().ip()]).collect()
+        let advertised = settings.advertise.iter().flatten().filter(|a| !a.0.tcp);
+        advertised.map(|a| a.0.addr.ip()).chain([settings.http().ip()]).collect()
     };
-    Some(match &said.tls.as_ref()?.0 {
+    Some(match &settings.tls.as_ref()?.0 {
         TlsChoice::Files(certificate, key) => tls::Source::Files(certificate.clone(), key.clone()),
         TlsChoice::SelfSigned => tls::Source::SelfSigned(addresses()),
         TlsChoice::Acme(directory) => {

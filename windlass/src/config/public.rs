@@ -29,40 +29,40 @@ pub(crate) struct Public {
 
 /// Fills in the settings that follow from a public name. Given settings stay.
 pub(super) fn filled(
-    mut said: Settings,
+    mut settings: Settings,
     folder: Option<&Path>,
 ) -> Result<(Settings, Option<Public>), Invalid> {
-    let Some(Parsed(name)) = said.public.clone() else {
-        if let Some(Parsed(TlsChoice::Acme(_))) = said.tls {
+    let Some(Parsed(name)) = settings.public.clone() else {
+        if let Some(Parsed(TlsChoice::Acme(_))) = settings.tls {
             return Err(Invalid::new(
                 "tls",
                 "acme needs public, the name that the certificate is for",
             ));
         }
-        return Ok((said, None));
+        return Ok((settings, None));
     };
     let Some(folder) = folder else {
         let allowed = "needs a folder for its key and certificate: set STATE_DIRECTORY or HOME";
         return Err(Invalid::new("public", allowed));
     };
-    let http = *said.http.get_or_insert_with(|| everywhere(HTTPS));
-    said.udp.get_or_insert_with(|| everywhere(Settings::default().udp().port()));
-    said.metrics.get_or_insert(FIGURES);
+    let http = *settings.http.get_or_insert_with(|| everywhere(HTTPS));
+    settings.udp.get_or_insert_with(|| everywhere(Settings::default().udp().port()));
+    settings.metrics.get_or_insert(FIGURES);
     // A proxy before the server has the certificate.
-    let has_proxy = http.ip().to_canonical().is_loopback() || said.trusted_proxies.is_some();
-    if said.tls.is_none() && !has_proxy {
-        said.tls = Some(Parsed(TlsChoice::Acme(LETS_ENCRYPT.to_owned())));
+    let has_proxy = http.ip().to_canonical().is_loopback() || settings.trusted_proxies.is_some();
+    if settings.tls.is_none() && !has_proxy {
+        settings.tls = Some(Parsed(TlsChoice::Acme(LETS_ENCRYPT.to_owned())));
     }
-    let given = said.token_key.as_ref().is_some_and(|keys| !keys.is_empty());
-    let key = (!given && said.open_rooms != Some(true)).then(|| folder.join("token-key"));
+    let given = settings.token_key.as_ref().is_some_and(|keys| !keys.is_empty());
+    let key = (!given && settings.open_rooms != Some(true)).then(|| folder.join("token-key"));
     // It is made at the start.
     if let Some(file) = key.as_ref().filter(|file| file.exists()) {
         let key = format!("k1=@{}", file.display()).parse::<TokenKey>();
-        said.token_key =
+        settings.token_key =
             Some(vec![key.map_err(|e| Invalid::new("public", format!("has no key: {e}")))?]);
     }
-    let keys = said.token_key.clone().unwrap_or_default();
-    Ok((said, Some(Public { name: name.to_string(), folder: folder.to_owned(), key, keys })))
+    let keys = settings.token_key.clone().unwrap_or_default();
+    Ok((settings, Some(Public { name: name.to_string(), folder: folder.to_owned(), key, keys })))
 }
 
 /// The unspecified address: IPv6 and IPv4 if the machine has both.
@@ -83,25 +83,25 @@ mod tests {
         filled(serde_saphyr::from_str(yaml).expect(yaml), Some(folder))
     }
 
-    fn acme(said: &Settings) -> bool {
-        matches!(said.tls, Some(Parsed(TlsChoice::Acme(_))))
+    fn acme(settings: &Settings) -> bool {
+        matches!(settings.tls, Some(Parsed(TlsChoice::Acme(_))))
     }
 
     #[test]
     fn a_public_name_stands_for_all_that_it_takes_to_serve_everybody() {
         let dir = tempfile::tempdir().unwrap();
-        let (said, public) = of("public: Calls.Example.", dir.path()).unwrap();
-        let http = said.http.unwrap();
+        let (settings, public) = of("public: Calls.Example.", dir.path()).unwrap();
+        let http = settings.http.unwrap();
         assert!(http.ip().is_unspecified() && http.port() == 443, "{http}");
-        assert_eq!(said.udp.map(|udp| udp.port()), Some(7881));
-        assert!(said.metrics.is_some_and(|at| at.ip().is_loopback()) && acme(&said));
+        assert_eq!(settings.udp.map(|udp| udp.port()), Some(7881));
+        assert!(settings.metrics.is_some_and(|at| at.ip().is_loopback()) && acme(&settings));
         let public = public.unwrap();
         assert_eq!((public.name.as_str(), public.keys.len()), ("calls.example", 0));
         let key = public.key.unwrap();
         windlass_public::make_key(&key).unwrap();
-        let (said, public) = of("public: calls.example", dir.path()).unwrap();
+        let (settings, public) = of("public: calls.example", dir.path()).unwrap();
         assert_eq!(
-            (said.token_key.map(|keys| keys.len()), public.unwrap().keys.len()),
+            (settings.token_key.map(|keys| keys.len()), public.unwrap().keys.len()),
             (Some(1), 1)
         );
     }
@@ -118,8 +118,11 @@ mod tests {
         ] {
             assert!(!acme(&of(more).0), "{more}");
         }
-        let (said, _) = of("http: 127.0.0.1:7880\ntls: acme:https://ca.example/dir");
-        assert_eq!(said.tls, Some(Parsed(TlsChoice::Acme("https://ca.example/dir".to_owned()))));
+        let (settings, _) = of("http: 127.0.0.1:7880\ntls: acme:https://ca.example/dir");
+        assert_eq!(
+            settings.tls,
+            Some(Parsed(TlsChoice::Acme("https://ca.example/dir".to_owned())))
+        );
         let (_, public) = of("token-key: [k1=0123456789abcdef0123456789abcdef]");
         assert_eq!(public.map(|public| (public.key, public.keys.len())), Some((None, 1)));
         assert_eq!(of("open-rooms: true").1.and_then(|public| public.key), None);

@@ -91,18 +91,18 @@ const TCP_PER_PARTICIPANT: usize = 4;
 
 impl Reach {
     /// Resolves the addresses and threads of a server for at most `participants` participants.
-    pub(super) fn of(said: &Settings, participants: usize) -> Result<Reach> {
-        let udp = said.udp();
-        let given: Vec<Advertise> = said.advertise.iter().flatten().map(|a| a.0).collect();
+    pub(super) fn of(settings: &Settings, participants: usize) -> Result<Reach> {
+        let udp = settings.udp();
+        let given: Vec<Advertise> = settings.advertise.iter().flatten().map(|a| a.0).collect();
         let advertise = addresses(&given, false, udp)?;
-        let tcp = match said.tcp.map_or(Tcp::At(udp), |tcp| tcp.0) {
+        let tcp = match settings.tcp.map_or(Tcp::At(udp), |tcp| tcp.0) {
             Tcp::Off => None,
             Tcp::At(listen) => {
                 let mut tcp = TcpConfig::at(listen);
                 tcp.advertise = addresses(&given, true, listen)?;
                 tcp.connections =
                     tcp.connections.max(participants.saturating_mul(TCP_PER_PARTICIPANT));
-                if said.max_per_ip.is_some_and(|max| max.0.is_unbounded()) {
+                if settings.max_per_ip.is_some_and(|max| max.0.is_unbounded()) {
                     tcp.per_address = 0;
                 }
                 Some(tcp)
@@ -110,7 +110,7 @@ impl Reach {
         };
         // The other half is for enhancement, which yields, and for signalling.
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let threads = said.forwarding_threads.unwrap_or((cores / 2).clamp(1, MAX_THREADS));
+        let threads = settings.forwarding_threads.unwrap_or((cores / 2).clamp(1, MAX_THREADS));
         if !(1..=MAX_THREADS).contains(&threads) {
             let allowed = format!("must be from 1 to {MAX_THREADS}, not {threads}");
             return Err(Invalid::new("forwarding-threads", allowed).into());

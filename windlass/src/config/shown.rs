@@ -21,7 +21,7 @@ const SECRET: [&str; 7] =
 /// Lists the options of `given` and of the file as a configuration file with a comment on each line. `given` has been
 /// parsed with the options of `windlass serve`.
 pub(crate) fn shown(given: &ArgMatches, file: Option<&Path>) -> Result<String> {
-    let said = match file {
+    let in_file = match file {
         None => BTreeMap::new(),
         Some(path) => {
             let text = std::fs::read_to_string(path)
@@ -32,7 +32,7 @@ pub(crate) fn shown(given: &ArgMatches, file: Option<&Path>) -> Result<String> {
     let from_file = file.map_or(String::new(), |path| path.display().to_string());
     let mut text = String::new();
     for option in options() {
-        let (value, from) = found(&option, given, &said, &from_file);
+        let (value, from) = found(&option, given, &in_file, &from_file);
         let value = value.map(|value| hidden(&option.name, value));
         let line = match value {
             Some(value) => format!("{}: {value}", option.name),
@@ -46,9 +46,9 @@ pub(crate) fn shown(given: &ArgMatches, file: Option<&Path>) -> Result<String> {
 
 /// Values of a file, as text; empty if it has no key.
 fn values(text: &str) -> Result<BTreeMap<String, String>> {
-    let said: Option<BTreeMap<String, Value>> =
+    let values: Option<BTreeMap<String, Value>> =
         serde_saphyr::from_str(text).context("the configuration file cannot be read")?;
-    Ok(said.unwrap_or_default().into_iter().map(|(name, value)| (name, plain(&value))).collect())
+    Ok(values.unwrap_or_default().into_iter().map(|(name, value)| (name, plain(&value))).collect())
 }
 
 fn plain(value: &Value) -> String {
@@ -65,7 +65,7 @@ fn plain(value: &Value) -> String {
 fn found(
     option: &Described,
     given: &ArgMatches,
-    said: &BTreeMap<String, String>,
+    in_file: &BTreeMap<String, String>,
     file: &str,
 ) -> (Option<String>, String) {
     let id = option.name.replace('-', "_");
@@ -76,7 +76,7 @@ fn found(
     match given.value_source(&id) {
         Some(ValueSource::CommandLine) => (Some(raw()), "command line".to_owned()),
         Some(ValueSource::EnvVariable) => (Some(raw()), variable(&option.name)),
-        _ => match said.get(&option.name) {
+        _ => match in_file.get(&option.name) {
             Some(value) => (Some(value.clone()), file.to_owned()),
             None => match &option.default {
                 Some(default) if File::parse(&format!("{}: {default}", option.name)).is_ok() => {

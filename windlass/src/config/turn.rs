@@ -52,12 +52,12 @@ impl FromStr for TurnServer {
     }
 }
 
-pub(super) fn turn(said: &Settings) -> Result<TurnConfig> {
-    let ttl = said.turn_ttl().0;
+pub(super) fn turn(settings: &Settings) -> Result<TurnConfig> {
+    let ttl = settings.turn_ttl().0;
     allow!(TTL.contains(&ttl.0), "turn-ttl", "must be from 1m to 7days, not {ttl}");
     let read = |text: &String| text.parse::<TurnServer>().map_err(|e| Invalid::new("turn-url", e));
     let servers: Vec<TurnServer> =
-        said.turn_url.iter().flatten().map(read).collect::<Result<_, _>>()?;
+        settings.turn_url.iter().flatten().map(read).collect::<Result<_, _>>()?;
     let mut users = servers.iter().filter_map(|server| server.user.as_ref());
     let user = users.next();
     let one = users.all(|other| Some(other) == user);
@@ -66,7 +66,7 @@ pub(super) fn turn(said: &Settings) -> Result<TurnConfig> {
         "turn-url",
         "has several users: name one user and password for all servers, or use turn-secret"
     );
-    let access = match (&said.turn_secret, user) {
+    let access = match (&settings.turn_secret, user) {
         // The secret wins where both are set: credentials that are made of it expire.
         (Some(secret), _) => TurnAccess::Rest(secret.clone(), ttl.0),
         (None, Some((name, password))) => TurnAccess::Static(name.clone(), password.clone()),
@@ -83,7 +83,7 @@ pub(super) fn turn(said: &Settings) -> Result<TurnConfig> {
 mod tests {
     use super::*;
 
-    fn said(urls: &[&str], rest: &str) -> Result<TurnConfig> {
+    fn parse(urls: &[&str], rest: &str) -> Result<TurnConfig> {
         let file = crate::config::File::parse(&format!("turn-url: {urls:?}\n{rest}"))?;
         turn(&file.settings)
     }
@@ -98,18 +98,19 @@ mod tests {
             (&["turn:a:b@one.example", "turn:c:d@two.example"], "", "several users"),
             (&url, "turn-secret: north\nturn-ttl: 5s", "turn-ttl must be"),
         ] {
-            let error = format!("{:#}", said(urls, rest).unwrap_err());
+            let error = format!("{:#}", parse(urls, rest).unwrap_err());
             assert!(error.contains(wanted), "{rest}: {error}");
         }
-        assert!(matches!(said(&url, "turn-secret: north").unwrap().access, TurnAccess::Rest(..)));
-        let user = said(&["turn:anna:so:uth@turn.example.org:3478"], "").unwrap();
+        assert!(matches!(parse(&url, "turn-secret: north").unwrap().access, TurnAccess::Rest(..)));
+        let user = parse(&["turn:anna:so:uth@turn.example.org:3478"], "").unwrap();
         assert_eq!(user.urls, [url[0].parse().unwrap()]);
         let access = TurnAccess::Static("anna".to_owned(), "so:uth".parse().unwrap());
         assert_eq!(user.access, access);
-        let special = said(&["turn:1700000000%3Aanna:so%2Cuth@turn.example.org:3478"], "").unwrap();
+        let special =
+            parse(&["turn:1700000000%3Aanna:so%2Cuth@turn.example.org:3478"], "").unwrap();
         let access = TurnAccess::Static("1700000000:anna".to_owned(), "so,uth".parse().unwrap());
         assert_eq!(special.access, access);
-        assert_eq!(said(&["stun:turn.example.org"], "").unwrap().access, TurnAccess::Open);
-        assert!(said(&[], "turn-secret: north").is_err());
+        assert_eq!(parse(&["stun:turn.example.org"], "").unwrap().access, TurnAccess::Open);
+        assert!(parse(&[], "turn-secret: north").is_err());
     }
 }

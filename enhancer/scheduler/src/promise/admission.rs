@@ -107,7 +107,7 @@ impl Admission {
         }
         self.plans += 1;
         for (at, client) in clients.iter().enumerate() {
-            self.tell(now, client.id, self.is_served[at]);
+            self.report(now, client.id, self.is_served[at]);
         }
         let plans = self.plans;
         self.standings.retain(|_, standing| standing.plan == plans);
@@ -168,7 +168,7 @@ impl Admission {
         self.packing.pack(now, &self.chosen, free);
     }
 
-    fn tell(&mut self, now: Duration, id: StreamId, served: bool) {
+    fn report(&mut self, now: Duration, id: StreamId, served: bool) {
         let verdict = if served { Verdict::Served } else { Verdict::Refused };
         let plan = self.plans;
         let standing = self.standings.get(&id).copied();

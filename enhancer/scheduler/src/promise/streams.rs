@@ -221,7 +221,7 @@ impl Promises {
     }
 
     /// Queues a refusal, or its end, that no plan has decided.
-    pub(crate) fn tell(&mut self, id: StreamId, reason: Option<Refusal>) {
+    pub(crate) fn refuse(&mut self, id: StreamId, reason: Option<Refusal>) {
         self.told.push((id, reason));
         self.forget_excess();
     }

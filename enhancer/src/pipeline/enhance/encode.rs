@@ -14,7 +14,7 @@ use super::super::slots::Stage;
 use super::super::stills::GpuStills;
 use super::super::worker::Worker;
 use super::send::Outgoing;
-use super::{Draft, Made, Order, Run, Tools, Unmade};
+use super::{Draft, Made, PreparedJob, Run, Tools, Unmade};
 use crate::stats::count;
 
 /// An encoded anchor's payload.
@@ -30,50 +30,51 @@ impl Worker {
     /// Encodes a draft, sends it, and shows it to the subscribers' twin.
     pub(super) fn encode(
         &self,
-        order: &Order<'_>,
+        prepared: &PreparedJob<'_>,
         draft: Draft<'_>,
         inferred: Instant,
         tools: &mut Tools<'_>,
         run: &mut Run,
     ) -> Result<(), Unmade> {
         let Draft { made, tiles, learned, to_weigh, mut slot, gpu } = draft;
-        let (size, twin) = (made.size(), &order.job.frame.twin);
-        let samples = (tiles.count() * TILE * TILE * order.scale * order.scale) as u64;
-        let colour = colour_of(order, &tiles);
+        let (size, twin) = (made.size(), &prepared.job.frame.twin);
+        let samples = (tiles.count() * TILE * TILE * prepared.scale * prepared.scale) as u64;
+        let colour = colour_of(prepared, &tiles);
         // Only the CPU encodes colour.
         let mut on_gpu = gpu.filter(|_| colour.is_none()).map(|coder| GpuStills {
             coder,
             slots: &self.slots,
             clock: &self.clock,
             samples,
-            deadline: order.deadline,
-            key: order.key,
+            deadline: prepared.deadline,
+            key: prepared.key,
             counters: &self.stats.counters,
             waited: Duration::ZERO,
         });
         // What the GPU encodes takes nothing of the CPU.
         if slot.is_none() && on_gpu.is_none() {
             let asked = self.clock.now();
-            slot = self.slots.take(Stage::Encode, samples, order.deadline, order.key);
+            slot = self.slots.take(Stage::Encode, samples, prepared.deadline, prepared.key);
             run.waited += self.clock.since(asked);
             if slot.is_none() {
                 return Err(Unmade::LateEncode);
             }
         }
-        let coding = self.coding(order);
+        let coding = self.coding(prepared);
         let encoded = match made {
             Made::OnGpu(picture) => {
                 self.encode_on_gpu(&picture, gpu, &tiles, coding, twin.measures())
             }
             Made::OnCpu(mut detail) => {
-                tools.prior.take_out(order.low, &mut detail);
+                tools.prior.take_out(prepared.low, &mut detail);
                 let wanted = twin.measures().then(|| detail.clone());
                 let mut on_cpu = CpuStills;
                 let stills: &mut dyn Stills = match &mut on_gpu {
                     Some(on_gpu) => on_gpu,
                     None => &mut on_cpu,
                 };
-                let coded = encode(coding, Content { detail, colour }, &tiles, order.scale, stills);
+                let coded =
+                    encode(coding, Content { detail, colour }, &tiles, prepared.scale, stills);
                 coded
                     .map(|(payload, tiled)| Encoded { payload, tiled, wanted })
                     .map_err(Unmade::Encode)
@@ -81,12 +82,12 @@ impl Worker {
         };
         run.waited += on_gpu.map_or(Duration::ZERO, |on_gpu| on_gpu.waited);
         let Encoded { payload, tiled, wanted } = encoded?;
-        let sent = self.send(order, Outgoing { payload, tiled, size, learned, inferred })?;
+        let sent = self.send(prepared, Outgoing { payload, tiled, size, learned, inferred })?;
         drop(slot);
         // Before the twin has it: what it changes.
         if let Some((detail, known)) = to_weigh {
             let made = Made::OnCpu(detail);
-            run.weigh(&self.clock, order.job, Some(&made), Some(&known), order.low);
+            run.weigh(&self.clock, prepared.job, Some(&made), Some(&known), prepared.low);
         }
         twin.sent(&sent, wanted.as_ref());
         Ok(())
@@ -111,10 +112,10 @@ impl Worker {
 
     /// Quality and maximum bytes of an anchor. A search for what fits takes several encodings; captured anchors have
     /// the time for them.
-    fn coding(&self, order: &Order<'_>) -> Encoding {
-        let anchors = &order.job.frame.anchors;
+    fn coding(&self, prepared: &PreparedJob<'_>) -> Encoding {
+        let anchors = &prepared.job.frame.anchors;
         let quality = self.live.get().anchor_quality;
-        let max_bytes = match order.source {
+        let max_bytes = match prepared.source {
             AnchorSource::Captured => anchors.max_bytes(self.clock.now()),
             AnchorSource::Enhanced => anchors.limits().bytes,
         };
@@ -123,7 +124,7 @@ impl Worker {
 }
 
 /// Colour of some tiles of the publisher's own picture.
-fn colour_of(order: &Order<'_>, tiles: &TileMap) -> Option<Detail> {
-    let [_, u, v] = order.high.as_ref()?.samples();
-    Some(colour::image([u, v], order.job.frame.picture.samples(), tiles, order.scale))
+fn colour_of(prepared: &PreparedJob<'_>, tiles: &TileMap) -> Option<Detail> {
+    let [_, u, v] = prepared.high.as_ref()?.samples();
+    Some(colour::image([u, v], prepared.job.frame.picture.samples(), tiles, prepared.scale))
 }

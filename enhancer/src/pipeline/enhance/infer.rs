@@ -17,7 +17,7 @@ use super::super::gpu_picture::{GpuPicture, Unfit};
 use super::super::learn::equip;
 use super::super::slots::{Slot, Stage};
 use super::super::worker::Worker;
-use super::{Draft, Made, Order, Run, Tools, Unmade};
+use super::{Draft, Made, PreparedJob, Run, Tools, Unmade};
 use crate::stats::count;
 
 /// Result of a network for one frame.
@@ -39,14 +39,14 @@ impl Worker {
     /// Super-resolves the frame of a job into a draft that is ready to encode.
     pub(super) fn infer(
         &self,
-        order: &Order<'_>,
+        prepared: &PreparedJob<'_>,
         tools: &mut Tools<'_>,
         run: &mut Run,
     ) -> Result<Draft<'_>, Unmade> {
-        let mut slot = self.slot_for_inference(order, tools.engine, run)?;
+        let mut slot = self.slot_for_inference(prepared, tools.engine, run)?;
         let gpu = self.gpu_of(tools.engine);
-        let Inferred { made, known, learned } = self.run_network(order, gpu, tools, run)?;
-        let Judged { tiles, to_weigh } = self.judge(order, &made, known, &mut slot, run)?;
+        let Inferred { made, known, learned } = self.run_network(prepared, gpu, tools, run)?;
+        let Judged { tiles, to_weigh } = self.judge(prepared, &made, known, &mut slot, run)?;
         let made = made.map_err(Unmade::Infer)?;
         Ok(Draft { made, tiles, learned, to_weigh, slot, gpu })
     }
@@ -54,28 +54,29 @@ impl Worker {
     /// Takes a CPU slot for inference and the encoding that follows, if the network runs on the CPU (ZARN §3.2).
     fn slot_for_inference(
         &self,
-        order: &Order<'_>,
+        prepared: &PreparedJob<'_>,
         engine: &dyn Engine,
         run: &mut Run,
     ) -> Result<Option<Slot<'_>>, Unmade> {
         if !engine.on_cpu() {
             return Ok(None);
         }
-        let (job, asked) = (order.job, self.clock.now());
+        let (job, asked) = (prepared.job, self.clock.now());
         let (work, expected) = (job.choice.tiles.count() as u64, job.chosen.cost);
-        let slot = self.slots.take_for(Stage::Infer, work, expected, order.deadline, order.key);
+        let slot =
+            self.slots.take_for(Stage::Infer, work, expected, prepared.deadline, prepared.key);
         run.waited = self.clock.since(asked);
         slot.map(Some).ok_or(Unmade::LateInfer)
     }
 
     fn run_network(
         &self,
-        order: &Order<'_>,
+        prepared: &PreparedJob<'_>,
         gpu: Option<&SharedCoder>,
         tools: &mut Tools<'_>,
         run: &mut Run,
     ) -> Result<Inferred, Unmade> {
-        let Order { job, low, scale, .. } = *order;
+        let PreparedJob { job, low, scale, .. } = *prepared;
         let (frame, network) = (&job.frame, &self.networks[job.chosen.network]);
         let start = frame.twin.start(frame.rtp_timestamp).map(Arc::new);
         let start = start.ok_or(Unmade::Forgotten)?;
@@ -107,14 +108,14 @@ impl Worker {
     /// Finds the tiles that are worth sending, and measures what the anchor is worth where that is due.
     fn judge<'w>(
         &'w self,
-        order: &Order<'_>,
+        prepared: &PreparedJob<'_>,
         made: &Result<Made, InferError>,
         known: Option<Detail>,
         slot: &mut Option<Slot<'w>>,
         run: &mut Run,
     ) -> Result<Judged, Unmade> {
         let counters = &self.stats.counters;
-        let Order { job, low, .. } = *order;
+        let PreparedJob { job, low, .. } = *prepared;
         let (frame, made) = (&job.frame, made.as_ref().ok());
         if job.chosen.probe {
             count(&counters.probes);
@@ -127,7 +128,7 @@ impl Worker {
         }
         let weighs = || !job.chosen.probe && frame.twin.weighs(frame.rtp_timestamp);
         let mut tiles = job.choice.tiles.clone();
-        if let Some(worthwhile) = worthwhile(order, made, known.as_ref()) {
+        if let Some(worthwhile) = worthwhile(prepared, made, known.as_ref()) {
             let left_out = tiles.count() - worthwhile.count();
             tiles = worthwhile;
             counters.tiles_known.fetch_add(left_out as u64, Ordering::Relaxed);
@@ -154,8 +155,12 @@ impl Worker {
 }
 
 /// Tiles whose detail differs from what subscribers have by more than encoding would lose; `None` for all tiles.
-fn worthwhile(order: &Order<'_>, made: Option<&Made>, known: Option<&Detail>) -> Option<TileMap> {
-    let (choice, twin) = (&order.job.choice, &order.job.frame.twin);
+fn worthwhile(
+    prepared: &PreparedJob<'_>,
+    made: Option<&Made>,
+    known: Option<&Detail>,
+) -> Option<TileMap> {
+    let (choice, twin) = (&prepared.job.choice, &prepared.job.frame.twin);
     // Whoever lost an anchor needs the next: what subscribers have by anchors is not looked at.
     if choice.key {
         return None;

@@ -51,7 +51,7 @@ pub(super) struct Tools<'a> {
 }
 
 /// A job, and what is known of it before inference.
-struct Order<'a> {
+struct PreparedJob<'a> {
     job: &'a Job,
     low: Samples<'a>,
     scale: usize,
@@ -65,14 +65,14 @@ struct Order<'a> {
     key: u64,
 }
 
-impl<'a> Order<'a> {
+impl<'a> PreparedJob<'a> {
     fn new(job: &'a Job, scale: usize) -> Self {
         let frame = &job.frame;
         let sent = job.captured.as_deref();
         let high = sent.and_then(|sent| HighPicture::of(sent, &frame.picture, scale));
         let source = if high.is_some() { AnchorSource::Captured } else { AnchorSource::Enhanced };
         let within = within(job.chosen.deadline, source == AnchorSource::Captured);
-        Order {
+        PreparedJob {
             job,
             low: Samples::from(&frame.picture.planes()[0]),
             scale,
@@ -140,30 +140,30 @@ impl Worker {
 
     fn make(&self, job: &Job, tools: &mut Tools<'_>, run: &mut Run) -> Result<(), Unmade> {
         let scale = tools.engine.scale();
-        let order = Order::new(job, scale);
-        let draft = match &order.high {
-            Some(high) => self.captured(&order, high, tools.engine, run)?,
-            None => self.infer(&order, tools, run)?,
+        let prepared = PreparedJob::new(job, scale);
+        let draft = match &prepared.high {
+            Some(high) => self.captured(&prepared, high, tools.engine, run)?,
+            None => self.infer(&prepared, tools, run)?,
         };
         let inferred = self.clock.now();
         let regions = job.frame.captures.regions.load(Ordering::Relaxed);
-        if order.source == AnchorSource::Enhanced && regions {
+        if prepared.source == AnchorSource::Enhanced && regions {
             let energies = draft.made.energies(&draft.tiles, scale);
             job.frame.anchors.note_uncertainty(&draft.tiles, energies.into_iter());
         }
-        self.encode(&order, draft, inferred, tools, run)
+        self.encode(&prepared, draft, inferred, tools, run)
     }
 
     /// Drafts an anchor from the publisher's own picture, without inference.
     fn captured(
         &self,
-        order: &Order<'_>,
+        prepared: &PreparedJob<'_>,
         high: &HighPicture<'_>,
         engine: &dyn Engine,
         run: &mut Run,
     ) -> Result<Draft<'_>, Unmade> {
-        let job = order.job;
-        let detail = high.detail(order.low, order.scale);
+        let job = prepared.job;
+        let detail = high.detail(prepared.low, prepared.scale);
         let detail = detail.ok_or(Unmade::Encode(EncodeError::Failed))?;
         if let Some(samples) = self.samples.as_ref().filter(|_| high.is_as_sent()) {
             samples.submit(job, &self.networks[job.chosen.network]);

@@ -9,7 +9,7 @@ use windlass_types::{Anchor, AnchorSource, EnhancerOutput, Size, StageTimes};
 
 use super::super::anchors::arrived;
 use super::super::worker::Worker;
-use super::{Order, Unmade};
+use super::{PreparedJob, Unmade};
 use crate::stats::count;
 
 /// Maximum payload of an anchor in bytes: the most that messages to the browser can carry.
@@ -32,27 +32,33 @@ impl Worker {
     /// Sends an anchor, and returns it as subscribers will have it.
     pub(super) fn send(
         &self,
-        order: &Order<'_>,
+        prepared: &PreparedJob<'_>,
         outgoing: Outgoing,
     ) -> Result<ReassembledAnchor, Unmade> {
         let encoded = self.clock.now();
-        let age = encoded.saturating_duration_since(order.job.frame.arrival);
-        if age > order.within || !self.enabled.load(Ordering::Relaxed) {
+        let age = encoded.saturating_duration_since(prepared.job.frame.arrival);
+        if age > prepared.within || !self.enabled.load(Ordering::Relaxed) {
             return Err(Unmade::LateEncode);
         }
         if outgoing.payload.len() > MAX_PAYLOAD {
             return Err(Unmade::TooLarge);
         }
         let learned = outgoing.learned;
-        let anchor = anchor(order, outgoing, encoded);
+        let anchor = anchor(prepared, outgoing, encoded);
         let sent = self.output.try_send(EnhancerOutput::Anchor(anchor.clone()));
         sent.map_err(|_| Unmade::QueueFull)?;
-        order.job.frame.anchors.took(anchor.payload.len());
-        self.count_anchor(order, &anchor, learned, age);
+        prepared.job.frame.anchors.took(anchor.payload.len());
+        self.count_anchor(prepared, &anchor, learned, age);
         Ok(arrived(&anchor))
     }
 
-    fn count_anchor(&self, order: &Order<'_>, anchor: &Anchor, learned: bool, age: Duration) {
+    fn count_anchor(
+        &self,
+        prepared: &PreparedJob<'_>,
+        anchor: &Anchor,
+        learned: bool,
+        age: Duration,
+    ) {
         let (stats, counters) = (&self.stats, &self.stats.counters);
         stats.schedule.record(anchor.times.schedule);
         stats.infer.record(anchor.times.infer);
@@ -62,25 +68,25 @@ impl Worker {
         match anchor.source {
             AnchorSource::Captured => count(&counters.captured_anchors),
             AnchorSource::Enhanced => {
-                if let Some(network) = stats.networks.lock().get_mut(order.job.chosen.network) {
+                if let Some(network) = stats.networks.lock().get_mut(prepared.job.chosen.network) {
                     network.anchors += 1;
                 }
             }
         }
         counters.learned_anchors.fetch_add(u64::from(learned), Ordering::Relaxed);
-        counters.key_anchors.fetch_add(u64::from(order.job.choice.key), Ordering::Relaxed);
+        counters.key_anchors.fetch_add(u64::from(prepared.job.choice.key), Ordering::Relaxed);
         counters.anchor_bytes.fetch_add(anchor.payload.len() as u64, Ordering::Relaxed);
     }
 }
 
-fn anchor(order: &Order<'_>, outgoing: Outgoing, encoded: Instant) -> Anchor {
-    let (job, frame) = (order.job, &order.job.frame);
+fn anchor(prepared: &PreparedJob<'_>, outgoing: Outgoing, encoded: Instant) -> Anchor {
+    let (job, frame) = (prepared.job, &prepared.job.frame);
     Anchor {
         stream: frame.stream,
         epoch: frame.epoch,
         rtp_timestamp: frame.rtp_timestamp,
         arrival: frame.arrival,
-        source: order.source,
+        source: prepared.source,
         codec: HTJ2K,
         tiled: outgoing.tiled,
         size: outgoing.size,

@@ -38,7 +38,7 @@ pub(super) struct Child {
 
 /// Makes the arguments of each process from those of this one, without the program's name.
 pub(super) fn children(
-    said: impl Iterator<Item = OsString>,
+    args: impl Iterator<Item = OsString>,
     own: &Own<'_>,
     devices: Vec<Device>,
 ) -> Result<Vec<Child>> {
@@ -51,22 +51,21 @@ pub(super) fn children(
     if let Some(metrics) = own.metrics {
         apart(own.listen, metrics, count)?;
     }
-    let said = without_own(said);
+    let common = without_own(args);
     let each = devices.into_iter().enumerate().map(|(n, device)| {
         let listen = moved(own.listen, n)?;
-        let mut args = said.clone();
-        let mut tell =
-            |option: &str, value: String| args.push(format!("--{option}={value}").into());
-        tell("listen", listen.to_string());
-        tell("device", device.uuid.clone());
+        let mut args = common.clone();
+        let mut set = |option: &str, value: String| args.push(format!("--{option}={value}").into());
+        set("listen", listen.to_string());
+        set("device", device.uuid.clone());
         if let Some(metrics) = own.metrics {
-            tell("metrics", moved(metrics, n)?.to_string());
+            set("metrics", moved(metrics, n)?.to_string());
         }
         if let Some(address) = own.address {
-            tell("address", moved_url(address, n)?);
+            set("address", moved_url(address, n)?);
         }
         if let Some(all) = own.threads {
-            tell("enhancer-threads", (all / count).clamp(1, MAX_THREADS).to_string());
+            set("enhancer-threads", (all / count).clamp(1, MAX_THREADS).to_string());
         }
         Ok(Child { device, listen, args })
     });
@@ -74,9 +73,9 @@ pub(super) fn children(
 }
 
 /// Drops the arguments that each process gets for itself.
-fn without_own(said: impl Iterator<Item = OsString>) -> Vec<OsString> {
+fn without_own(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let (mut kept, mut its_value) = (Vec::new(), false);
-    for arg in said {
+    for arg in args {
         if std::mem::take(&mut its_value) {
             continue;
         }
@@ -171,8 +170,8 @@ mod tests {
         }
     }
 
-    fn told(said: &str, own: &Own<'_>, count: usize) -> Result<Vec<String>> {
-        let all = children(said.split(' ').map(OsString::from), own, devices(count))?;
+    fn lines(args: &str, own: &Own<'_>, count: usize) -> Result<Vec<String>> {
+        let all = children(args.split(' ').map(OsString::from), own, devices(count))?;
         let line = |child: &Child| {
             let words: Vec<_> = child.args.iter().map(|arg| arg.to_string_lossy()).collect();
             words.join(" ")
@@ -182,9 +181,9 @@ mod tests {
 
     #[test]
     fn each_is_told_the_same_but_for_what_is_its_own() {
-        let said = "enhance --listen 0.0.0.0:7890 --device 0:0,0:1 --each-device --metrics=0.0.0.0:7900 \
+        let args = "enhance --listen 0.0.0.0:7890 --device 0:0,0:1 --each-device --metrics=0.0.0.0:7900 \
                     --address https://10.0.0.7:7890 --nats tls://10.0.0.9:4222";
-        let all = told(said, &own(), 2).unwrap();
+        let all = lines(args, &own(), 2).unwrap();
         let same = "enhance --nats tls://10.0.0.9:4222";
         let first = "--listen=0.0.0.0:7890 --device=MIG-0 --metrics=0.0.0.0:7900 --address=https://10.0.0.7:7890 --enhancer-threads=2";
         let second = "--listen=0.0.0.0:7891 --device=MIG-1 --metrics=0.0.0.0:7901 --address=https://10.0.0.7:7891 --enhancer-threads=2";
@@ -199,24 +198,24 @@ mod tests {
             address: None,
             threads: None,
         };
-        let all = told("enhance --each-device --enhancer-threads 3", &own, 2).unwrap();
+        let all = lines("enhance --each-device --enhancer-threads 3", &own, 2).unwrap();
         assert_eq!(all[1], "enhance --enhancer-threads 3 --listen=127.0.0.1:0 --device=MIG-1");
     }
 
     #[test]
     fn what_cannot_be_is_refused_with_a_sentence() {
         let near = Own { metrics: Some("127.0.0.1:7891".parse().unwrap()), ..own() };
-        assert!(told("enhance", &near, 1).is_ok());
-        let error = told("enhance", &near, 2).unwrap_err().to_string();
+        assert!(lines("enhance", &near, 1).is_ok());
+        let error = lines("enhance", &near, 2).unwrap_err().to_string();
         assert!(error.contains("7892 is far enough"), "{error}");
         for address in ["https://worker", "https://[fd00::7]"] {
-            let error = told("enhance", &Own { address: Some(address), ..own() }, 2).unwrap_err();
+            let error = lines("enhance", &Own { address: Some(address), ..own() }, 2).unwrap_err();
             assert!(error.to_string().contains("needs its port"), "{error}");
         }
         let six = Own { address: Some("https://[fd00::7]:7890/"), ..own() };
-        assert!(told("enhance", &six, 2).unwrap()[1].contains("--address=https://[fd00::7]:7891"));
+        assert!(lines("enhance", &six, 2).unwrap()[1].contains("--address=https://[fd00::7]:7891"));
         let last = Own { listen: "127.0.0.1:65535".parse().unwrap(), ..own() };
-        assert!(told("enhance", &last, 2).is_err());
-        assert!(told("enhance", &own(), 0).unwrap_err().to_string().contains("no GPU"));
+        assert!(lines("enhance", &last, 2).is_err());
+        assert!(lines("enhance", &own(), 0).unwrap_err().to_string().contains("no GPU"));
     }
 }

@@ -33,22 +33,22 @@ const MAX_EARLY_ENDS: u32 = 8;
 /// Time that processes have to end, beyond what draining may take; then they are killed.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// Order to the processes.
+/// What the processes are to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Order {
+enum Phase {
     Run,
     Drain,
     End,
     Kill,
 }
 
-impl Order {
+impl Phase {
     fn signal(self) -> Option<Signal> {
         match self {
-            Order::Run => None,
-            Order::Drain => Some(Signal::TERM),
-            Order::End => Some(Signal::INT),
-            Order::Kill => Some(Signal::KILL),
+            Phase::Run => None,
+            Phase::Drain => Some(Signal::TERM),
+            Phase::End => Some(Signal::INT),
+            Phase::Kill => Some(Signal::KILL),
         }
     }
 }
@@ -58,13 +58,13 @@ type Ends = Arc<[AtomicU32]>;
 
 /// Runs all processes until SIGINT or SIGTERM. Fails if one of them did not end in order, or none can be kept running.
 pub(super) fn run(args: &EnhanceArgs, config: &Config) -> Result<()> {
-    let said = args.serve.settings()?;
+    let settings = args.serve.settings()?;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let own = Own {
         listen: args.listen,
-        metrics: said.metrics,
+        metrics: settings.metrics,
         address: args.address.as_deref(),
-        threads: said.enhancer_threads.is_none().then_some(cores),
+        threads: settings.enhancer_threads.is_none().then_some(cores),
     };
     let children = children(std::env::args_os().skip(1), &own, chosen(&config.devices)?)?;
     // One thread: they end with the thread that started them.
@@ -79,12 +79,12 @@ async fn tend_all(children: Vec<Child>, drain: Duration) -> Result<()> {
     let program = std::env::current_exe().context("cannot find this program")?;
     let count = children.len();
     windlass_logging::announce(&format!("Windlass enhances on {count} devices, a process each."))?;
-    let (order, orders) = watch::channel(Order::Run);
+    let (phase, phases) = watch::channel(Phase::Run);
     let ends: Ends = (0..count).map(|_| AtomicU32::new(0)).collect();
     let mut tended = JoinSet::new();
     for (n, child) in children.into_iter().enumerate() {
-        let (program, orders, ends) = (program.clone(), orders.clone(), ends.clone());
-        tended.spawn(async move { tend(&program, &child, n, orders, &ends).await });
+        let (program, phases, ends) = (program.clone(), phases.clone(), ends.clone());
+        tended.spawn(async move { tend(&program, &child, n, phases, &ends).await });
     }
     let mut fine = true;
     let mut all_ended = async || {
@@ -95,7 +95,7 @@ async fn tend_all(children: Vec<Child>, drain: Duration) -> Result<()> {
     let asked = tokio::select! {
         asked = signals.next() => asked,
         () = hopeless(&ends) => {
-            let _ = order.send(Order::End);
+            let _ = phase.send(Phase::End);
             let _ = timeout(GRACE, all_ended()).await;
             bail!("no enhancer process stays up: each ended {MAX_EARLY_ENDS} times in a row; see the log for the reasons");
         }
@@ -103,7 +103,7 @@ async fn tend_all(children: Vec<Child>, drain: Duration) -> Result<()> {
     let mut ended = false;
     if asked == Asked::Drain && !drain.is_zero() {
         tracing::info!("enhancer processes drain, then end");
-        let _ = order.send(Order::Drain);
+        let _ = phase.send(Phase::Drain);
         tokio::select! {
             () = all_ended() => ended = true,
             () = sleep(drain + GRACE) => {}
@@ -111,11 +111,11 @@ async fn tend_all(children: Vec<Child>, drain: Duration) -> Result<()> {
         }
     }
     if !ended {
-        let _ = order.send(Order::End);
+        let _ = phase.send(Phase::End);
         ended = timeout(GRACE, all_ended()).await.is_ok();
     }
     if !ended {
-        let _ = order.send(Order::Kill);
+        let _ = phase.send(Phase::Kill);
         all_ended().await;
     }
     windlass_logging::say(&format!("Windlass has ended on {count} devices."));
@@ -138,7 +138,7 @@ async fn tend(
     program: &Path,
     child: &Child,
     n: usize,
-    mut orders: watch::Receiver<Order>,
+    mut phases: watch::Receiver<Phase>,
     ends: &Ends,
 ) -> bool {
     let (device, name) = (&child.device.uuid, &child.device.name);
@@ -150,13 +150,13 @@ async fn tend(
                 let pid = process.id().unwrap_or_default();
                 tracing::info!(device, name, pid, listen = %child.listen, "enhancer process started");
                 tokio::select! {
-                    ended = see(&mut process, &mut orders) => ended,
+                    ended = see(&mut process, &mut phases) => ended,
                     never = begun_well(&ends[n]) => match never {},
                 }
             }
             Err(error) => Err(error),
         };
-        if *orders.borrow() != Order::Run {
+        if *phases.borrow() != Phase::Run {
             let fine = ended.as_ref().is_ok_and(|ended| in_order(*ended));
             if !fine {
                 tracing::warn!(device, how = how(&ended), "enhancer process did not end in order");
@@ -171,7 +171,7 @@ async fn tend(
         tokio::select! {
             () = sleep(pause) => {}
             // It does not run: there is nothing to end.
-            _ = orders.changed() => return true,
+            _ = phases.changed() => return true,
         }
         pause = (2 * pause).min(MAX_PAUSE);
     }
@@ -203,19 +203,19 @@ fn start(program: &Path, child: &Child) -> std::io::Result<Process> {
         .spawn()
 }
 
-/// Waits until a process ends, and passes orders on to it.
+/// Waits until a process ends, and passes what it is to do on to it.
 async fn see(
     process: &mut Process,
-    orders: &mut watch::Receiver<Order>,
+    phases: &mut watch::Receiver<Phase>,
 ) -> std::io::Result<ExitStatus> {
     loop {
         tokio::select! {
             ended = process.wait() => return ended,
-            changed = orders.changed() => {
-                // Without orders nobody waits any more either.
-                let order = if changed.is_ok() { *orders.borrow_and_update() } else { Order::Kill };
+            changed = phases.changed() => {
+                // Without a sender nobody waits any more either.
+                let phase = if changed.is_ok() { *phases.borrow_and_update() } else { Phase::Kill };
                 let pid = process.id().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
-                if let Some((pid, signal)) = pid.zip(order.signal()) {
+                if let Some((pid, signal)) = pid.zip(phase.signal()) {
                     kill_process(pid, signal)?;
                 }
                 if changed.is_err() {

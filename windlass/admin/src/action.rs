@@ -8,9 +8,9 @@ use crate::client::{AdminError, Client, Request};
 use crate::find::{self, text};
 use crate::report::{self, Report};
 
-/// An order of an operator to a server.
+/// An action of an operator on a server.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Order {
+pub enum Action {
     /// List the rooms.
     Rooms,
     /// Show a room.
@@ -94,47 +94,47 @@ pub enum Order {
     Drain,
 }
 
-/// Sends an order, and reports its result.
+/// Sends an action, and reports its result.
 ///
 /// # Errors
 ///
 /// Fails if the server does not answer or refuses, or if no participant or track of the room has the given name.
-pub async fn perform(client: &Client, order: &Order) -> Result<Report, AdminError> {
-    Ok(send(client, order).await?.without(client.silent()))
+pub async fn perform(client: &Client, action: &Action) -> Result<Report, AdminError> {
+    Ok(send(client, action).await?.without(client.silent()))
 }
 
-async fn send(client: &Client, order: &Order) -> Result<Report, AdminError> {
-    match order {
-        Order::Rooms => {
+async fn send(client: &Client, action: &Action) -> Result<Report, AdminError> {
+    match action {
+        Action::Rooms => {
             let rooms = client.send(Request::new(Method::GET, &["rooms"])).await?;
             Ok(report::rooms(rooms))
         }
-        Order::Room { room } => Ok(report::room(show(client, room).await?)),
-        Order::Limit { room, max_participants } => limit(client, room, *max_participants).await,
-        Order::Close { room } => {
+        Action::Room { room } => Ok(report::room(show(client, room).await?)),
+        Action::Limit { room, max_participants } => limit(client, room, *max_participants).await,
+        Action::Close { room } => {
             client.send(Request::new(Method::DELETE, &["rooms", room])).await?;
             Ok(Report::said(format!("The room {room} has ended.")))
         }
-        Order::Kick { room, who, ban } => kick(client, room, who, *ban).await,
-        Order::Unban { room, identity } => {
+        Action::Kick { room, who, ban } => kick(client, room, who, *ban).await,
+        Action::Unban { room, identity } => {
             client.send(Request::new(Method::DELETE, &["rooms", room, "bans", identity])).await?;
             Ok(Report::said(format!("{identity} may join the room {room} again.")))
         }
-        Order::Mute { room, what, muted } => mute(client, room, what, *muted).await,
-        Order::Lock { room, locked, lobby } => {
+        Action::Mute { room, what, muted } => mute(client, room, what, *muted).await,
+        Action::Lock { room, locked, lobby } => {
             let wanted = json!({"locked": locked, "lobby": lobby});
             let path = Request::new(Method::PUT, &["rooms", room, "entry"]);
             let now = client.send(path.with(wanted)).await?;
             Ok(report::entry(room, now))
         }
-        Order::Record { room, only, enhanced } => {
+        Action::Record { room, only, enhanced } => {
             record(client, room, only.as_deref(), *enhanced).await
         }
-        Order::EndRecording { room } => {
+        Action::EndRecording { room } => {
             client.send(Request::new(Method::DELETE, &["rooms", room, "recording"])).await?;
             Ok(Report::said(format!("The room {room} is not recorded any more.")))
         }
-        Order::Policy { policy, room } => {
+        Action::Policy { policy, room } => {
             let mut wanted = json!({"policy": policy.map(AnchorPolicy::name)});
             if let Some(room) = room {
                 wanted["room"] = json!(room);
@@ -142,12 +142,12 @@ async fn send(client: &Client, order: &Order) -> Result<Report, AdminError> {
             let now = client.send(Request::new(Method::POST, &["policy"]).with(wanted)).await?;
             Ok(report::policy(now))
         }
-        Order::Enhancer { enabled } => {
+        Action::Enhancer { enabled } => {
             let wanted = json!({"enabled": enabled});
             let now = client.send(Request::new(Method::POST, &["enhancer"]).with(wanted)).await?;
             Ok(report::enhancer(now, *enabled))
         }
-        Order::Drain => {
+        Action::Drain => {
             let now = client.send(Request::new(Method::POST, &["drain"])).await?;
             Ok(report::drain(now))
         }
