@@ -83,6 +83,8 @@ pub struct TrackInfo {
     pub name: String,
     /// Whether the publisher has muted it.
     pub muted: bool,
+    /// Whether its frames are encrypted end to end: there are no taps of it, and it is not recorded.
+    pub encrypted: bool,
     /// The id that its anchor messages carry; video only.
     pub stream: Option<StreamId>,
 }
@@ -109,6 +111,8 @@ pub struct Publish {
     pub name: String,
     /// The largest layer of a video that the client sends where its uplink carries it. `None`: unknown.
     pub max: Option<Layer>,
+    /// Whether its frames are encrypted end to end. What a track began with holds until it ends.
+    pub encrypted: bool,
 }
 
 impl Publish {

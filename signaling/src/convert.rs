@@ -36,6 +36,7 @@ pub(crate) fn offer(offer: Offer) -> Result<windlass_sfu::Offer, ProtocolError> 
         kind: kind_to_sfu(p.kind),
         name: p.name,
         max: p.max,
+        encrypted: p.encrypted,
     });
     let publish = publish.collect();
     let subscribe = offer.subscribe.into_iter();
@@ -60,6 +61,7 @@ pub(crate) fn track(info: TrackInfo) -> Track {
         kind: kind(info.kind),
         name: info.name,
         muted: info.muted,
+        encrypted: info.encrypted,
         stream: info.stream.map(|s| s.0),
     }
 }

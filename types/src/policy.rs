@@ -45,11 +45,13 @@ pub enum Refusal {
     Slow,
     /// The stream's codec is one of which no anchors are made, or one that the viewer cannot decode at all.
     Codec,
+    /// The stream is encrypted end to end, so that no server can read it.
+    Encrypted,
 }
 
 impl Refusal {
     /// All reasons for which a stream is not enhanced.
-    pub const ALL: [Refusal; 7] = [
+    pub const ALL: [Refusal; 8] = [
         Refusal::Promise,
         Refusal::Cpu,
         Refusal::Memory,
@@ -57,6 +59,7 @@ impl Refusal {
         Refusal::Size,
         Refusal::Slow,
         Refusal::Codec,
+        Refusal::Encrypted,
     ];
 
     /// The reason's name in messages and metrics.
@@ -69,6 +72,7 @@ impl Refusal {
             Refusal::Size => "size",
             Refusal::Slow => "slow",
             Refusal::Codec => "codec",
+            Refusal::Encrypted => "encrypted",
         }
     }
 }

@@ -136,6 +136,8 @@ pub struct RelayedTrack {
     pub name: String,
     /// Whether the track is muted.
     pub muted: bool,
+    /// Whether its frames are encrypted end to end.
+    pub encrypted: bool,
 }
 
 /// A packet of a track, as its publisher sent it.

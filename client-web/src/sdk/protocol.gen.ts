@@ -102,6 +102,8 @@ export type Publish = {
   name: string;
   /** Largest layer of a video that the client sends where its uplink carries it. */
   max?: Layer;
+  /** Whether its frames are encrypted end to end. The server then makes no anchors of it and does not record it. */
+  encrypted?: boolean;
 };
 
 /** A section of an offer that receives a track. */
@@ -551,6 +553,8 @@ export type Track = {
   name: string;
   /** Whether the publisher, or an operator, has muted the track. */
   muted: boolean;
+  /** Whether its frames are encrypted end to end. */
+  encrypted?: boolean;
   /** The `stream` field of the track's anchor messages; video only. */
   stream?: number;
 };
@@ -707,7 +711,8 @@ export type Refusal = "promise"
   | "full"
   | "size"
   | "slow"
-  | "codec";
+  | "codec"
+  | "encrypted";
 
 /** What a publisher is asked to send as one of its layers. */
 export type LayerKnobs = {

@@ -79,6 +79,7 @@ pub fn encode(
             video: track.kind == Kind::Video,
             name: track.name.clone(),
             muted: track.muted,
+            encrypted: track.encrypted,
         }),
         Relayed::TrackRemoved { track } => What::TrackRemoved(track.0),
         Relayed::TrackMuted { track, muted } => {
@@ -161,6 +162,7 @@ pub fn decode(message: Message, now: Instant) -> Result<Option<RoomMessage>, Wir
                 kind: if message.video { Kind::Video } else { Kind::Audio },
                 name: message.name,
                 muted: message.muted,
+                encrypted: message.encrypted,
             })
         }
         What::TrackRemoved(number) => Relayed::TrackRemoved { track: track(number) },

@@ -61,6 +61,7 @@ fn all(now: Instant) -> Vec<Relayed> {
         kind: Kind::Video,
         name: "camera".to_owned(),
         muted: true,
+        encrypted: true,
     };
     vec![
         Relayed::Begin,

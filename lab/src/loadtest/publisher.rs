@@ -101,8 +101,13 @@ impl Publisher {
     async fn offer(&self, signal: &mut Signal, link: &mut Link) -> Result<()> {
         let layers: Vec<Layer> = self.recording.layers().collect();
         let (sdp, mid) = link.offer_camera(&layers, true).await?;
-        let publish =
-            vec![Publish { mid, kind: TrackKind::Video, name: "camera".into(), max: None }];
+        let publish = vec![Publish {
+            mid,
+            kind: TrackKind::Video,
+            name: "camera".into(),
+            max: None,
+            encrypted: false,
+        }];
         let id = signal.offer(Offer { sdp, publish, subscribe: Vec::new() }).await?;
         let answer = signal.answer(id).await?;
         link.accept(&answer).await

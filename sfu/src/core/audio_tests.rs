@@ -34,7 +34,8 @@ impl Talk {
         let mid = api.add_media(MediaKind::Audio, Direction::SendOnly, None, None, None);
         let (sdp, pending) = api.apply().expect("offer");
         let (kind, name) = (Kind::Audio, "microphone".into());
-        let publish = vec![Publish { mid: mid.to_string(), kind, name, max: None }];
+        let publish =
+            vec![Publish { mid: mid.to_string(), kind, name, max: None, encrypted: false }];
         let offer = Offer { sdp: sdp.to_sdp_string(), publish, subscribe: Vec::new() };
         let answer = harness.exchange(at, PUBLISHER, &offer, pending);
         for (n, &red) in subscribers.iter().enumerate() {

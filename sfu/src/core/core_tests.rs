@@ -417,8 +417,13 @@ fn a_room_has_so_many_tracks_and_who_publishes_nothing_more_is_not_refused() {
     let mut api = harness.clients[at].rtc.sdp_api();
     let mid = api.add_media(MediaKind::Audio, Direction::SendOnly, None, None, None);
     let (sdp, _pending) = api.apply().expect("offer");
-    let publish =
-        Publish { mid: mid.to_string(), kind: Kind::Audio, name: "microphone".into(), max: None };
+    let publish = Publish {
+        mid: mid.to_string(),
+        kind: Kind::Audio,
+        name: "microphone".into(),
+        max: None,
+        encrypted: false,
+    };
     let offer = |publish| Offer { sdp: sdp.to_sdp_string(), publish, subscribe: Vec::new() };
     let refused = harness.core.offer(now, late, &offer(vec![publish])).expect_err("one too many");
     assert_eq!(refused, OfferError::TooManyTracks);
@@ -633,6 +638,32 @@ fn layers_larger_than_are_enhanced_are_not_tapped_and_viewers_are_told() {
     assert_eq!(stats, Some(Some(windlass_types::Refusal::Size)));
 }
 
+#[test]
+fn an_encrypted_track_is_forwarded_but_neither_tapped_nor_recorded_and_viewers_are_told() {
+    let mut harness = Harness { encrypted: true, ..Harness::new(config()) };
+    for id in [PUBLISHER, SUBSCRIBER] {
+        harness.core.join(harness.now, "room", id, JoinOptions::default()).expect("joined");
+    }
+    let everybody = recorded::Recorded { whom: recorded::RecordedWho::All, anchors: true };
+    harness.core.set_recorded(harness.now, "room", Some(everybody));
+    let track = harness.publish();
+    harness.run(Duration::from_secs(2));
+    let at = harness.subscribe_at_most(SUBSCRIBER, track, Some(Rung::HPlus));
+    harness.run(Duration::from_secs(4));
+    assert!(harness.clients[at].received.len() > 100, "{}", harness.clients[at].received.len());
+    assert!(harness.taps.is_empty() && harness.recorded.is_empty());
+    assert!(harness.rungs(SUBSCRIBER).iter().all(|r| !r.0.enhanced()));
+    let news = harness.events[&SUBSCRIBER].iter();
+    assert!(
+        news.clone().any(|event| matches!(event, SfuEvent::TrackAdded(info) if info.encrypted))
+    );
+    let refused = news.rev().find_map(|event| match event {
+        SfuEvent::TrackStats(stats) => stats.first().map(|stats| stats.refused),
+        _ => None,
+    });
+    assert_eq!(refused, Some(Some(windlass_types::Refusal::Encrypted)));
+}
+
 /// The first bytes of a key frame of this size.
 pub(super) fn key_header(width: u16, height: u16) -> [u8; 9] {
     let (w, h) = (width - 1, height - 1);
@@ -670,7 +701,13 @@ fn a_loopback_room_gives_back_ones_own_track() {
     let mut api = harness.clients[0].rtc.sdp_api();
     let receiving = api.add_media(MediaKind::Video, Direction::RecvOnly, None, None, None);
     let (sdp, pending) = api.apply().expect("offer");
-    let publish = vec![Publish { mid, kind: Kind::Video, name: "camera".into(), max: None }];
+    let publish = vec![Publish {
+        mid,
+        kind: Kind::Video,
+        name: "camera".into(),
+        max: None,
+        encrypted: false,
+    }];
     let subscribe = vec![Subscribe { mid: receiving.to_string(), track, max: None }];
     let offer = Offer { sdp: sdp.to_sdp_string(), publish, subscribe };
     let answer = harness.exchange(0, PUBLISHER, &offer, pending);

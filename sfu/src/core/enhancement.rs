@@ -107,13 +107,13 @@ impl Enhancement {
 mod tests {
     use std::sync::Arc;
 
-    use str0m::media::Mid;
     use windlass_types::Layer;
 
+    use super::super::harness::camera;
     use super::super::shard::Shard;
     use super::super::track::Track;
     use super::*;
-    use crate::api::{Kind, ParticipantId};
+    use crate::api::ParticipantId;
 
     #[test]
     fn a_layer_is_tapped_for_its_subscribers_while_there_is_an_enhancer() {
@@ -121,7 +121,7 @@ mod tests {
         let (mut tracks, peers, now) =
             (Tracks::new(Shard::default()), Peers::default(), Instant::now());
         let room = Arc::<str>::from("tea");
-        let id = tracks.add(ParticipantId(1), Mid::from("0"), Kind::Video, "camera", room);
+        let id = tracks.add(ParticipantId(1), &camera(), room);
         let mut demand = LayerDemand::default();
         demand.add(Layer::Q, 2);
         let demands = || BTreeMap::from([(id, demand)]);

@@ -170,12 +170,11 @@ fn take(track: &mut Track, layer: Layer, packet: PacketIn, payload: &Arc<[u8]>) 
 
 #[cfg(test)]
 mod tests {
-    use str0m::media::Mid;
 
     use super::super::shard::Shard;
     use super::super::tracks::Tracks;
     use super::*;
-    use crate::api::{Kind, ParticipantId};
+    use crate::api::ParticipantId;
     use crate::relay::{NodeId, Relayed};
 
     fn packet(seq: u64) -> PacketIn {
@@ -194,7 +193,7 @@ mod tests {
     fn packets_go_to_the_nodes_that_want_their_layer_and_malformed_ones_nowhere() {
         let mut tracks = Tracks::new(Shard::default());
         let (who, room) = (ParticipantId(1), Arc::<str>::from("tea"));
-        let id = tracks.add(who, Mid::from("0"), Kind::Video, "camera", room);
+        let id = tracks.add(who, &super::super::harness::camera(), room);
         let track = tracks.get_mut(id).expect("added");
         track.nodes.add(NodeId(2));
         track.nodes.set_layers(NodeId(2), [true, false, false]);

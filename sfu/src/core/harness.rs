@@ -58,6 +58,8 @@ pub(super) struct Harness {
     pub(super) camera: Camera,
     /// Whether clients from now on have TCP alone.
     pub(super) by_tcp: bool,
+    /// Whether the camera is encrypted end to end.
+    pub(super) encrypted: bool,
     /// What they encrypt with, if not as everybody does.
     pub(super) crypto: Option<Arc<str0m::crypto::CryptoProvider>>,
 }
@@ -73,8 +75,19 @@ pub(super) struct Camera {
     pub(super) due: Option<Instant>,
 }
 
+/// What a camera is published as, without a transport.
+pub(super) fn camera() -> Publish {
+    camera_at(Mid::from("0"))
+}
+
 fn camera_at(mid: Mid) -> Publish {
-    Publish { mid: mid.to_string(), kind: Kind::Video, name: "camera".into(), max: None }
+    Publish {
+        mid: mid.to_string(),
+        kind: Kind::Video,
+        name: "camera".into(),
+        max: None,
+        encrypted: false,
+    }
 }
 
 impl Harness {
@@ -93,6 +106,7 @@ impl Harness {
             events: HashMap::new(),
             camera: Camera::default(),
             by_tcp: false,
+            encrypted: false,
             crypto: None,
         }
     }
@@ -148,7 +162,7 @@ impl Harness {
         let mut api = self.clients[at].rtc.sdp_api();
         let mid = api.add_media(MediaKind::Video, Direction::SendOnly, None, None, Some(simulcast));
         let (sdp, pending) = api.apply().expect("offer");
-        let publish = vec![camera_at(mid)];
+        let publish = vec![Publish { encrypted: self.encrypted, ..camera_at(mid) }];
         let offer = Offer { sdp: sdp.to_sdp_string(), publish, subscribe: Vec::new() };
         let answer = self.exchange(at, PUBLISHER, &offer, pending);
         self.camera = Camera {

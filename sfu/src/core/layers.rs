@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use windlass_types::{Bitrate, Layer, Size, VideoCodec};
+use windlass_types::{Bitrate, Layer, Refusal, Size, VideoCodec};
 
 use super::payload_format;
 
@@ -50,9 +50,16 @@ pub(super) struct Layers {
     single: Option<Layer>,
     /// Codec of the last packet; `None` before the first.
     codec: Option<VideoCodec>,
+    /// Whether frames are encrypted end to end.
+    encrypted: bool,
 }
 
 impl Layers {
+    /// The layers of a track of which no packet has come.
+    pub(super) fn new(encrypted: bool) -> Layers {
+        Layers { encrypted, ..Layers::default() }
+    }
+
     /// The layer of an encoding, and its former layer if that has changed. A single encoding counts by the size of its
     /// last key frame.
     pub(super) fn layer_of(
@@ -99,9 +106,12 @@ impl Layers {
         self.sizes
     }
 
-    /// Whether anchors can be made of the track's codec.
-    pub(super) fn can_be_enhanced(&self) -> bool {
-        self.codec.is_none_or(|codec| codec == VideoCodec::Vp9)
+    /// Why no anchors can ever be made of the track; `None` where they can.
+    pub(super) fn refusal(&self) -> Option<Refusal> {
+        if self.encrypted {
+            return Some(Refusal::Encrypted);
+        }
+        self.codec.is_some_and(|codec| codec != VideoCodec::Vp9).then_some(Refusal::Codec)
     }
 
     /// Codec of the last packet; `None` before the first.
@@ -112,7 +122,7 @@ impl Layers {
     /// The largest layer that can be enhanced: at most the half layer, and with at most `max_pixels` where its size is
     /// known.
     pub(super) fn max_enhanced(&self, max_pixels: u32) -> Option<Layer> {
-        if !self.can_be_enhanced() {
+        if self.refusal().is_some() {
             return None;
         }
         let too_large = self.sizes.map(|size| size.is_some_and(|size| size.pixels() > max_pixels));

@@ -3,7 +3,6 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Instant;
 
-use str0m::media::Mid;
 use windlass_types::recording::RecordInput;
 use windlass_types::{Owner, Rung, TapInput};
 
@@ -12,7 +11,7 @@ use super::slot::Slot;
 use super::view::View;
 use super::{Core, Output};
 use crate::api::{
-    DisconnectReason, JoinError, JoinOptions, Kind, ParticipantId, SfuEvent, TrackId, TrackInfo,
+    DisconnectReason, JoinError, JoinOptions, ParticipantId, Publish, SfuEvent, TrackId, TrackInfo,
 };
 use crate::relay::Relayed;
 
@@ -173,15 +172,9 @@ impl Core {
     }
 
     /// Adds a track, and notifies the room: the other members, and in a loopback room its publisher.
-    pub(super) fn add_track(
-        &mut self,
-        participant: ParticipantId,
-        mid: Mid,
-        kind: Kind,
-        name: &str,
-    ) -> TrackId {
+    pub(super) fn add_track(&mut self, participant: ParticipantId, publish: &Publish) -> TrackId {
         let room = self.peers.get(participant).map_or("", |peer| peer.room.as_str());
-        let track = self.tracks.add(participant, mid, kind, name, room.into());
+        let track = self.tracks.add(participant, publish, room.into());
         self.record_track(track);
         if let Some(info) = self.tracks.get(track).map(|track| track.info.clone()) {
             self.notify_audience(participant, &SfuEvent::TrackAdded(info));

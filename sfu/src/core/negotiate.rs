@@ -147,8 +147,7 @@ impl Core {
         for publish in wanted {
             let mid = Mid::from(publish.mid.as_str());
             let known = self.peers.get(id).and_then(|p| p.published.get(&mid)).copied();
-            let track =
-                known.unwrap_or_else(|| self.add_track(id, mid, publish.kind, &publish.name));
+            let track = known.unwrap_or_else(|| self.add_track(id, publish));
             if let Some(peer) = self.peers.get_mut(id) {
                 peer.published.insert(mid, track);
             }

@@ -180,8 +180,13 @@ mod tests {
 
     #[test]
     fn what_is_published_needs_a_line_that_sends_and_the_permission() {
-        let publish =
-            [Publish { mid: "0".into(), kind: Kind::Video, name: "camera".into(), max: None }];
+        let publish = [Publish {
+            mid: "0".into(),
+            kind: Kind::Video,
+            name: "camera".into(),
+            max: None,
+            encrypted: false,
+        }];
         let (sends, receives) = (line("0", true), line("0", false));
         let with = |line: Option<&MediaLine>, standing| {
             let lines: Vec<&MediaLine> = line.into_iter().collect();

@@ -66,8 +66,13 @@ mod tests {
         harness.run(Duration::from_secs(1));
         assert_eq!(newest(&harness, at), before, "its packets go nowhere");
         assert_eq!(harness.core.stats().participants, 2, "it stays");
-        let publish =
-            vec![Publish { mid: "0".into(), kind: Kind::Video, name: "camera".into(), max: None }];
+        let publish = vec![Publish {
+            mid: "0".into(),
+            kind: Kind::Video,
+            name: "camera".into(),
+            max: None,
+            encrypted: false,
+        }];
         let offer = Offer { sdp: "v=0\r\n".into(), publish, subscribe: Vec::new() };
         let refused = harness.core.offer(harness.now, PUBLISHER, &offer);
         assert_eq!(refused, Err(OfferError::NotAllowed("publish")));

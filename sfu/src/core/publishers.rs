@@ -178,8 +178,7 @@ fn collect_waiting(now: Instant, tracks: &mut Tracks, peers: &mut Peers) {
 mod tests {
     use std::sync::Arc;
 
-    use str0m::media::Mid;
-
+    use super::super::harness::camera;
     use super::super::relayed::RemotePublisher;
     use super::super::shard::Shard;
     use super::*;
@@ -192,7 +191,7 @@ mod tests {
         let (now, room) = (Instant::now(), Arc::<str>::from("tea"));
         let (mut tracks, mut peers) = (Tracks::new(Shard::default()), Peers::default());
         for participant in [1, 2].map(ParticipantId) {
-            let id = tracks.add(participant, Mid::from("0"), Kind::Video, "camera", room.clone());
+            let id = tracks.add(participant, &camera(), room.clone());
             let track = tracks.get_mut(id).expect("added");
             track.keyframes.request(None, Layer::Q);
             if participant.0 == 2 {

@@ -86,9 +86,12 @@ pub(super) fn request_key_anchors<'a>(
     }
 }
 
-/// Begins or ends the recording of a track that is published here.
+/// Begins or ends the recording of a track that is published here, unless it is encrypted.
 pub(super) fn set_track(track: &mut Track, wanted: Option<RecordTerms>) -> Option<Output> {
-    if wanted.is_some() == track.recording.is_some() || track.remote.is_some() {
+    if wanted.is_some() == track.recording.is_some()
+        || track.remote.is_some()
+        || track.info.encrypted
+    {
         return None;
     }
     let id = track.info.track;

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use str0m::media::{Mid, Pt};
+use str0m::media::Pt;
 
 use super::Core;
 use super::anchor_channel::OutgoingAnchor;
@@ -16,7 +16,7 @@ use super::relayed::RemotePublisher;
 use super::relays::Begun;
 use super::rewriter::{PacketIn, Source};
 use super::track::Track;
-use crate::api::{Delivery, Kind, ParticipantId, SfuEvent, TrackId, TrackInfo};
+use crate::api::{Delivery, Kind, ParticipantId, Publish, SfuEvent, TrackId, TrackInfo};
 use crate::relay::{
     AnchorState, NodeId, Relayed, RelayedAnchor, RelayedData, RelayedPacket, RelayedTrack,
 };
@@ -263,7 +263,7 @@ impl Core {
     }
 
     fn add_remote_track(&mut self, node: NodeId, room: &str, relayed: RelayedTrack) {
-        let RelayedTrack { track, participant, kind, name, muted } = relayed;
+        let RelayedTrack { track, participant, kind, name, muted, encrypted } = relayed;
         let is_there = self.is_remote_member(node, room, participant);
         let known = self.relays.track(node, track).is_some();
         let others = self.tracks.iter().filter(|t| t.remote.is_some() && &*t.room == room).count();
@@ -273,7 +273,8 @@ impl Core {
             return;
         }
         let room: Arc<str> = room.into();
-        let id = self.tracks.add(participant, Mid::from("remote"), kind, &name, room.clone());
+        let publish = Publish { mid: "remote".to_owned(), kind, name, max: None, encrypted };
+        let id = self.tracks.add(participant, &publish, room.clone());
         self.relays.add_track((node, track), id);
         if let Some(own) = self.tracks.get_mut(id) {
             own.info.muted = muted;
@@ -346,5 +347,6 @@ fn relayed_track(info: &TrackInfo) -> RelayedTrack {
         kind: info.kind,
         name: info.name.clone(),
         muted: info.muted,
+        encrypted: info.encrypted,
     }
 }

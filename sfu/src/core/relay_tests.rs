@@ -320,6 +320,7 @@ fn senseless_messages_of_another_node_change_nothing() {
         kind: Kind::Audio,
         name: String::new(),
         muted: false,
+        encrypted: false,
     };
     for message in [
         Relayed::Packet(packet.clone()),

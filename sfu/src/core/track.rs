@@ -58,7 +58,7 @@ impl Track {
             remote: None,
             nodes: NodeDemands::new(info.track, room.clone()),
             subscribers: Vec::new(),
-            layers: Layers::default(),
+            layers: Layers::new(info.encrypted),
             params: PublisherParams::default(),
             largest: None,
             recent: Recent::default(),
@@ -125,10 +125,8 @@ impl Track {
         let none = self.layers.max_enhanced(max_pixels).is_none();
         let too_large = none || self.taps.low().is_some_and(Tap::is_too_large);
         let refused = self.tapped().and(self.refused);
-        if enhancement && !self.layers.can_be_enhanced() {
-            return Some(Refusal::Codec);
-        }
-        refused.or((too_large && enhancement).then_some(Refusal::Size))
+        let never = self.layers.refusal().filter(|_| enhancement);
+        never.or(refused).or((too_large && enhancement).then_some(Refusal::Size))
     }
 
     /// The publisher's uplink bandwidth for the enhancer's controller, while there is a tap of the low layer alone.

@@ -9,7 +9,7 @@ use windlass_types::StreamId;
 
 use super::shard::Shard;
 use super::track::Track;
-use crate::api::{Kind, ParticipantId, TrackId, TrackInfo};
+use crate::api::{Kind, ParticipantId, Publish, TrackId, TrackInfo};
 
 /// The tracks.
 pub(super) struct Tracks {
@@ -30,21 +30,19 @@ impl Tracks {
     pub(super) fn add(
         &mut self,
         participant: ParticipantId,
-        mid: Mid,
-        kind: Kind,
-        name: &str,
+        publish: &Publish,
         room: Arc<str>,
     ) -> TrackId {
+        let Publish { mid, kind, name, encrypted, .. } = publish.clone();
         let id = self.next;
         self.next = self.shard.next_id(id);
         let track = TrackId(id);
         let stream = (kind == Kind::Video).then_some(StreamId(id as u32));
-        let info =
-            TrackInfo { track, participant, kind, name: name.to_owned(), muted: false, stream };
+        let info = TrackInfo { track, participant, kind, name, muted: false, encrypted, stream };
         if let Some(stream) = stream {
             self.streams.insert(stream, track);
         }
-        self.by_id.insert(track, Track::new(info, mid, room));
+        self.by_id.insert(track, Track::new(info, Mid::from(mid.as_str()), room));
         track
     }
 
@@ -117,13 +115,14 @@ impl Tracks {
 
 #[cfg(test)]
 mod tests {
+    use super::super::harness::camera;
     use super::*;
 
     #[test]
     fn a_track_is_found_by_its_stream_until_it_is_removed() {
         let mut tracks = Tracks::new(Shard::default());
         let publisher = ParticipantId(5);
-        let mut add = |kind| tracks.add(publisher, Mid::from("0"), kind, "camera", "tea".into());
+        let mut add = |kind| tracks.add(publisher, &Publish { kind, ..camera() }, "tea".into());
         let (video, audio) = (add(Kind::Video), add(Kind::Audio));
         assert_eq!(tracks.of_publisher(publisher), [video, audio]);
         let stream = tracks.get(video).and_then(|track| track.info.stream).expect("it is video");

@@ -363,6 +363,10 @@ pub struct Track {
     pub name: String,
     /// Whether the publisher, or an operator, has muted the track.
     pub muted: bool,
+    /// Whether its frames are encrypted end to end.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[cfg_attr(feature = "typescript", ts(optional, as = "Option<bool>"))]
+    pub encrypted: bool,
     /// The `stream` field of the track's anchor messages; video only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "typescript", ts(optional))]

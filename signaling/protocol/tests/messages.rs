@@ -81,6 +81,7 @@ fn client_messages_have_the_documented_shapes() {
                     kind: TrackKind::Video,
                     name: "camera".into(),
                     max: Some(Layer::H),
+                    encrypted: false,
                 }],
                 subscribe: vec![
                     Subscribe { mid: "1".into(), track: "t1".into(), max: Some(Rung::QPlus) },
@@ -771,6 +772,7 @@ fn message() -> impl Strategy<Value = ClientMessage> {
                     kind: TrackKind::Audio,
                     name: a,
                     max: None,
+                    encrypted: false,
                 }],
                 subscribe: vec![Subscribe { mid: "s".into(), track: b, max: None }],
             })

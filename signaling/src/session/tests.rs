@@ -35,6 +35,7 @@ fn camera(track: u64) -> TrackInfo {
         participant: ParticipantId(1),
         kind: Kind::Video,
         name: "camera".into(),
+        encrypted: false,
         muted: false,
         stream: Some(windlass_types::StreamId(5)),
     }

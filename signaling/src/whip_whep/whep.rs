@@ -63,14 +63,15 @@ pub(crate) struct Wanted {
     participant: Option<String>,
 }
 
-/// Assigns the room's tracks to sections.
+/// Assigns the room's tracks to sections, but for those that are encrypted end to end: a player has no key.
 fn assign(sections: &[Section], tracks: &[TrackInfo], wanted: Option<&str>) -> Vec<Subscribe> {
-    let of = |kind: Kind| tracks.iter().find(|track| track.kind == kind).map(|t| t.participant);
+    let plain = || tracks.iter().filter(|track| !track.encrypted);
+    let of = |kind: Kind| plain().find(|track| track.kind == kind).map(|t| t.participant);
     let publisher = match wanted {
         Some(id) => id.parse().ok(),
         None => of(Kind::Video).or(of(Kind::Audio)),
     };
-    let mut left: Vec<_> = tracks.iter().filter(|t| Some(t.participant) == publisher).collect();
+    let mut left: Vec<_> = plain().filter(|t| Some(t.participant) == publisher).collect();
     sections
         .iter()
         .filter_map(|section| {
@@ -124,7 +125,15 @@ mod tests {
 
     fn track(track: u64, participant: u64, kind: Kind) -> TrackInfo {
         let (track, participant) = (TrackId(track), ParticipantId(participant));
-        TrackInfo { track, participant, kind, name: String::new(), muted: false, stream: None }
+        TrackInfo {
+            track,
+            participant,
+            kind,
+            name: String::new(),
+            muted: false,
+            encrypted: false,
+            stream: None,
+        }
     }
 
     fn map(kinds: &[Kind], wanted: Option<&str>) -> Vec<(String, u64)> {

@@ -150,8 +150,13 @@ impl World {
     pub fn publish(&mut self, at: usize, seed: u64) -> TrackId {
         let offered = self.parties[at].client.offer(&[Video::SendLayers], &[]);
         let mid = offered.mids[0];
-        let publish =
-            Publish { mid: mid.to_string(), kind: Kind::Video, name: "camera".into(), max: None };
+        let publish = Publish {
+            mid: mid.to_string(),
+            kind: Kind::Video,
+            name: "camera".into(),
+            max: None,
+            encrypted: false,
+        };
         let answer = self.negotiate(at, offered, vec![publish], Vec::new());
         let begin = self.now + CAMERA + APART * at as u32;
         self.parties[at].camera = Some((mid, Camera::new(seed, begin)));
@@ -165,7 +170,12 @@ impl World {
         let mids = offered.mids.clone();
         let subscribe = mids.iter().zip(tracks);
         let subscribe = subscribe
-            .map(|(mid, &track)| Subscribe { mid: mid.to_string(), track, max: None })
+            .map(|(mid, &track)| Subscribe {
+                mid: mid.to_string(),
+                track,
+                max: None,
+                encrypted: false,
+            })
             .collect();
         self.negotiate(at, offered, Vec::new(), subscribe);
         mids
