@@ -12,7 +12,7 @@ use clap::Args;
 
 use self::anchors::{AnchorArgs, CapturedArgs};
 use self::clips::ClipArgs;
-pub(crate) use self::clips::{ClipSpec, Crop, Fps};
+pub(crate) use self::clips::ClipSpec;
 use self::modes::{ControllerArgs, DisplayArgs, SweepArgs};
 use super::captured::Source;
 use super::coding::Target;
@@ -312,6 +312,7 @@ mod tests {
     use windlass_enhancer::EnhancerConfig;
 
     use super::*;
+    use crate::eval::clip::Fps;
 
     #[derive(Parser)]
     struct Cli {
