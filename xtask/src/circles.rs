@@ -31,7 +31,7 @@ const ALLOWED: [(&str, usize, &str); 21] = [
     ("lab::bench::engine::measure", 7, ARGS),
     ("lab::bench::links", 2, TWO),
     ("lab::link", 2, TWO),
-    ("lab::eval::args", 7, ARGS),
+    ("lab::eval::display", 3, ARGS),
     (
         "lab/engines::engines",
         8,

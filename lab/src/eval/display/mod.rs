@@ -6,6 +6,7 @@
 //! it is. All bits that reach the viewer count: key frames, stills and their headers. Scored at the shown size → rows →
 //! [`compare`]d hull with hull → a table, JSON, or a [`page`] for people.
 
+pub(super) mod args;
 mod compare;
 mod ours;
 mod page;
@@ -14,14 +15,14 @@ mod resize;
 
 use std::fmt::Write as _;
 use std::path::Path;
-use std::str::FromStr;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use serde::Serialize;
 use windlass_hybrid::HybridConfig;
 use windlass_network::Tier;
 use windlass_vp9::Picture;
 
+use self::args::DisplaySize;
 use self::compare::{Comparison, Gap};
 use self::ours::{Maker, Stills, StillsFrom};
 use self::quality::Quality;
@@ -47,26 +48,6 @@ const RATES: [f64; 4] = [0.5, 1.0, 1.5, 2.5];
 const SHARES: [f64; 3] = [0.1, 0.2, 0.4];
 /// The share of stills that the page shows, at Chromium's rate.
 const SHOWN_SHARE: f64 = 0.2;
-
-/// A size in pixels, as `1280x720`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct DisplaySize(Size);
-
-impl FromStr for DisplaySize {
-    type Err = anyhow::Error;
-
-    fn from_str(text: &str) -> Result<DisplaySize> {
-        let sides =
-            text.split_once('x').and_then(|(w, h)| Some((w.parse().ok()?, h.parse().ok()?)));
-        let (width, height) =
-            sides.with_context(|| format!("a size is WIDTHxHEIGHT, as 1280x720, not {text:?}"))?;
-        ensure!(
-            (256..=3840).contains(&width) && (256..=2160).contains(&height),
-            "--display must be from 256x256 to 3840x2160, not {text}"
-        );
-        Ok(DisplaySize(Size { width, height }))
-    }
-}
 
 /// The side that made a picture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -488,15 +469,6 @@ fn table(report: &Report) -> String {
 mod tests {
     use super::*;
     use crate::eval::synthetic;
-
-    #[test]
-    fn a_size_has_two_sides() {
-        let size: DisplaySize = "1280x720".parse().unwrap();
-        assert_eq!(size.0, Size { width: 1280, height: 720 });
-        for wrong in ["", "720", "1280x", "1280x720x3", "100x100", "axb", "99999x720"] {
-            assert!(wrong.parse::<DisplaySize>().is_err(), "{wrong:?}");
-        }
-    }
 
     #[test]
     fn sides_of_parts_are_even() {
