@@ -118,6 +118,22 @@ impl FromStr for ClipSpec {
     }
 }
 
+/// A clip's name in the report: its own or its file's, with a number where an earlier clip has the same.
+pub(crate) fn name(clips: &[ClipSpec], number: usize) -> String {
+    let of = |spec: &ClipSpec| {
+        if let Some(name) = &spec.name {
+            return name.clone();
+        }
+        let name = spec.path.file_name();
+        name.map_or_else(|| spec.path.display().to_string(), |n| n.to_string_lossy().into_owned())
+    };
+    let own = of(&clips[number]);
+    match clips[..number].iter().filter(|spec| of(spec) == own).count() {
+        0 => own,
+        earlier => format!("{} #{}", own, earlier + 1),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -137,5 +153,15 @@ mod tests {
         {
             assert!(wrong.parse::<ClipSpec>().is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn clips_of_the_same_file_are_numbered() {
+        let clips: Vec<ClipSpec> =
+            ["x/a.mp4", "b.mp4", "a.mp4@height=360"].map(|text| text.parse().unwrap()).into();
+        let names: Vec<String> = (0..3).map(|number| name(&clips, number)).collect();
+        assert_eq!(names, ["a.mp4", "b.mp4", "a.mp4 #2"]);
+        let named: Vec<ClipSpec> = vec!["x/a.mp4@name=anna".parse().unwrap()];
+        assert_eq!(name(&named, 0), "anna");
     }
 }

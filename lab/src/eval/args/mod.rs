@@ -11,7 +11,7 @@ use anyhow::ensure;
 use clap::Args;
 
 use self::anchors::{AnchorArgs, CapturedArgs};
-pub(crate) use self::clips::{ClipArgs, ClipSpec};
+pub(crate) use self::clips::{ClipArgs, ClipSpec, name};
 use self::sweep::SweepArgs;
 use super::captured::Source;
 use super::coding::Target;
