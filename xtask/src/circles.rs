@@ -40,7 +40,11 @@ const ALLOWED: [(&str, usize, &str); 20] = [
     ("sfu::net::tcp", 2, TWO),
     ("signaling::rights", 3, CORE),
     ("windlass::cli", 2, ARGS),
-    ("windlass::config", 12, ARGS),
+    (
+        "windlass::config",
+        12,
+        "options have the types of parts that read all options, and the cluster's parts take the whole configuration",
+    ),
     ("xtask::process", 2, "a process runs in the root folder"),
 ];
 
