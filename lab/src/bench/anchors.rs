@@ -19,8 +19,7 @@ use windlass_types::Size;
 use windlass_vpx::{Encoder, ReencodeConfig};
 
 use super::mirror;
-use crate::eval::args::{Crop, Fps};
-use crate::eval::clip::{self, Clip, Wanted};
+use crate::eval::clip::{self, Clip, Crop, Fps, Wanted};
 use crate::eval::cpu_clock::CpuClock;
 use crate::eval::ffmpeg;
 use crate::eval::report::Machine;

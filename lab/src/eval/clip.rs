@@ -8,13 +8,13 @@ use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::str::FromStr;
 use std::thread::JoinHandle;
 
 use anyhow::{Context, Result, bail, ensure};
 
 use windlass_vp9::Picture;
 
-use super::args::{Crop, Fps};
 use super::frames::{FrameStore, FrameWriter, Size};
 use super::scale::Scale;
 use crate::interrupt;
@@ -32,6 +32,61 @@ pub(crate) struct Wanted {
     pub fps: Fps,
     /// The factor by which the low layer will be scaled down.
     pub scale: Scale,
+}
+
+/// A rectangle of the source picture, in pixels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Crop {
+    /// Width, in pixels.
+    pub width: u32,
+    /// Height, in pixels.
+    pub height: u32,
+    /// Left edge, in pixels.
+    pub x: u32,
+    /// Top edge, in pixels.
+    pub y: u32,
+}
+
+impl FromStr for Crop {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> anyhow::Result<Crop> {
+        let numbers: Vec<u32> =
+            text.split(':').map(str::parse).collect::<Result<_, _>>().with_context(|| {
+                format!("a crop is width:height:x:y in pixels, as 1080:608:0:100, not {text:?}")
+            })?;
+        let &[width, height, x, y] = numbers.as_slice() else {
+            bail!("a crop has four numbers, width:height:x:y, not {}", numbers.len());
+        };
+        ensure!(
+            width >= 64 && height >= 64,
+            "a crop of {width}x{height} is too small: both sides must be at least 64"
+        );
+        Ok(Crop { width, height, x, y })
+    }
+}
+
+/// Frame rate of the simulated call.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Fps {
+    /// The clip's own frame rate.
+    Auto,
+    /// A frame rate in frames per second, whatever the clip says.
+    Fixed(f64),
+}
+
+impl FromStr for Fps {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> anyhow::Result<Fps> {
+        if text == "auto" {
+            return Ok(Fps::Auto);
+        }
+        let fps: f64 =
+            text.parse().with_context(|| format!("--fps is `auto` or a number, not {text:?}"))?;
+        ensure!((1.0..=120.0).contains(&fps), "--fps must be from 1 to 120, not {fps}");
+        Ok(Fps::Fixed(fps))
+    }
 }
 
 /// The original pictures of a clip.
@@ -220,6 +275,17 @@ mod tests {
     fn wanted(crop: Option<&str>, height: u32) -> Wanted {
         let crop = crop.map(|c| c.parse().unwrap());
         Wanted { crop, height, seconds: None, fps: Fps::Auto, scale: Scale::TWO }
+    }
+
+    #[test]
+    fn a_crop_is_four_numbers() {
+        assert_eq!(
+            "720:405:0:300".parse::<Crop>().unwrap(),
+            Crop { width: 720, height: 405, x: 0, y: 300 }
+        );
+        for wrong in ["", "720:405:0", "720:405:0:300:1", "a:b:c:d", "-1:405:0:0", "10:10:0:0"] {
+            assert!(wrong.parse::<Crop>().is_err(), "{wrong:?}");
+        }
     }
 
     const PORTRAIT: Size = Size { width: 1080, height: 1920 };

@@ -51,5 +51,5 @@ mod table;
 mod variants;
 mod vmaf;
 
-pub(crate) use args::EvalArgs;
-pub(crate) use run::{name, run};
+pub(crate) use args::{EvalArgs, name};
+pub(crate) use run::run;

@@ -9,7 +9,7 @@ use windlass_types::AnchorSource;
 
 use super::adapt;
 use super::anchors::AnchorSettings;
-use super::args::{ClipSpec, EvalArgs};
+use super::args::{ClipSpec, EvalArgs, name};
 use super::captured::{Source, rates};
 use super::clip::{self, Clip};
 use super::clip_run::{ClipRun, KeptPictures, RunSettings};
@@ -203,22 +203,6 @@ fn evaluate(
     Ok(())
 }
 
-/// A clip's name in the report: its own or its file's, with a number where an earlier clip has the same.
-pub(crate) fn name(clips: &[ClipSpec], number: usize) -> String {
-    let of = |spec: &ClipSpec| {
-        if let Some(name) = &spec.name {
-            return name.clone();
-        }
-        let name = spec.path.file_name();
-        name.map_or_else(|| spec.path.display().to_string(), |n| n.to_string_lossy().into_owned())
-    };
-    let own = of(&clips[number]);
-    match clips[..number].iter().filter(|spec| of(spec) == own).count() {
-        0 => own,
-        earlier => format!("{} #{}", own, earlier + 1),
-    }
-}
-
 /// Writes the chosen frames of the shown methods beside the original, and says where.
 fn show(
     folder: &Path,
@@ -252,19 +236,4 @@ fn show(
 
 fn stem(path: &Path) -> String {
     path.file_stem().map_or_else(|| "clip".to_owned(), |s| s.to_string_lossy().into_owned())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn clips_of_the_same_file_are_numbered() {
-        let clips: Vec<ClipSpec> =
-            ["x/a.mp4", "b.mp4", "a.mp4@height=360"].map(|text| text.parse().unwrap()).into();
-        let names: Vec<String> = (0..3).map(|number| name(&clips, number)).collect();
-        assert_eq!(names, ["a.mp4", "b.mp4", "a.mp4 #2"]);
-        let named: Vec<ClipSpec> = vec!["x/a.mp4@name=anna".parse().unwrap()];
-        assert_eq!(name(&named, 0), "anna");
-    }
 }

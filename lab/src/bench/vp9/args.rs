@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use crate::eval::args::Crop;
+use crate::eval::clip::Crop;
 use crate::output::Output;
 
 /// Decode VP9 in one thread, natively and as WebAssembly, against libvpx.

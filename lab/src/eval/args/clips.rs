@@ -7,7 +7,7 @@ use std::str::FromStr;
 use anyhow::{Context, bail, ensure};
 use clap::Args;
 
-use crate::eval::clip::Wanted;
+use crate::eval::clip::{Crop, Fps, Wanted};
 use crate::eval::scale::Scale;
 
 /// The options that say what is read of the clips.
@@ -118,75 +118,25 @@ impl FromStr for ClipSpec {
     }
 }
 
-/// A rectangle of the source picture, in pixels.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Crop {
-    /// Width, in pixels.
-    pub width: u32,
-    /// Height, in pixels.
-    pub height: u32,
-    /// Left edge, in pixels.
-    pub x: u32,
-    /// Top edge, in pixels.
-    pub y: u32,
-}
-
-impl FromStr for Crop {
-    type Err = anyhow::Error;
-
-    fn from_str(text: &str) -> anyhow::Result<Crop> {
-        let numbers: Vec<u32> =
-            text.split(':').map(str::parse).collect::<Result<_, _>>().with_context(|| {
-                format!("a crop is width:height:x:y in pixels, as 1080:608:0:100, not {text:?}")
-            })?;
-        let &[width, height, x, y] = numbers.as_slice() else {
-            bail!("a crop has four numbers, width:height:x:y, not {}", numbers.len());
-        };
-        ensure!(
-            width >= 64 && height >= 64,
-            "a crop of {width}x{height} is too small: both sides must be at least 64"
-        );
-        Ok(Crop { width, height, x, y })
-    }
-}
-
-/// Frame rate of the simulated call.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Fps {
-    /// The clip's own frame rate.
-    Auto,
-    /// A frame rate in frames per second, whatever the clip says.
-    Fixed(f64),
-}
-
-impl FromStr for Fps {
-    type Err = anyhow::Error;
-
-    fn from_str(text: &str) -> anyhow::Result<Fps> {
-        if text == "auto" {
-            return Ok(Fps::Auto);
+/// A clip's name in the report: its own or its file's, with a number where an earlier clip has the same.
+pub(crate) fn name(clips: &[ClipSpec], number: usize) -> String {
+    let of = |spec: &ClipSpec| {
+        if let Some(name) = &spec.name {
+            return name.clone();
         }
-        let fps: f64 =
-            text.parse().with_context(|| format!("--fps is `auto` or a number, not {text:?}"))?;
-        ensure!((1.0..=120.0).contains(&fps), "--fps must be from 1 to 120, not {fps}");
-        Ok(Fps::Fixed(fps))
+        let name = spec.path.file_name();
+        name.map_or_else(|| spec.path.display().to_string(), |n| n.to_string_lossy().into_owned())
+    };
+    let own = of(&clips[number]);
+    match clips[..number].iter().filter(|spec| of(spec) == own).count() {
+        0 => own,
+        earlier => format!("{} #{}", own, earlier + 1),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_crop_is_four_numbers() {
-        assert_eq!(
-            "720:405:0:300".parse::<Crop>().unwrap(),
-            Crop { width: 720, height: 405, x: 0, y: 300 }
-        );
-        for wrong in ["", "720:405:0", "720:405:0:300:1", "a:b:c:d", "-1:405:0:0", "10:10:0:0"] {
-            assert!(wrong.parse::<Crop>().is_err(), "{wrong:?}");
-        }
-    }
 
     #[test]
     fn a_clip_may_have_options_of_its_own() {
@@ -203,5 +153,15 @@ mod tests {
         {
             assert!(wrong.parse::<ClipSpec>().is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn clips_of_the_same_file_are_numbered() {
+        let clips: Vec<ClipSpec> =
+            ["x/a.mp4", "b.mp4", "a.mp4@height=360"].map(|text| text.parse().unwrap()).into();
+        let names: Vec<String> = (0..3).map(|number| name(&clips, number)).collect();
+        assert_eq!(names, ["a.mp4", "b.mp4", "a.mp4 #2"]);
+        let named: Vec<ClipSpec> = vec!["x/a.mp4@name=anna".parse().unwrap()];
+        assert_eq!(name(&named, 0), "anna");
     }
 }

@@ -2,7 +2,7 @@
 
 mod anchors;
 mod clips;
-mod modes;
+mod sweep;
 
 use std::num::NonZeroU32;
 use std::path::PathBuf;
@@ -11,12 +11,13 @@ use anyhow::ensure;
 use clap::Args;
 
 use self::anchors::{AnchorArgs, CapturedArgs};
-use self::clips::ClipArgs;
-pub(crate) use self::clips::{ClipSpec, Crop, Fps};
-use self::modes::{ControllerArgs, DisplayArgs, SweepArgs};
+pub(crate) use self::clips::{ClipArgs, ClipSpec, name};
+use self::sweep::SweepArgs;
 use super::captured::Source;
 use super::coding::Target;
-use super::controller::Trace;
+use super::controller::args::ControllerArgs;
+use super::controller::trace::Trace;
+use super::display::args::DisplayArgs;
 use super::method::Method;
 use super::scale::Scale;
 use crate::output::Output;
@@ -312,6 +313,7 @@ mod tests {
     use windlass_enhancer::EnhancerConfig;
 
     use super::*;
+    use crate::eval::clip::Fps;
 
     #[derive(Parser)]
     struct Cli {

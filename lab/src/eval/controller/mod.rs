@@ -1,13 +1,14 @@
 //! `windlass-lab eval --controller`: knobs by gradient, against fixed settings and exhaustive search.
 //!
 //! A scene (a clip, or several chained for changes of content) goes through a publisher's encoders and a subscriber's
-//! decoder in intervals of a second ([`play`]), under an uplink that may change ([`scene::Trace`]). It is played with
+//! decoder in intervals of a second ([`play`]), under an uplink that may change ([`trace`]). It is played with
 //! every [`setting`] of a grid and with the [`Controller`], which is told what a server would measure and nothing
 //! else. All runs end in the same [`summary`]. It has the controller's share of what exhaustive search gains over a
 //! server that adapts bitrates alone, and its distance from the best fixed setting. It also has the bits that the
 //! controller saves, how fast it converges, and its CPU time. Runs with fixed settings do not depend on the
 //! controller and can be kept ([`cache`]).
 
+pub(super) mod args;
 mod cache;
 mod play;
 mod publisher;
@@ -15,6 +16,7 @@ mod report;
 mod scene;
 mod setting;
 mod summary;
+pub(super) mod trace;
 mod viewer;
 
 use std::time::Duration;
@@ -36,8 +38,6 @@ use report::{Report, Settings};
 use scene::Scene;
 use setting::{PLAIN, Setting};
 use summary::Cell;
-
-pub(super) use scene::Trace;
 
 /// How long knobs stay: a second, as in OneAdapt (§4.1.1).
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -61,7 +61,7 @@ pub(super) fn run(args: &EvalArgs) -> Result<()> {
         if interrupt::pressed() {
             break;
         }
-        let scene = Scene::read(&tools.reader, specs, args)?;
+        let scene = Scene::read(&tools.reader, specs, &args.input)?;
         for trace in &traces {
             let call =
                 Call { scene: &scene, trace, interval: INTERVAL, vmaf: tools.vmaf.as_deref() };

@@ -10,7 +10,8 @@ use windlass_types::Bitrate;
 use windlass_vp9::Picture;
 
 use super::publisher::Publisher;
-use super::scene::{Scene, Trace};
+use super::scene::Scene;
+use super::trace::Trace;
 use super::viewer::Viewer;
 use crate::eval::stats::mean;
 use crate::eval::vmaf::Vmaf;

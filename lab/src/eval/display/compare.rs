@@ -5,7 +5,7 @@
 use serde::Serialize;
 
 use super::ours::StillsFrom;
-use super::{Row, ShownBy, Side};
+use super::row::{Row, ShownBy, Side};
 use crate::eval::bd::{self, Point};
 use crate::eval::row::MEAN;
 use crate::eval::stats::mean;

@@ -6,26 +6,29 @@
 //! it is. All bits that reach the viewer count: key frames, stills and their headers. Scored at the shown size → rows →
 //! [`compare`]d hull with hull → a table, JSON, or a [`page`] for people.
 
+pub(super) mod args;
 mod compare;
 mod ours;
 mod page;
 mod quality;
+mod report;
 mod resize;
+mod row;
 
-use std::fmt::Write as _;
 use std::path::Path;
-use std::str::FromStr;
 
-use anyhow::{Context, Result, ensure};
-use serde::Serialize;
+use anyhow::{Context, Result};
 use windlass_hybrid::HybridConfig;
 use windlass_network::Tier;
 use windlass_vp9::Picture;
 
-use self::compare::{Comparison, Gap};
+use self::args::DisplaySize;
 use self::ours::{Maker, Stills, StillsFrom};
+use self::page::{Shown, Sight};
 use self::quality::Quality;
-use super::args::EvalArgs;
+use self::report::Report;
+use self::row::{Row, ShownBy, Side};
+use super::args::{EvalArgs, name};
 use super::captured::rates;
 use super::clip::{self, Clip, Wanted};
 use super::ffmpeg;
@@ -48,114 +51,6 @@ const SHARES: [f64; 3] = [0.1, 0.2, 0.4];
 /// The share of stills that the page shows, at Chromium's rate.
 const SHOWN_SHARE: f64 = 0.2;
 
-/// A size in pixels, as `1280x720`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct DisplaySize(Size);
-
-impl FromStr for DisplaySize {
-    type Err = anyhow::Error;
-
-    fn from_str(text: &str) -> Result<DisplaySize> {
-        let sides =
-            text.split_once('x').and_then(|(w, h)| Some((w.parse().ok()?, h.parse().ok()?)));
-        let (width, height) =
-            sides.with_context(|| format!("a size is WIDTHxHEIGHT, as 1280x720, not {text:?}"))?;
-        ensure!(
-            (256..=3840).contains(&width) && (256..=2160).contains(&height),
-            "--display must be from 256x256 to 3840x2160, not {text}"
-        );
-        Ok(DisplaySize(Size { width, height }))
-    }
-}
-
-/// The side that made a picture.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub(super) enum Side {
-    /// Plain VP9, enlarged.
-    Plain,
-    /// The product's decoder.
-    Windlass,
-}
-
-/// How the shown picture was made of the decoded one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub(super) enum ShownBy {
-    /// The decoded picture as it is: it has the shown size.
-    Itself,
-    /// Bicubic interpolation.
-    Bicubic,
-    /// Lanczos and an unsharp mask.
-    Sharpened,
-    /// The hybrid decoder, without stills.
-    Filters,
-    /// The hybrid decoder, with stills.
-    Stills,
-}
-
-/// One configuration of one clip.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub(super) struct Row {
-    /// The clip's name.
-    pub clip: String,
-    /// The side that made the pictures.
-    pub side: Side,
-    /// The size that was encoded.
-    pub size: String,
-    /// The layer of that size: `q` or `h`; empty for others.
-    pub layer: &'static str,
-    /// How the pictures were enlarged.
-    pub shown_by: ShownBy,
-    /// Where the stills come from.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub stills_from: Option<StillsFrom>,
-    /// Bitrate of the video, in kbit/s.
-    pub video_kbps: f64,
-    /// Bitrate of the stills, in kbit/s.
-    pub still_kbps: f64,
-    /// Bitrate of video and stills, in kbit/s.
-    pub total_kbps: f64,
-    /// Number of stills that reached the picture.
-    pub stills: usize,
-    /// The quality of the shown pictures.
-    #[serde(flatten)]
-    pub quality: Quality,
-}
-
-/// Two pictures of the same frame for about the same bits.
-#[derive(Debug)]
-struct Sight {
-    clip: String,
-    layer: &'static str,
-    frame: usize,
-    original: Picture,
-    /// The video of `plain` enlarged by bicubic, without the sharpening of `plain`.
-    bicubic: Picture,
-    plain: Shown,
-    ours: Shown,
-}
-
-/// The picture that was kept of one way to show a clip, and the row of the whole clip.
-#[derive(Debug)]
-struct Shown {
-    row: Row,
-    picture: Picture,
-}
-
-#[derive(Debug, Serialize)]
-struct Report {
-    command: &'static str,
-    machine: Machine,
-    display: String,
-    rows: Vec<Row>,
-    /// Name of the network that ran on every picture of the product's side.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    frame_network: Option<String>,
-    comparisons: Vec<Comparison>,
-    gaps: Vec<Gap>,
-}
-
 /// Runs the comparison and prints it.
 pub(super) fn run(args: &EvalArgs, display: DisplaySize) -> Result<()> {
     let tools = ffmpeg::find(args.output.ffmpeg.as_deref())?;
@@ -168,7 +63,7 @@ pub(super) fn run(args: &EvalArgs, display: DisplaySize) -> Result<()> {
     let settings = EIGHTHS.len() * RATES.len();
     let progress = Progress::new(args.input.clips.len() * settings, "sizes and rates");
     for (number, spec) in args.input.clips.iter().enumerate() {
-        let name = super::run::name(&args.input.clips, number);
+        let name = name(&args.input.clips, number);
         if progress.begin(format!("{name}: reading")).is_err() {
             break;
         }
@@ -211,7 +106,7 @@ pub(super) fn run(args: &EvalArgs, display: DisplaySize) -> Result<()> {
         progress.note(&format!("wrote {}", path.display()));
     }
     let printed = Output { json: args.output.json, html: None };
-    printed.put(&report, interrupted, &table(&report), Contents::default)
+    printed.put(&report, interrupted, &report.table(), Contents::default)
 }
 
 /// One clip, at the size that it is shown at.
@@ -400,103 +295,10 @@ fn scale_of(eighths: usize) -> Option<Scale> {
     matches!(eighths, 2 | 4).then(|| (8 / eighths).to_string().parse().ok()).flatten()
 }
 
-fn named(from: StillsFrom) -> &'static str {
-    match from {
-        StillsFrom::F => "f",
-        StillsFrom::Publisher => "publisher",
-    }
-}
-
-/// The report for people: the comparisons, then all rows.
-fn table(report: &Report) -> String {
-    let or_dash =
-        |v: Option<f64>, digits: usize| v.map_or("–".into(), |v| format!("{v:.digits$}"));
-    let mut out = String::new();
-    // Writing to a String cannot fail.
-    let _ = writeln!(
-        out,
-        "Windlass against plain VP9, sharpened or not, at {}, hull against hull\n\
-         {:<16} {:<6} {:<12} {:<12} {:>10} {:>12}",
-        report.display, "clip", "sizes", "stills from", "metric", "BD-rate %", "BD-quality"
-    );
-    for one in &report.comparisons {
-        let _ = writeln!(
-            out,
-            "{:<16} {:<6} {:<12} {:<12} {:>10} {:>12}",
-            one.clip,
-            one.sizes,
-            named(one.stills_from),
-            one.metric,
-            or_dash(one.bd_rate_percent, 1),
-            or_dash(one.bd_quality, 2)
-        );
-    }
-    let _ = writeln!(
-        out,
-        "\n{:<16} {:<12} {:>10} {:>10}   from q to h, both sharpened",
-        "clip", "metric", "closed %", "% of h"
-    );
-    for gap in &report.gaps {
-        let _ = writeln!(
-            out,
-            "{:<16} {:<12} {:>10.0} {:>10.0}",
-            gap.clip, gap.metric, gap.closed_percent, gap.bits_percent
-        );
-    }
-    let _ = writeln!(
-        out,
-        "\n{:<16} {:<9} {:>9} {:<17} {:>7} {:>7} {:>7} {:>6} {:>7} {:>6} {:>6} {:>7}",
-        "clip",
-        "side",
-        "size",
-        "shown by",
-        "video",
-        "stills",
-        "total",
-        "count",
-        "PSNR-Y",
-        "VMAF",
-        "NEG",
-        "SSIMU2"
-    );
-    for row in &report.rows {
-        let q = &row.quality;
-        let _ = writeln!(
-            out,
-            "{:<16} {:<9} {:>9} {:<10} {:>7.0} {:>7.0} {:>7.0} {:>6} {:>7.2} {:>6} {:>6} {:>7.1}",
-            row.clip,
-            format!("{:?}", row.side).to_lowercase(),
-            row.size,
-            match row.stills_from {
-                Some(from) => format!("stills, {}", named(from)),
-                None => format!("{:?}", row.shown_by).to_lowercase(),
-            },
-            row.video_kbps,
-            row.still_kbps,
-            row.total_kbps,
-            row.stills,
-            q.psnr_y_db,
-            or_dash(q.vmaf, 1),
-            or_dash(q.vmaf_neg, 1),
-            q.ssimulacra2
-        );
-    }
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::eval::synthetic;
-
-    #[test]
-    fn a_size_has_two_sides() {
-        let size: DisplaySize = "1280x720".parse().unwrap();
-        assert_eq!(size.0, Size { width: 1280, height: 720 });
-        for wrong in ["", "720", "1280x", "1280x720x3", "100x100", "axb", "99999x720"] {
-            assert!(wrong.parse::<DisplaySize>().is_err(), "{wrong:?}");
-        }
-    }
 
     #[test]
     fn sides_of_parts_are_even() {

@@ -13,7 +13,8 @@ use windlass_vp9::Picture;
 
 use super::compare::{self, ANY_SIZE, Case, Comparison};
 use super::ours::StillsFrom;
-use super::{Report, Row, Side, Sight};
+use super::report::Report;
+use super::row::{Row, Side};
 use crate::eval::bd::{Point, hull};
 use crate::eval::pictures;
 use crate::eval::row::MEAN;
@@ -28,6 +29,34 @@ const over=pair.querySelector('.over');
 pair.querySelector('input').addEventListener('input',e=>{over.style.clipPath=`inset(0 0 0 ${e.target.value}%)`});
 pair.querySelector('button').addEventListener('click',()=>{pair.querySelector('.truth').toggleAttribute('hidden')});
 }";
+
+/// Two pictures of the same frame for about the same bits.
+#[derive(Debug)]
+pub(super) struct Sight {
+    /// The clip's name.
+    pub clip: String,
+    /// The layer that was encoded: `q` or `h`.
+    pub layer: &'static str,
+    /// The frame's number.
+    pub frame: usize,
+    /// The clip's own picture.
+    pub original: Picture,
+    /// The video of `plain` enlarged by bicubic, without the sharpening of `plain`.
+    pub bicubic: Picture,
+    /// The picture of plain video.
+    pub plain: Shown,
+    /// The picture of the product.
+    pub ours: Shown,
+}
+
+/// The picture that was kept of one way to show a clip, and the row of the whole clip.
+#[derive(Debug)]
+pub(super) struct Shown {
+    /// The row of the whole clip.
+    pub row: Row,
+    /// The picture that was kept.
+    pub picture: Picture,
+}
 
 /// Writes `index.html` and its pictures into the folder. Returns the page's path.
 pub(super) fn write(
@@ -192,7 +221,6 @@ fn plot(report: &Report, clip: &str, metric: &str, title: &str) -> Plot {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::eval::display::Shown;
     use crate::eval::display::compare::tests::{row, rows};
     use crate::eval::report::Machine;
 

@@ -7,7 +7,7 @@ use fast_image_resize::images::{Image, ImageRef};
 use fast_image_resize::{FilterType, PixelType, ResizeAlg, ResizeOptions, Resizer};
 use windlass_vp9::{Picture, Plane};
 
-use super::ShownBy;
+use super::row::ShownBy;
 use crate::eval::frames::Size;
 use crate::eval::sharpen::{gaussian, unsharp};
 

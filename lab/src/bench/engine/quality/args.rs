@@ -7,8 +7,8 @@ use std::str::FromStr;
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 
-use crate::eval::args::{ClipSpec, Fps};
-use crate::eval::clip::Wanted;
+use crate::eval::args::ClipSpec;
+use crate::eval::clip::{Fps, Wanted};
 use crate::eval::scale::Scale;
 
 /// What is compared on clips.
