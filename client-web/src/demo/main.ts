@@ -96,6 +96,7 @@ async function enter(choice: Choice): Promise<void> {
     networkBackend: options.networkBackend,
     // At each attempt to connect the newest.
     ...(token.current === null ? {} : { token: () => token.current ?? "" }),
+    ...(options.key === null ? {} : { encryption: { key: options.key } }),
   });
   hook.room = room;
   hook.phase = "call";
@@ -127,7 +128,7 @@ function linkTo(room: string): string {
   const url = new URL(location.href);
   url.searchParams.set("room", room);
   url.searchParams.delete("token");
-  url.hash = "";
+  url.hash = options.key === null ? "" : `key=${new URLSearchParams(location.hash.slice(1)).get("key")}`;
   return url.href;
 }
 

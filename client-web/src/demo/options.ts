@@ -17,6 +17,8 @@ export interface PageOptions {
   auto: boolean;
   loopback: boolean;
   layers: Layers;
+  /** The key of end-to-end encryption, from the fragment, which no server sees. */
+  key: Uint8Array | null;
   view: View | null;
   maxRung: Rung | null;
   source: "camera" | "none";
@@ -47,6 +49,17 @@ export function roomName(text: string): string | null {
   return name === "" ? null : name;
 }
 
+/** A key of encryption, from base64url; null where there is none. */
+function keyOf(text: string | null): Uint8Array | null {
+  if (text === null) return null;
+  try {
+    return Uint8Array.from(atob(text.replaceAll("-", "+").replaceAll("_", "/")), (letter) => letter.charCodeAt(0));
+  } catch {
+    // Joining with a key of no bytes fails, and says so: nobody takes the call for an encrypted one.
+    return new Uint8Array();
+  }
+}
+
 /** Reads the options from a URL. */
 export function pageOptions(address: URL): PageOptions {
   const query = address.searchParams;
@@ -62,6 +75,7 @@ export function pageOptions(address: URL): PageOptions {
   return {
     room: roomName(query.get("room") ?? named),
     token: fragment.get("token") ?? query.get("token"),
+    key: keyOf(fragment.get("key")),
     name: query.get("name")?.trim().slice(0, 64) || null,
     auto: flag("auto"),
     loopback: flag("loopback"),

@@ -16,7 +16,7 @@ import { OfferPace } from "./pace.js";
 import type { IceServers, Rung, SubscribeEntry, TrackInfo } from "./protocol.js";
 import type { Publication } from "./publication.js";
 import { VideoReceiver } from "./receiver.js";
-import type { Relay } from "./relay.js";
+import type { Passage, Relay } from "./relay.js";
 import { nextSessionState, type SessionState, type SessionStateEvent } from "./session-state.js";
 import type { SignalSocket } from "./socket.js";
 import { UPLINK_SAMPLE_MS } from "./stills.js";
@@ -58,6 +58,8 @@ interface Slot {
   kind: "audio" | "video";
   transceiver: RTCRtpTransceiver;
   receiver: VideoReceiver | null;
+  /** The way of a sound through the relay, where it is encrypted. */
+  passage: Passage | null;
   track: RemoteTrack | null;
 }
 
@@ -179,7 +181,11 @@ export class Connection {
             replaces: null,
           }
         : new RemoteVideoTrack(info, slot.receiver);
-    slot.transceiver.direction = "recvonly";
+    // What cannot be decrypted is not received: for want of a key, or of a relay, whose connection is given up at once.
+    const { encrypts } = this.relay;
+    const decrypts = encrypts && (slot.passage !== null || slot.receiver?.passes === true);
+    const isReadable = encrypts ? decrypts : info.encrypted !== true;
+    slot.transceiver.direction = isReadable ? "recvonly" : "inactive";
     this.renegotiate();
     return slot.track;
   }
@@ -232,7 +238,10 @@ export class Connection {
     clearTimeout(this.restart);
     clearInterval(this.uplinkTimer);
     clearTimeout(this.idleTimer);
-    for (const slot of this.slots) slot.receiver?.close();
+    for (const slot of this.slots) {
+      slot.receiver?.close();
+      slot.passage?.close();
+    }
     for (const publication of this.publications) publication.detach(this.pc);
     this.pc.close();
   }
@@ -255,7 +264,8 @@ export class Connection {
     const receiver =
       kind === "video" ? new VideoReceiver(this.pc, this.files, this.relay, this.settings, scale, lr_pixels) : null;
     const transceiver = receiver?.transceiver ?? this.pc.addTransceiver("audio", { direction: "recvonly" });
-    const slot: Slot = { kind, transceiver, receiver, track: null };
+    const passage = this.relay.encrypts && receiver === null ? this.relay.pass(transceiver.receiver) : null;
+    const slot: Slot = { kind, transceiver, receiver, passage, track: null };
     this.slots.push(slot);
     return slot;
   }
@@ -328,8 +338,8 @@ export class Connection {
     const sdp = this.pc.localDescription?.sdp ?? "";
     const publish = [...this.publications].flatMap((publication) => publication.entry(this.pc) ?? []);
     this.offered = [...this.publications].filter((p) => p.mid(this.pc) !== null && p.idAt(this.pc) === null);
-    const subscribe = wanted.flatMap(({ transceiver: { mid }, track }): SubscribeEntry[] => {
-      if (track === null || mid === null) return [];
+    const subscribe = wanted.flatMap(({ transceiver: { mid, direction }, track }): SubscribeEntry[] => {
+      if (track === null || mid === null || direction === "inactive") return [];
       const max = this.maxRungs.get(track.id);
       return [{ mid, track: track.id, ...(max === undefined ? {} : { max }) }];
     });

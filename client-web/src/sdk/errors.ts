@@ -131,6 +131,15 @@ export function noCodec(): WindlassError {
   );
 }
 
+/** Frames cannot be encrypted here. */
+export function noEncryption(): WindlassError {
+  return new WindlassError(
+    "unsupported",
+    "This call is encrypted end to end, which this browser or page cannot do.",
+    "Use a current Chrome, Edge or Firefox, and open the page by https.",
+  );
+}
+
 /** This participant left. */
 export function left(): WindlassError {
   return new WindlassError("left", "You left the call.", "Join again whenever you like.");

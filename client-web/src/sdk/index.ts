@@ -32,6 +32,7 @@ export type { GestureTarget, Playable, SoundGate, SoundGateEvents } from "./devi
 export { Preview } from "./devices/preview.js";
 export type { EndCause } from "./devices/replacement.js";
 export { type View, WindlassVideo, type WindlassVideoEvents } from "./element/windlass-video.js";
+export type { EncryptionKey } from "./encryption.js";
 export { type ClientErrorCode, type ServerErrorCode, WindlassError } from "./errors.js";
 export type { RoomEvents } from "./events.js";
 export { type JoinOptions, join } from "./join.js";

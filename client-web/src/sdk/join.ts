@@ -1,8 +1,10 @@
 /** The public entry of the SDK. */
+
 import { NETWORKS, type NetworkTier } from "../worker/network-choice.js";
 import type { TokenSource } from "./access-token.js";
 import type { Assets } from "./assets.js";
 import type { StartOptions } from "./devices/local-input.js";
+import type { EncryptionKey } from "./encryption.js";
 import { badOption } from "./errors.js";
 import { oneOf } from "./option-checks.js";
 import { NETWORK_BACKENDS, type NetworkBackend, OUTPUT_KINDS, type OutputKind } from "./output.js";
@@ -27,6 +29,12 @@ export interface JoinOptions {
   loopback?: boolean;
   /** The access token, where the server needs one. A function is called at every attempt to connect. */
   token?: TokenSource;
+  /**
+   * Encrypts all media end to end, by this key: the server forwards what it cannot read, and makes and records nothing of
+   * it. Nothing is shown that is not encrypted. Data messages and names are not encrypted. See
+   * {@link Room.setEncryptionKey}. Default: no encryption.
+   */
+  encryption?: EncryptionKey;
   /** URLs of the SDK's files, where a page keeps them elsewhere. */
   assets?: Assets;
   /**

@@ -49,7 +49,16 @@ export const PROTOCOL_VERSION: number = VERSION;
 export const ANCHOR_CODECS: readonly string[] = ["htj2k"];
 
 /** Known reasons why a server does not enhance a track. */
-const REFUSALS: readonly Exclude<Refusal, "other">[] = ["promise", "cpu", "memory", "full", "size", "slow", "codec"];
+const REFUSALS: readonly Exclude<Refusal, "other">[] = [
+  "promise",
+  "cpu",
+  "memory",
+  "full",
+  "size",
+  "slow",
+  "codec",
+  "encrypted",
+];
 
 /** Every way to make a picture. */
 const WAYS: readonly Way[] = ["layer", "filters", "flow", "network", "both"];
@@ -198,6 +207,7 @@ const track = (value: unknown): TrackInfo => {
     kind: oneOf(["audio", "video"] as const)(o["kind"]),
     name: text(o["name"]),
     muted: flag(o["muted"]),
+    ...field("encrypted", optional(o["encrypted"], flag)),
     ...field("stream", optional(o["stream"], number)),
   };
 };

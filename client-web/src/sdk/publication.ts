@@ -4,7 +4,7 @@ import type { Files } from "./assets.js";
 import { oneOf } from "./option-checks.js";
 import { opusPreferences } from "./opus.js";
 import type { Knobs, Layer, LayerRequest, PublishEntry, RegionRequest, UplinkReport } from "./protocol.js";
-import type { Relay } from "./relay.js";
+import type { Passage, Relay } from "./relay.js";
 import { Stills, type StillsState } from "./stills.js";
 import { capLayers } from "./uplink/cap.js";
 import { type Content, LAYER_CHOICES, LAYERS, type LayerSetting, type Layers, layerSettings } from "./uplink/layers.js";
@@ -50,6 +50,8 @@ export function videoEncodings(settings: readonly LayerSetting[], content: Conte
 interface Link {
   transceiver: RTCRtpTransceiver;
   stills: Stills | null;
+  /** Where frames are encrypted end to end: their way through the relay; null: they are not. */
+  encryption: { passage: Passage | null } | null;
   /** The server's id of the track. */
   id: string | null;
   /** See {@link Uplink.offer}. */
@@ -136,7 +138,7 @@ export class Publication {
     this.forgetRequests();
     if (this.kind === "audio") {
       const transceiver = pc.addTransceiver(this.source, { direction: "sendonly" });
-      this.links.set(pc, { transceiver, stills: null, id: null, offer });
+      this.links.set(pc, { transceiver, stills: null, encryption: encrypt(transceiver, relay), id: null, offer });
       const codecs = RTCRtpSender.getCapabilities("audio")?.codecs ?? [];
       transceiver.setCodecPreferences(opusPreferences(codecs));
       return;
@@ -148,10 +150,13 @@ export class Publication {
       settings: () => this.settings(),
       requestKeyFrame: (width: number) => void this.requestKeyFrame(width).catch(() => undefined),
     };
-    const stills = this.detail === "ask" ? new Stills(pc, transceiver.sender, relay, files, scale, host) : null;
-    this.links.set(pc, { transceiver, stills, id: null, offer });
+    const encryption = encrypt(transceiver, relay);
+    const sends = this.detail === "ask" && encryption === null;
+    const stills = sends ? new Stills(pc, transceiver.sender, relay, files, scale, host) : null;
+    this.links.set(pc, { transceiver, stills, encryption, id: null, offer });
     const codecs = RTCRtpSender.getCapabilities("video")?.codecs ?? [];
-    transceiver.setCodecPreferences(videoPreferences(codecs, this.codec));
+    // What other codecs' packets say of a frame is in the frame itself.
+    transceiver.setCodecPreferences(videoPreferences(codecs, encryption === null ? this.codec : "vp9"));
   }
 
   /** @internal */
@@ -161,6 +166,7 @@ export class Publication {
     if (link === this.link) this.forgetRequests();
     this.links.delete(pc);
     link.stills?.close();
+    link.encryption?.passage?.close();
     link.transceiver.direction = "inactive";
     void link.transceiver.sender.replaceTrack(null);
   }
@@ -194,7 +200,9 @@ export class Publication {
     const { kind, name } = this;
     const mid = this.mid(pc);
     if (mid === null) return null;
-    return kind === "audio" ? { mid, kind, name } : { mid, kind, name, max: largestOf(this.layers) };
+    const encrypted = this.links.get(pc)?.encryption == null ? {} : { encrypted: true };
+    if (kind === "audio") return { mid, kind, name, ...encrypted };
+    return { mid, kind, name, max: largestOf(this.layers), ...encrypted };
   }
 
   /**
@@ -357,4 +365,15 @@ function applySetting(encoding: RTCRtpEncodingParameters, settings: readonly Lay
   encoding.maxFramerate = setting.maxFramerate;
   // Not every browser returns the frame rate.
   return active !== encoding.active || maxBitrate !== encoding.maxBitrate;
+}
+
+/** Leads what a transceiver sends through the relay, where frames are encrypted. Without a way it sends nothing. */
+function encrypt(transceiver: RTCRtpTransceiver, relay: Relay): Link["encryption"] {
+  if (!relay.encrypts) return null;
+  const passage = relay.pass(transceiver.sender);
+  if (passage === null) {
+    transceiver.direction = "inactive";
+    void transceiver.sender.replaceTrack(null);
+  }
+  return { passage };
 }

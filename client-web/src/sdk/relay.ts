@@ -7,6 +7,7 @@
  * one that replaces another works at any time.)
  */
 import type { TakeCopies, ToRelay, TransformOptions, TransformRole } from "../worker/messages.js";
+import type { Encryption } from "./encryption.js";
 import { WatchedWorker, type WorkerEnd } from "./watched-worker.js";
 import type { WorkerScript } from "./worker-script.js";
 
@@ -45,7 +46,18 @@ export class Relay {
   private lastId = 0;
   private unavailable = typeof RTCRtpScriptTransform === "undefined";
 
-  constructor(private readonly script: WorkerScript) {}
+  /** `encryption`: null where frames are not encrypted end to end. */
+  constructor(
+    private readonly script: WorkerScript,
+    private readonly encryption: Encryption | null = null,
+  ) {
+    if (encryption !== null) encryption.onKey = (key) => this.current?.post({ type: "key", key });
+  }
+
+  /** Whether frames are encrypted end to end. */
+  get encrypts(): boolean {
+    return this.encryption !== null;
+  }
 
   /** Whether frames can pass through the relay. */
   get works(): boolean {
@@ -60,11 +72,17 @@ export class Relay {
     return this.works;
   }
 
-  /** Leads the frames of a receiver or sender, just made, through the relay; null: it does not work. */
+  /**
+   * Leads the frames of a receiver or sender, just made, through the relay; null: it does not work. Then nothing may be
+   * sent or received that is encrypted: the connection is given up.
+   */
   pass(end: RTCRtpReceiver | RTCRtpSender): Passage | null {
     const { current } = this;
-    if (current === null) return null;
-    const passage = new Passage(end, ++this.lastId, (ended) => this.passages.delete(ended));
+    if (current === null || current.worker === null) {
+      if (this.encrypts) for (const lost of [...this.onLost]) queueMicrotask(lost);
+      return null;
+    }
+    const passage = new Passage(end, ++this.lastId, this.encrypts, (ended) => this.passages.delete(ended));
     this.passages.add(passage);
     passage.route(current, false);
     return passage;
@@ -101,6 +119,7 @@ export class Relay {
       if (!(await worker.runs)) continue;
       if (this.unavailable) return worker.end();
       this.script.keep(address);
+      for (const key of this.encryption?.all ?? []) worker.post({ type: "key", key });
       this.current = worker;
       return;
     }
@@ -144,6 +163,7 @@ export class Passage {
   constructor(
     private readonly end: RTCRtpReceiver | RTCRtpSender,
     private readonly id: number,
+    private readonly encrypted: boolean,
     private readonly onClose: (passage: Passage) => void,
   ) {}
 
@@ -159,9 +179,9 @@ export class Passage {
   /** Leads the frames through that worker from now on. `isReplacement`: some were lost in the one before. */
   route(through: RelayWorker, isReplacement: boolean): void {
     this.worker = through;
-    const { end, id } = this;
+    const { end, id, encrypted } = this;
     const role: TransformRole = end instanceof RTCRtpReceiver ? "received" : "sent";
-    const options: TransformOptions = { role, id, keyFrame: isReplacement && role === "received" };
+    const options: TransformOptions = { role, id, keyFrame: isReplacement && role === "received", encrypted };
     if (through.worker === null) return;
     end.transform = new RTCRtpScriptTransform(through.worker, options);
     this.copyTo(this.receiver);

@@ -12,7 +12,17 @@ import { LocalInput, type StartOptions } from "./devices/local-input.js";
 import { openBoth, openDevice } from "./devices/open.js";
 import { SoundGate } from "./devices/playback.js";
 import { Emitter, guarded } from "./emitter.js";
-import { badOption, ended, left, noCodec, notConnected, notGranted, type WindlassError } from "./errors.js";
+import { Encryption, type EncryptionKey } from "./encryption.js";
+import {
+  badOption,
+  ended,
+  left,
+  noCodec,
+  noEncryption,
+  notConnected,
+  notGranted,
+  type WindlassError,
+} from "./errors.js";
 import { type HostEvents, ROOM_EVENTS, type RoomEvents } from "./events.js";
 import type { JoinOptions } from "./join.js";
 import type { MessageData, ReceivedMessage, SendOptions } from "./message.js";
@@ -124,7 +134,9 @@ export class Room extends Emitter<RoomEvents> {
     ) {
       throw noCodec();
     }
-    const room = new Room(url, options);
+    const encryption = options.encryption === undefined ? null : new Encryption();
+    if (options.encryption !== undefined) await encryption?.add(options.encryption);
+    const room = new Room(url, options, encryption);
     void warmUpDecoder(room.files, room.relay);
     await room.call.start();
     // It may have been aborted while the socket was being opened, when nobody listened.
@@ -193,12 +205,13 @@ export class Room extends Emitter<RoomEvents> {
   private constructor(
     url: string,
     private readonly options: JoinOptions,
+    private readonly encryption: Encryption | null,
   ) {
     super(ROOM_EVENTS);
     this.servers = new Servers(url);
     this.files = filesOf(options.assets ?? {}, url, document.baseURI);
     this.networks = new NetworkLimit(options.maxNetwork ?? "xs");
-    this.relay = new Relay(this.files.worker);
+    this.relay = new Relay(this.files.worker, encryption);
     this.profile = new Profile(options.name, options.attributes ?? {}, () => this.people.change(this.self));
     this.people = new People({
       self: () => this.self,
@@ -367,6 +380,8 @@ export class Room extends Emitter<RoomEvents> {
       const content = options.content ?? contentOf(track);
       const name = options.name ?? (track.kind === "audio" ? "microphone" : content);
       const { layers = content === "screen" ? "qf" : "qhf", detail = "off", redundancy, codec } = options;
+      if (this.encryption !== null && codec !== undefined && codec !== "vp9")
+        throw badOption(`"${codec}" cannot be encrypted end to end.`, 'Leave "codec" out: it is VP9 then.');
       return new Publication(track, name, layers, detail, redundancy, content, codec);
     });
     try {
@@ -416,6 +431,16 @@ export class Room extends Emitter<RoomEvents> {
     if (!muted && sender?.isMutedByModerator(publication)) return;
     publication.setMuted(muted);
     sender?.sendMuted(publication);
+  }
+
+  /**
+   * Encrypts by another key from now on: whenever somebody leaves, for one. The key before it still decrypts, as not all
+   * participants get the new one at once. The room must have been joined with `encryption`.
+   */
+  async setEncryptionKey(key: EncryptionKey): Promise<void> {
+    if (this.encryption === null)
+      throw badOption("This call is not encrypted end to end.", "Join it with the option `encryption`.");
+    await this.encryption.add(key);
   }
 
   /**
@@ -594,7 +619,9 @@ export class Room extends Emitter<RoomEvents> {
 
   private readonly transports: Transports = {
     // Whether frames can pass through the relay must be known before anything is received.
-    ready: () => this.relay.ready(),
+    ready: async () => {
+      if (!(await this.relay.ready()) && this.relay.encrypts) throw noEncryption();
+    },
     connect: (socket, welcome, maxRungs) => {
       const { files, relay, options } = this;
       const settings = {

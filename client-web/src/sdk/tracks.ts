@@ -135,6 +135,8 @@ export class RemoteVideoTrack extends Emitter<RemoteVideoTrackEvents> {
   readonly participant: string;
   /** The name that its owner gave it, such as `camera`. */
   readonly name: string;
+  /** Whether its frames are encrypted end to end. */
+  readonly encrypted: boolean;
   /** The stream id of its anchor messages. */
   readonly stream: number | undefined;
   /** The native decoder's picture, for as long as the track lasts. */
@@ -171,6 +173,7 @@ export class RemoteVideoTrack extends Emitter<RemoteVideoTrackEvents> {
     this.id = info.id;
     this.participant = info.participant;
     this.name = info.name;
+    this.encrypted = info.encrypted === true;
     this.stream = info.stream;
     this.isMuted = info.muted;
     this.plain = receiver.plain;

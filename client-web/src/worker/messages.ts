@@ -3,6 +3,7 @@ import type { FailureReason } from "./network/backend.js";
 import type { NetworkAbsence, NetworkTier } from "./network-choice.js";
 import type { SoughtFile } from "./places.js";
 import type { RegionOutcome, RegionTask } from "./regions/cutter.js";
+import type { BaseKey } from "./sframe.js";
 
 /** The messages between the window and its workers. Times are milliseconds since the epoch, with fractions. */
 
@@ -18,6 +19,8 @@ export interface TransformOptions {
   id: number;
   /** Frames were lost before this transform: request a key frame. */
   keyFrame: boolean;
+  /** Frames are encrypted end to end: no plain one is sent, or taken. */
+  encrypted: boolean;
 }
 
 /** To any worker: asks for a {@link Pong}. */
@@ -25,8 +28,12 @@ export type Ping = { type: "ping" };
 /** From any worker: the answer to a {@link Ping}. */
 export type Pong = { type: "pong" };
 
-/** To the relay: send copies of the frames of transform `id` to this port. */
-export type ToRelay = { type: "handCopies"; id: number; port: MessagePort };
+/** To the relay. */
+export type ToRelay =
+  /** Send copies of the frames of transform `id` to this port. */
+  | { type: "handCopies"; id: number; port: MessagePort }
+  /** Encrypt what is sent by this base key from now on, and decrypt by it too. */
+  | { type: "key"; key: BaseKey };
 
 /** A copy of a received frame, from the relay. */
 export interface FrameCopy {

@@ -3,6 +3,9 @@ import { test } from "node:test";
 import type { FrameCopy, SentFrame, ToRelayByPort } from "./messages.js";
 import { type CopyPort, Relay } from "./relay.js";
 
+const RECEIVED = { role: "received", keyFrame: false, encrypted: false } as const;
+const SENT = { role: "sent", keyFrame: false, encrypted: false } as const;
+
 const settled = () => new Promise((resolve) => setImmediate(resolve));
 
 /** An encoded frame, whose data is detached by writing it. */
@@ -17,6 +20,7 @@ function frame(id: number) {
 /** A transformer of one receiver or sender, and the frames that it wrote. */
 function media() {
   const written: number[] = [];
+  const frames: Uint8Array<ArrayBuffer>[] = [];
   let give: ReadableStreamDefaultController | undefined;
   const asked: string[] = [];
   const transformer = {
@@ -25,10 +29,22 @@ function media() {
         give = controller;
       },
     }),
-    writable: new WritableStream({ write: ({ data }) => void written.push(new Uint8Array(data)[0] ?? -1) }),
+    writable: new WritableStream({
+      write: ({ data }) => {
+        frames.push(new Uint8Array(data));
+        written.push(new Uint8Array(data)[0] ?? -1);
+      },
+    }),
     sendKeyFrameRequest: async () => void asked.push("key frame"),
   };
-  return { transformer, written, asked, give: (value: unknown) => give?.enqueue(value), end: () => give?.close() };
+  return {
+    transformer,
+    written,
+    frames,
+    asked,
+    give: (value: unknown) => give?.enqueue(value),
+    end: () => give?.close(),
+  };
 }
 
 /** A port that takes copies, and acknowledges them while `answers` is set. */
@@ -52,7 +68,7 @@ function taker(answers: boolean) {
 test("received frames are passed on, and copied to whoever takes them", async () => {
   const [relay, m, t] = [new Relay(), media(), taker(true)];
   relay.connect(1, t.port);
-  void relay.pass(m.transformer, "received", 1);
+  void relay.pass(m.transformer, { ...RECEIVED, id: 1 });
   m.give(frame(5));
   m.give(frame(6));
   await settled();
@@ -69,7 +85,7 @@ test("received frames are passed on, and copied to whoever takes them", async ()
 
 test("frames are passed on where nobody takes copies, and where copying fails", async () => {
   const [relay, m, t] = [new Relay(), media(), taker(true)];
-  void relay.pass(m.transformer, "received", 1);
+  void relay.pass(m.transformer, { ...RECEIVED, id: 1 });
   m.give(frame(1));
   await settled();
   relay.connect(1, t.port);
@@ -87,7 +103,7 @@ test("frames are passed on where nobody takes copies, and where copying fails", 
 test("who answers no copy gets no more than sixty, and learns afterwards that some are missing", async () => {
   const [relay, m, t] = [new Relay(), media(), taker(false)];
   relay.connect(1, t.port);
-  void relay.pass(m.transformer, "received", 1);
+  void relay.pass(m.transformer, { ...RECEIVED, id: 1 });
   for (let id = 0; id < 100; id++) m.give(frame(id));
   await settled();
   assert.equal(m.written.length, 100);
@@ -100,7 +116,7 @@ test("who answers no copy gets no more than sixty, and learns afterwards that so
 
 test("of sent frames the data comes of the layer that is followed, and while it is", async () => {
   const [relay, m, t] = [new Relay(), media(), taker(true)];
-  void relay.pass(m.transformer, "sent", 3);
+  void relay.pass(m.transformer, { ...SENT, id: 3 });
   relay.connect(3, t.port);
   const data = () => t.copies.map((copy) => copy.data !== null);
   for (const follow of [9, 7, null]) {
@@ -113,7 +129,7 @@ test("of sent frames the data comes of the layer that is followed, and while it 
 
 test("of sent frames only their times and sizes are told", async () => {
   const [relay, m, t] = [new Relay(), media(), taker(true)];
-  void relay.pass(m.transformer, "sent", 3);
+  void relay.pass(m.transformer, { ...SENT, id: 3 });
   relay.connect(3, t.port);
   m.give(frame(9));
   await settled();
@@ -123,7 +139,7 @@ test("of sent frames only their times and sizes are told", async () => {
 
 test("whoever takes copies can ask the sender for a key frame", async () => {
   const [relay, m, t] = [new Relay(), media(), taker(true)];
-  void relay.pass(m.transformer, "received", 1);
+  void relay.pass(m.transformer, { ...RECEIVED, id: 1 });
   relay.connect(1, t.port);
   t.say("keyFrame");
   assert.deepEqual(m.asked, ["key frame"]);
@@ -131,7 +147,7 @@ test("whoever takes copies can ask the sender for a key frame", async () => {
 
 test("the next taker of copies takes the place of the former", async () => {
   const [relay, m, first, second] = [new Relay(), media(), taker(false), taker(true)];
-  void relay.pass(m.transformer, "received", 1);
+  void relay.pass(m.transformer, { ...RECEIVED, id: 1 });
   relay.connect(1, first.port);
   for (let id = 0; id < 70; id++) m.give(frame(id));
   await settled();
@@ -144,7 +160,7 @@ test("the next taker of copies takes the place of the former", async () => {
 
 test("when the frames end, so does the port of their copies", async () => {
   const [relay, m, t] = [new Relay(), media(), taker(true)];
-  const passing = relay.pass(m.transformer, "received", 1);
+  const passing = relay.pass(m.transformer, { ...RECEIVED, id: 1 });
   relay.connect(1, t.port);
   m.end();
   await passing;
@@ -161,7 +177,7 @@ test("where frames were lost, a key frame is asked for until one comes", async (
     await settled();
     return m.asked.length;
   };
-  void relay.pass(m.transformer, "received", 1, true);
+  void relay.pass(m.transformer, { ...RECEIVED, id: 1, keyFrame: true });
   assert.equal(await comes(33, "delta"), 1);
   assert.equal(await comes(390, "delta"), 1);
   assert.equal(await comes(420, "delta"), 2);
@@ -175,10 +191,45 @@ test("it is not asked for without end", async (t) => {
   const [relay, m] = [new Relay(), media()];
   let now = 0;
   t.mock.method(performance, "now", () => now);
-  void relay.pass(m.transformer, "received", 1, true);
+  void relay.pass(m.transformer, { ...RECEIVED, id: 1, keyFrame: true });
   for (; now < 20_000; now += 33) {
     m.give({ ...frame(1), type: "delta" });
     await settled();
   }
   assert.equal(m.asked.length, 10);
+});
+
+test("encrypted frames are sent as nobody reads them, and received as they were", async () => {
+  const key = async (index: number) => {
+    const material = new Uint8Array(16).fill(index);
+    return { index, key: await crypto.subtle.importKey("raw", material, "HKDF", false, ["deriveBits"]) };
+  };
+  const [first, second] = [await key(1), await key(2)];
+  const [sender, receiver] = [new Relay(), new Relay()];
+  const [out, back, t] = [media(), media(), taker(true)];
+  receiver.connect(2, t.port);
+  void sender.pass(out.transformer, { ...SENT, id: 1, encrypted: true });
+  void receiver.pass(back.transformer, { ...RECEIVED, id: 2, encrypted: true });
+  const send = async (id: number): Promise<void> => {
+    const before = out.frames.length;
+    out.give(frame(id));
+    while (out.frames.length === before) await settled();
+  };
+  out.give(frame(4)); // without a key nothing is sent
+  await settled();
+  for (const key of [first, second]) {
+    sender.addKey(key);
+    await send(5);
+  }
+  assert.equal(out.frames.length, 2);
+  for (const bytes of out.frames) assert.equal(bytes.length, 1 + 7 + 1 + 16, "a header, the frame and a tag");
+  receiver.addKey(first);
+  back.give(frame(6)); // what is plain is not taken
+  for (const bytes of out.frames) back.give({ ...frame(0), data: bytes.slice().buffer });
+  receiver.addKey(second);
+  receiver.addKey(await key(3)); // the first is forgotten
+  for (const bytes of out.frames) back.give({ ...frame(0), data: bytes.slice().buffer });
+  while (back.written.length === 0) await settled();
+  assert.deepEqual(back.written, [5]);
+  assert.deepEqual(new Uint8Array((t.copies[0] as FrameCopy).data), Uint8Array.of(5), "its copy is plain");
 });

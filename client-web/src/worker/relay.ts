@@ -3,8 +3,12 @@
  *
  * It passes each frame on, and sends a copy to the worker of the track. It parses no frame, so no content can stop it:
  * native pictures go on whatever happens to the other workers.
+ *
+ * In a call with end-to-end encryption it encrypts what is sent, and decrypts what is received, before the copies. What
+ * cannot be encrypted or decrypted is dropped.
  */
-import type { FrameCopy, SentFrame, ToRelayByPort, TransformRole } from "./messages.js";
+import type { FrameCopy, SentFrame, ToRelayByPort, TransformOptions } from "./messages.js";
+import { type BaseKey, Decryptor, Encryptor, MAX_KEYS } from "./sframe.js";
 
 /** Max copies that a worker has not taken yet: two seconds of frames. Further ones are skipped. */
 const MAX_UNTAKEN = 60;
@@ -73,14 +77,24 @@ class Copies {
 /** See the module's head. */
 export class Relay {
   private readonly copies = new Map<number, Copies>();
+  /** The base keys of encrypted frames, the latest first. */
+  private keys: BaseKey[] = [];
+  private encryptor: Encryptor | null = null;
+
+  /** Encrypts by this base key from now on. The latest {@link MAX_KEYS} decrypt. */
+  addKey(key: BaseKey): void {
+    this.keys = [key, ...this.keys.filter(({ index }) => index !== key.index)].slice(0, MAX_KEYS);
+    this.encryptor = new Encryptor(key);
+  }
 
   /** Sends the copies of the frames of transform `id` to a port. */
   connect(id: number, port: CopyPort): void {
     this.of(id).connect(port);
   }
 
-  /** Passes the frames of a receiver or sender on, until it ends. `keyFrame`: frames were lost, so a key frame is requested until one comes. */
-  async pass(transformer: Transformer, role: TransformRole, id: number, keyFrame = false): Promise<void> {
+  /** Passes the frames of a receiver or sender on, until it ends. `keyFrame`: a key frame is requested until one comes. */
+  async pass(transformer: Transformer, { role, id, keyFrame, encrypted }: TransformOptions): Promise<void> {
+    const decryptor = encrypted && role === "received" ? new Decryptor(() => this.keys) : null;
     const copies = this.of(id);
     copies.requestKeyFrame = () => void transformer.sendKeyFrameRequest().catch(() => undefined);
     const reader = transformer.readable.getReader() as ReadableStreamDefaultReader<RTCEncodedVideoFrame>;
@@ -91,6 +105,11 @@ export class Relay {
     for (;;) {
       const { value: frame, done } = await reader.read();
       if (done) break;
+      if (decryptor !== null) {
+        const plain = await decryptor.decrypt(frame.data);
+        if (plain === null) continue;
+        frame.data = plain;
+      }
       if (requestedAt !== null) {
         const now = performance.now();
         if (frame.type !== "delta" || requests >= MAX_KEY_FRAME_REQUESTS) requestedAt = null;
@@ -107,6 +126,11 @@ export class Relay {
         );
       } catch {
         // The frame itself is passed on all the same.
+      }
+      if (encrypted && role === "sent") {
+        const hidden = await this.encryptor?.encrypt(frame.data).catch(() => undefined);
+        if (hidden === undefined) continue;
+        frame.data = hidden;
       }
       writer.write(frame).catch(() => undefined);
     }

@@ -132,6 +132,9 @@ self.onmessage = (event: MessageEvent<Ping | ToRelay | TakeCopies | ToWorker | T
     case "handCopies":
       relay.connect(message.id, message.port);
       break;
+    case "key":
+      relay.addKey(message.key);
+      break;
     case "takeCopies":
       if (pipeline === null) takeSent(message.port);
       else takeReceived(message.port);
@@ -199,6 +202,5 @@ function takeReceived(port: MessagePort): void {
 }
 
 self.onrtctransform = ({ transformer }) => {
-  const { role, id, keyFrame } = transformer.options as TransformOptions;
-  relay.pass(transformer, role, id, keyFrame).catch(reportError);
+  relay.pass(transformer, transformer.options as TransformOptions).catch(reportError);
 };

@@ -273,8 +273,8 @@ impl Intake {
         self.look(registry, now);
         if let Some(why) = self.refuses(registry, now, &frame) {
             count(match why {
-                // Servers tap no other codec.
-                Refusal::Size | Refusal::Codec => &counters.dropped_size,
+                // Servers tap no other codec, and nothing encrypted.
+                Refusal::Size | Refusal::Codec | Refusal::Encrypted => &counters.dropped_size,
                 Refusal::Memory => &counters.dropped_memory,
                 Refusal::Full => &counters.dropped_stream_limit,
                 Refusal::Cpu | Refusal::Promise | Refusal::Slow => &counters.dropped_cpu,

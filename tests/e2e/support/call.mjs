@@ -28,17 +28,17 @@ const keepSize = () => {
 };
 
 /** A browser that publishes `scene` with the given layers; `browser`: what else it is opened with. */
-export async function publish(server, scene, { room = "call", layers = "qh", query = "", init, browser = {} } = {}) {
+export async function publish(server, scene, { room = "call", layers = "qh", query = "", hash = "", init, browser = {} } = {}) {
   const tab = await openPage({ camera: scene.file, init: [keepSize, init], ...browser });
-  await tab.page.goto(`${server.url}/?room=${room}&name=Publisher&auto=1&layers=${layers}${fixed(query)}`);
+  await tab.page.goto(`${server.url}/?room=${room}&name=Publisher&auto=1&layers=${layers}${fixed(query)}${hash}`);
   await until(() => tab.page.evaluate(() => window.windlass?.phase === "call"), "the publisher joins", 20_000);
   return tab;
 }
 
 /** A browser (with the switches `args`; or a page of `browser`) that subscribes without a camera. */
-export async function subscribe(server, { room = "call", name = "Viewer", query = "", browser, init, args } = {}) {
+export async function subscribe(server, { room = "call", name = "Viewer", query = "", hash = "", browser, init, args } = {}) {
   const tab = browser ? await browser.newPage({ init }) : await openPage({ init, args });
-  await tab.page.goto(`${server.url}/?room=${room}&name=${name}&auto=1&source=none&view=enhanced${fixed(query)}`);
+  await tab.page.goto(`${server.url}/?room=${room}&name=${name}&auto=1&source=none&view=enhanced${fixed(query)}${hash}`);
   await until(() => tab.page.evaluate(() => window.windlass?.phase === "call"), `${name} joins`, 20_000);
   return tab;
 }

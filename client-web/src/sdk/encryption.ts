@@ -1,0 +1,40 @@
+/** End-to-end encryption of a call: the keys that its page gives. */
+import { type BaseKey, MAX_KEYS } from "../worker/sframe.js";
+import { badOption, noEncryption } from "./errors.js";
+
+/** A key of end-to-end encryption. All participants need the same. */
+export interface EncryptionKey {
+  /** Random bytes, 16 at least: no password. They never leave the browser. */
+  key: Uint8Array;
+  /** 0 to 255: participants use another one for each new key. Default: 0. */
+  index?: number;
+}
+
+const MIN_BYTES = 16;
+
+/** The keys of a call, and whoever needs them. */
+export class Encryption {
+  /** Gets each new key. */
+  onKey: (key: BaseKey) => void = () => undefined;
+  /** The oldest first. */
+  private keys: BaseKey[] = [];
+
+  /** Those of now, the oldest first. */
+  get all(): readonly BaseKey[] {
+    return this.keys;
+  }
+
+  /** Encrypts by this key from now on. */
+  async add({ key, index = 0 }: EncryptionKey): Promise<void> {
+    if (!(key instanceof Uint8Array) || key.length < MIN_BYTES)
+      throw badOption(`A key of encryption has ${MIN_BYTES} bytes at least.`, "Give random bytes: no password.");
+    if (!Number.isInteger(index) || index < 0 || index > 255)
+      throw badOption(`"${String(index)}" is no index of a key.`, "Give a number from 0 to 255.");
+    // A page without HTTPS has no `subtle`.
+    if (typeof RTCRtpScriptTransform === "undefined" || globalThis.crypto?.subtle === undefined) throw noEncryption();
+    const bytes = Uint8Array.from(key);
+    const base = { index, key: await crypto.subtle.importKey("raw", bytes, "HKDF", false, ["deriveBits"]) };
+    this.keys = [...this.keys.filter((other) => other.index !== index), base].slice(-MAX_KEYS);
+    this.onKey(base);
+  }
+}

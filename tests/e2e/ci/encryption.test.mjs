@@ -1,0 +1,88 @@
+// End-to-end encryption: those who have the key see and hear each other, and nobody else does, the server included.
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { heard, span, speak } from "../support/audio.mjs";
+import { nativeFrames, publish, receivedVideo, refused, remote, showLarge, sleep, subscribe, until } from "../support/call.mjs";
+import { makeScene } from "../support/scene.mjs";
+import { startServer } from "../support/server.mjs";
+
+const KEY = "#key=AAECAwQFBgcICQoLDA0ODw";
+const OTHER = "#key=AAECAwQFBgcICQoLDA0ODQ";
+
+describe("a call with end-to-end encryption", { timeout: 180_000 }, () => {
+  let server;
+  let publisher;
+  let viewer;
+
+  before(async () => {
+    server = await startServer({ args: ["--no-congestion-control"] });
+    publisher = await publish(server, makeScene({ clip: "d13", out: "output" }), { layers: "qh", hash: KEY });
+    await speak(publisher.page);
+    viewer = await subscribe(server, { hash: KEY });
+  });
+
+  after(async () => {
+    await viewer?.close();
+    await publisher?.close();
+    await server?.stop();
+  });
+
+  const frames = async (tab) => (await receivedVideo(tab.page))?.framesDecoded ?? 0;
+  /** Bytes of video that a page has received. */
+  const bytes = ({ page }) =>
+    page.evaluate(async () => {
+      const all = [...((await window.windlass.room.connectionStats())?.values() ?? [])];
+      return all.reduce((sum, s) => sum + (s.type === "inbound-rtp" && s.kind === "video" ? s.bytesReceived : 0), 0);
+    });
+
+  test("who has the key sees and hears it, made larger by the viewer's machine alone", async () => {
+    await showLarge(viewer.page);
+    await until(async () => (await nativeFrames(viewer.page)) > 60, "frames are decoded", 30_000);
+    await until(async () => (await remote(viewer.page)).state === "rebuilt", "the picture is rebuilt", 30_000, () => remote(viewer.page));
+    await until(async () => (await heard(viewer.page, "tone"))?.totalAudioEnergy > 0.01, "the tone is heard", 20_000);
+    await until(async () => (await refused(viewer.page)) === "encrypted", "it is told why there are no anchors", 10_000);
+    assert.equal((await remote(viewer.page)).stats.anchorsUsed, 0);
+    assert.equal((await server.metrics()).windlass_sfu_tap_frames_total, 0, "the server has tapped nothing");
+    assert.deepEqual([...publisher.errors, ...viewer.errors], []);
+  });
+
+  test("who has another key gets packets, and sees and hears nothing", async (t) => {
+    const stranger = await subscribe(server, { name: "Stranger", hash: OTHER, browser: viewer });
+    t.after(() => stranger.closePage());
+    await until(async () => (await heard(stranger.page, "tone"))?.packetsReceived > 50 && (await bytes(stranger)) > 50_000, "packets come", 20_000);
+    const { totalAudioEnergy } = await span(stranger.page, "tone", 2);
+    assert.ok(totalAudioEnergy < 1e-6, `${totalAudioEnergy}`);
+    assert.equal(await frames(stranger), 0);
+  });
+
+  test("who has no key is sent nothing", async (t) => {
+    const guest = await subscribe(server, { name: "Guest", browser: viewer });
+    t.after(() => guest.closePage());
+    await until(() => guest.page.evaluate(() => window.windlass.remoteVideos()[0]?.encrypted), "the track is announced", 10_000);
+    await sleep(2000);
+    assert.equal(await bytes(guest), 0);
+    assert.equal(await heard(guest.page, "tone"), null);
+  });
+
+  test("after a new key those who have it go on, and who has the old one alone sees nothing more", async (t) => {
+    const gone = await subscribe(server, { name: "Gone", hash: KEY, browser: viewer });
+    t.after(() => gone.closePage());
+    await until(async () => (await frames(gone)) > 30, "it sees the picture with the old key", 30_000);
+    for (const { page } of [viewer, publisher]) {
+      await page.evaluate(() => window.windlass.room.setEncryptionKey({ key: new Uint8Array(16).fill(9), index: 1 }));
+    }
+    await sleep(1000);
+    const [left, before] = [await frames(gone), await frames(viewer)];
+    await until(async () => (await frames(viewer)) > before + 60, "who has the new key goes on", 20_000);
+    assert.ok((await frames(gone)) <= left + 1, "who has the old one does not");
+  });
+
+  test("what is not encrypted is not shown", async (t) => {
+    const plain = await publish(server, makeScene({ clip: "d13", out: "output" }), { room: "mixed", layers: "q" });
+    t.after(() => plain.close());
+    const wary = await subscribe(server, { room: "mixed", hash: KEY, browser: viewer });
+    t.after(() => wary.closePage());
+    await until(async () => (await bytes(wary)) > 50_000, "packets come", 20_000);
+    assert.equal(await frames(wary), 0);
+  });
+});
