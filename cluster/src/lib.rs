@@ -37,16 +37,24 @@ pub mod worker;
 #[doc = include_str!("../README.md")]
 struct Readme;
 
-/// Generated from the files of `proto/`.
+/// Generated from the files of `proto/`, each in a module `v1`, by which the files know each other.
 #[allow(missing_docs, clippy::pedantic, reason = "generated")]
 pub mod proto {
     /// `proto/enhancer.proto`.
     pub mod enhancer {
-        tonic::include_proto!("windlass.enhancer.v1");
+        pub use v1::*;
+
+        pub mod v1 {
+            tonic::include_proto!("windlass.enhancer.v1");
+        }
     }
 
     /// `proto/relay.proto`.
     pub mod relay {
-        tonic::include_proto!("windlass.relay.v1");
+        pub use v1::*;
+
+        pub mod v1 {
+            tonic::include_proto!("windlass.relay.v1");
+        }
     }
 }

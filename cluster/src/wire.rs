@@ -268,7 +268,8 @@ pub fn output(
     }))
 }
 
-fn anchor_message(anchor: &Anchor) -> proto::Anchor {
+/// The message of an anchor. Its stream and arrival are for the receiver to say.
+pub fn anchor_message(anchor: &Anchor) -> proto::Anchor {
     let StageTimes { decode, schedule, infer, encode } = anchor.times;
     proto::Anchor {
         epoch: anchor.epoch.0.into(),
@@ -284,7 +285,12 @@ fn anchor_message(anchor: &Anchor) -> proto::Anchor {
     }
 }
 
-fn anchor_of(
+/// The anchor of a message.
+///
+/// # Errors
+///
+/// The message is malformed.
+pub fn anchor_of(
     anchor: proto::Anchor,
     stream: StreamId,
     arrival: Instant,

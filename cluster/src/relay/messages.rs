@@ -11,13 +11,13 @@ use windlass_types::relay::{
     AnchorState, MAX_TRACK_NAME, Relayed, RelayedAnchor, RelayedData, RelayedPacket, RelayedTrack,
 };
 use windlass_types::{
-    Anchor, Attributes, ConnectionQuality, DataContent, DataMessage, Epoch, Kind, Layer,
-    ParticipantId, Refusal, StageTimes, StreamId, TrackId, VideoCodec,
+    Anchor, Attributes, ConnectionQuality, DataContent, DataMessage, Kind, Layer, ParticipantId,
+    Refusal, StageTimes, StreamId, TrackId, VideoCodec,
 };
 
 use crate::proto::relay::message::What;
 use crate::proto::relay::{self as proto, Message};
-use crate::wire::{WireError, layer, micros, narrow, refusal, size, source, source_name};
+use crate::wire::{WireError, anchor_message, anchor_of, layer, micros, narrow, refusal};
 
 /// Largest extended sequence number that is read. Those of a real stream begin with 16 bits.
 const MAX_SEQ: u64 = 1 << 48;
@@ -105,7 +105,7 @@ pub fn encode(
             holds_us: micros(state.holds),
             refused: state.refused.map_or("", Refusal::name).to_owned(),
         }),
-        Relayed::Anchor(anchor) => What::Anchor(anchor_message(anchor, now)),
+        Relayed::Anchor(anchor) => What::Anchor(relayed_anchor_message(anchor, now)),
         Relayed::KeyFrame { track, layer } => {
             What::KeyFrame(proto::KeyFrame { track: track.0, layer: layer.rid().to_owned() })
         }
@@ -196,7 +196,7 @@ pub fn decode(message: Message, now: Instant) -> Result<Option<RoomMessage>, Wir
                 refused: refusal(&message.refused)?,
             },
         },
-        What::Anchor(message) => Relayed::Anchor(Box::new(anchor_of(message, now)?)),
+        What::Anchor(message) => Relayed::Anchor(Box::new(relayed_anchor_of(message, now)?)),
         What::KeyFrame(message) => {
             let layer = layer(&message.layer)?;
             Relayed::KeyFrame { track: track(message.track), layer }
@@ -269,45 +269,28 @@ fn data_of(data: proto::Data) -> Result<RelayedData, WireError> {
     Ok(RelayedData { from: ParticipantId(from), seq, to, message: Arc::new(message) })
 }
 
-fn anchor_message(relayed: &RelayedAnchor, now: Instant) -> proto::Anchor {
+fn relayed_anchor_message(relayed: &RelayedAnchor, now: Instant) -> proto::Anchor {
     let anchor = &relayed.anchor;
     proto::Anchor {
         track: relayed.track.0,
         layer: relayed.layer.rid().to_owned(),
         tapped: relayed.tapped.rid().to_owned(),
         age_us: micros(now.saturating_duration_since(anchor.arrival)),
-        epoch: anchor.epoch.0.into(),
-        rtp_timestamp: anchor.rtp_timestamp,
-        source: source_name(anchor.source).to_owned(),
-        codec: anchor.codec.into(),
-        tiled: anchor.tiled,
-        width: anchor.size.width.into(),
-        height: anchor.size.height.into(),
-        beyond_prior: anchor.beyond_prior,
-        payload: anchor.payload.clone(),
+        anchor: Some(anchor_message(anchor)),
     }
 }
 
-fn anchor_of(message: proto::Anchor, now: Instant) -> Result<RelayedAnchor, WireError> {
+fn relayed_anchor_of(message: proto::Anchor, now: Instant) -> Result<RelayedAnchor, WireError> {
     let age = Duration::from_micros(message.age_us).min(MAX_SPAN);
+    let anchor = message.anchor.ok_or(WireError::Field("anchor"))?;
+    // The SFU numbers streams itself.
+    let anchor = anchor_of(anchor, StreamId(0), now.checked_sub(age).unwrap_or(now))?;
     Ok(RelayedAnchor {
         track: TrackId(message.track),
         layer: layer(&message.layer)?,
         tapped: layer(&message.tapped)?,
-        anchor: Anchor {
-            // The SFU numbers streams itself.
-            stream: StreamId(0),
-            epoch: Epoch(narrow(message.epoch, "epoch")?),
-            rtp_timestamp: message.rtp_timestamp,
-            arrival: now.checked_sub(age).unwrap_or(now),
-            source: source(&message.source)?,
-            codec: narrow(message.codec, "codec")?,
-            tiled: message.tiled,
-            size: size(message.width, message.height)?,
-            beyond_prior: message.beyond_prior,
-            payload: message.payload,
-            times: StageTimes::default(),
-        },
+        // The publisher's server has counted its stages.
+        anchor: Anchor { times: StageTimes::default(), ..anchor },
     })
 }
 

@@ -1,8 +1,9 @@
 use proptest::prelude::*;
 use prost::Message as _;
-use windlass_types::{AnchorSource, Size};
+use windlass_types::{AnchorSource, Epoch, Size};
 
 use super::*;
+use crate::proto::enhancer;
 
 const TRACK: TrackId = TrackId(7);
 const ANNA: ParticipantId = ParticipantId(u64::MAX);
@@ -123,6 +124,12 @@ fn what_makes_no_sense_is_refused_and_what_is_new_left_alone() {
     };
     assert!(of(What::Data(data.clone())).is_ok());
     let attributes = |key: &str, value: usize| [(key.to_owned(), "x".repeat(value))].into();
+    let anchor = proto::Anchor {
+        track: 7,
+        layer: "h".to_owned(),
+        tapped: "q".to_owned(),
+        ..Default::default()
+    };
     let packet = proto::Packet { track: 7, layer: "h".to_owned(), ..Default::default() };
     for what in [
         What::Packet(proto::Packet { seq: MAX_SEQ + 1, ..packet.clone() }),
@@ -131,7 +138,8 @@ fn what_makes_no_sense_is_refused_and_what_is_new_left_alone() {
         What::Packet(proto::Packet { blocks: Some(1_000), ..packet.clone() }),
         What::Packet(proto::Packet { layer: "x".to_owned(), ..packet }),
         What::KeyFrame(proto::KeyFrame { track: 7, layer: String::new() }),
-        What::Anchor(proto::Anchor::default()),
+        What::Anchor(anchor.clone()),
+        What::Anchor(proto::Anchor { anchor: Some(enhancer::Anchor::default()), ..anchor }),
         What::Data(proto::Data { topic: "a b".to_owned(), ..data.clone() }),
         What::Data(proto::Data { content: None, ..data.clone() }),
         What::Data(proto::Data { content: text("x".repeat(16 * 1024 + 1)), ..data.clone() }),

@@ -124,9 +124,15 @@ impl<G: Engine> GpuStills<G> {
     fn give_up(&mut self, why: &str) {
         self.gpu = (self.replace)(self.cpu.model()).ok();
         if self.gpu.is_some() {
-            tracing::warn!(why, "GPU failed; the network continues on another GPU");
+            tracing::warn!(
+                why,
+                "GPU failed: the network continues on another GPU; check the failed one with `nvidia-smi`, and restart to use it again"
+            );
         } else {
-            tracing::warn!(why, "GPU failed; the network continues on the CPU");
+            tracing::warn!(
+                why,
+                "GPU failed: the network continues on the CPU; check the GPU with `nvidia-smi`, and restart to use it again"
+            );
         }
     }
 

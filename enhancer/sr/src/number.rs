@@ -92,35 +92,43 @@ fn set_part(word: &mut u32, part: usize, bits: u16) {
     *word = *word & !(0xffff << shift) | u32::from(bits) << shift;
 }
 
+/// Makes a type of number of 16 bits: the bits of a value, those of an initial sum, and where a model keeps its weights.
+#[cfg(target_arch = "x86_64")]
+macro_rules! narrow {
+    ($number:ident, $bits:expr, $sum_bits:expr, $pack:ident) => {
+        impl Number for $number {
+            const WORD: usize = 2;
+            type Cell = NarrowPixel;
+            type Taps = NarrowTaps;
+            const ZERO: NarrowPixel = NarrowPixel([0; LANES / 2]);
+            const NO_TAPS: NarrowTaps = NarrowTaps([0; LANES]);
+
+            fn set(cell: &mut NarrowPixel, channel: usize, value: f32) {
+                set_part(&mut cell.0[channel / 2], channel % 2, $bits(value));
+            }
+
+            fn set_tap(taps: &mut NarrowTaps, output: usize, channel: usize, weight: f32) {
+                set_part(&mut taps.0[output], channel, $bits(weight));
+            }
+
+            fn set_bias(taps: &mut NarrowTaps, output: usize, bias: f32) {
+                taps.0[output] = ($sum_bits)(bias);
+            }
+
+            fn packed(packs: &Packs, make: impl FnOnce() -> Packed<Self>) -> &Packed<Self> {
+                packs.$pack.get_or_init(make)
+            }
+        }
+    };
+}
+
 /// Half precision: 11 significant bits, up to 65 504. Sums are in half precision too, apart for even and odd channels.
 #[cfg(target_arch = "x86_64")]
 #[derive(Debug, Clone, Copy)]
 pub(super) struct F16;
 
 #[cfg(target_arch = "x86_64")]
-impl Number for F16 {
-    const WORD: usize = 2;
-    type Cell = NarrowPixel;
-    type Taps = NarrowTaps;
-    const ZERO: NarrowPixel = NarrowPixel([0; LANES / 2]);
-    const NO_TAPS: NarrowTaps = NarrowTaps([0; LANES]);
-
-    fn set(cell: &mut NarrowPixel, channel: usize, value: f32) {
-        set_part(&mut cell.0[channel / 2], channel % 2, half_bits(value));
-    }
-
-    fn set_tap(taps: &mut NarrowTaps, output: usize, channel: usize, weight: f32) {
-        set_part(&mut taps.0[output], channel, half_bits(weight));
-    }
-
-    fn set_bias(taps: &mut NarrowTaps, output: usize, bias: f32) {
-        taps.0[output] = u32::from(half_bits(bias));
-    }
-
-    fn packed(packs: &Packs, make: impl FnOnce() -> Packed<Self>) -> &Packed<Self> {
-        packs.f16.get_or_init(make)
-    }
-}
+narrow!(F16, half_bits, |bias| u32::from(half_bits(bias)), f16);
 
 /// bfloat16: 8 significant bits, with the range of single precision. Sums are in single precision.
 #[cfg(target_arch = "x86_64")]
@@ -128,29 +136,7 @@ impl Number for F16 {
 pub(super) struct Bf16;
 
 #[cfg(target_arch = "x86_64")]
-impl Number for Bf16 {
-    const WORD: usize = 2;
-    type Cell = NarrowPixel;
-    type Taps = NarrowTaps;
-    const ZERO: NarrowPixel = NarrowPixel([0; LANES / 2]);
-    const NO_TAPS: NarrowTaps = NarrowTaps([0; LANES]);
-
-    fn set(cell: &mut NarrowPixel, channel: usize, value: f32) {
-        set_part(&mut cell.0[channel / 2], channel % 2, bf16_bits(value));
-    }
-
-    fn set_tap(taps: &mut NarrowTaps, output: usize, channel: usize, weight: f32) {
-        set_part(&mut taps.0[output], channel, bf16_bits(weight));
-    }
-
-    fn set_bias(taps: &mut NarrowTaps, output: usize, bias: f32) {
-        taps.0[output] = bias.to_bits();
-    }
-
-    fn packed(packs: &Packs, make: impl FnOnce() -> Packed<Self>) -> &Packed<Self> {
-        packs.bf16.get_or_init(make)
-    }
-}
+narrow!(Bf16, bf16_bits, f32::to_bits, bf16);
 
 /// Bits of a number in half precision, rounded to the nearest, ties to even. Larger magnitudes become the maximum.
 pub(super) fn half_bits(value: f32) -> u16 {

@@ -18,6 +18,18 @@ const STANDBY: LayerKnobs =
 /// Layers with new parameters. Layers that are not listed keep theirs.
 pub(super) type LayerParams = Vec<(Layer, LayerKnobs)>;
 
+/// The subscribers of a track that take no larger layer than the smallest. A later value outranks those before it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum LimitedSubscribers {
+    /// There are none.
+    #[default]
+    None,
+    /// All have the layer.
+    Served,
+    /// At least one goes without it.
+    Unserved,
+}
+
 /// Parameters of a layer without limits of the server: the client's own limits hold.
 fn unlimited(layer: Layer) -> LayerKnobs {
     let bitrate = SDK_MAX[layer as usize];
@@ -104,16 +116,19 @@ impl PublisherParams {
         Some(self.set(layers.to_vec()))
     }
 
-    /// Requests the smallest layer where it does not come (`missing`) and a subscriber that takes no larger one goes
-    /// without; withdraws the request when no subscriber is limited to it. `goes_without` is `None` without such a
-    /// subscriber.
+    /// Requests the smallest layer where it does not come (`missing`) and a subscriber limited to it goes without;
+    /// withdraws the request when no subscriber is limited to it.
     pub(super) fn request_smallest(
         &mut self,
-        goes_without: Option<bool>,
+        limited: LimitedSubscribers,
         missing: bool,
     ) -> Option<LayerParams> {
         let asked = self.smallest.needed;
-        let needed = goes_without.is_some_and(|goes_without| asked || (goes_without && missing));
+        let needed = match limited {
+            LimitedSubscribers::None => false,
+            LimitedSubscribers::Served => asked,
+            LimitedSubscribers::Unserved => asked || missing,
+        };
         if asked == needed {
             return None;
         }
@@ -184,13 +199,19 @@ mod tests {
     #[test]
     fn the_smallest_layer_stays_asked_for_while_a_subscriber_is_limited_to_it() {
         let mut params = PublisherParams::default();
-        assert!(params.request_smallest(Some(true), false).is_none(), "it comes");
-        let asked = params.request_smallest(Some(true), true).expect("it does not come");
+        assert!(params.request_smallest(LimitedSubscribers::Unserved, false).is_none(), "it comes");
+        let asked =
+            params.request_smallest(LimitedSubscribers::Unserved, true).expect("it does not come");
         assert!(asked[0].1.needed);
-        assert!(params.request_smallest(Some(false), false).is_none(), "it is asked for already");
+        assert!(
+            params.request_smallest(LimitedSubscribers::Served, false).is_none(),
+            "it is asked for already"
+        );
         let adapted = params.adapt(knobs(Layer::Q));
         assert!(adapted[0].1.needed, "other parameters keep that");
-        let withdrawn = params.request_smallest(None, false).expect("nobody is limited to it");
+        let withdrawn = params
+            .request_smallest(LimitedSubscribers::None, false)
+            .expect("nobody is limited to it");
         assert!(!withdrawn[0].1.needed);
     }
 

@@ -9,6 +9,7 @@ use super::downlink::State;
 use super::output::Output;
 use super::peer::Peer;
 use super::peers::Peers;
+use super::publisher_params::LimitedSubscribers;
 use super::track::Track;
 use super::tracks::Tracks;
 use super::view::View;
@@ -23,20 +24,22 @@ pub(super) fn request_smallest_layers(
     peers: &Peers,
     outputs: &mut VecDeque<Output>,
 ) {
-    let mut limited: BTreeMap<TrackId, bool> = BTreeMap::new();
+    let mut limited: BTreeMap<TrackId, LimitedSubscribers> = BTreeMap::new();
     let slots = peers.iter().filter(|p| p.link.connected).flat_map(|p| &p.slots);
     for slot in slots.filter(|s| s.max.layer() == Layer::Q && !s.view.is_some_and(View::hidden)) {
         let Some(track) = slot.track else { continue };
-        let goes_without = slot.rung.is_none_or(|rung| rung.layer() != Layer::Q);
-        *limited.entry(track).or_default() |= goes_without;
+        let served = slot.rung.is_some_and(|rung| rung.layer() == Layer::Q);
+        let this = if served { LimitedSubscribers::Served } else { LimitedSubscribers::Unserved };
+        let all = limited.entry(track).or_default();
+        *all = this.max(*all);
     }
     // With one encoding there is no choice.
     let local = |track: &&mut Track| track.remote.is_none() && !track.layers.is_single();
     for track in tracks.iter_mut().filter(local) {
         let sent = track.layers.rates(now).map(|rate| rate.is_some());
         let missing = !sent[Layer::Q as usize] && sent.contains(&true);
-        let goes_without = limited.get(&track.info.track).copied();
-        let asked = track.params.request_smallest(goes_without, missing);
+        let limited = limited.get(&track.info.track).copied().unwrap_or_default();
+        let asked = track.params.request_smallest(limited, missing);
         outputs.extend(asked.map(|layers| track.ask(layers)));
     }
 }

@@ -66,7 +66,7 @@ pub(super) fn choose(
             Err(why @ CudaError::Driver(_)) => return Err(why),
             Err(why) => {
                 if plans.len() > 1 {
-                    tracing::warn!(%architecture, variant = %plan.variant, %why, "kernel variant disabled");
+                    tracing::warn!(%architecture, variant = %plan.variant, %why, "kernel variant disabled: its trial failed; the GPU uses another that passes, and nothing needs doing");
                 }
                 failure = why;
             }

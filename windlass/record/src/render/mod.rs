@@ -74,7 +74,7 @@ impl Renderer {
         let path = folder.join(&file);
         let enhanced = self.attempt(&folder, &file)?;
         if let Some(error) = &enhanced.error {
-            tracing::error!(file = %path.display(), %error, "enhanced picture of a recording cannot be made; the recording itself is complete");
+            tracing::error!(file = %path.display(), %error, "enhanced picture of a recording cannot be made, and is given up; the recording itself is complete and can be used");
         } else {
             tracing::info!(file = %path.display(), state = ?enhanced.state, frames = enhanced.frames, anchors = enhanced.anchors, bytes = enhanced.bytes, "enhanced picture of a recording");
         }

@@ -31,9 +31,9 @@ fn start(root: &Path) -> (Recorder, Receiver<Event>) {
 }
 
 /// Records so many grey pictures, with an anchor of the first one if `anchored`.
-fn record(recorder: &Recorder, frames: u32, anchored: bool) -> PathBuf {
+fn record(recorder: &Recorder, recording: &str, frames: u32, anchored: bool) -> PathBuf {
     let folder = recorder.begin(Order {
-        recording: "rec_1".to_owned(),
+        recording: recording.to_owned(),
         room: "tea".to_owned(),
         participant: None,
         enhanced: true,
@@ -101,7 +101,7 @@ fn enhanced(events: &Receiver<Event>) -> Enhanced {
 fn an_enhanced_recording_has_another_file_when_it_has_ended() {
     let root = tempfile::tempdir().unwrap();
     let (recorder, events) = start(root.path());
-    let folder = record(&recorder, 30, true);
+    let folder = record(&recorder, "rec_1", 30, true);
     assert_eq!(ended(&events).state, EnhancedState::Waiting);
     let made = enhanced(&events);
     assert_eq!((made.state, made.frames, made.width), (EnhancedState::Made, 30, Some(320)));
@@ -116,7 +116,7 @@ fn an_enhanced_recording_has_another_file_when_it_has_ended() {
 fn a_recording_without_anchors_says_that_there_is_nothing_to_enhance() {
     let root = tempfile::tempdir().unwrap();
     let (recorder, events) = start(root.path());
-    record(&recorder, 10, false);
+    record(&recorder, "rec_1", 10, false);
     ended(&events);
     assert_eq!(enhanced(&events).state, EnhancedState::NoAnchors);
     recorder.stop();
@@ -126,19 +126,18 @@ fn a_recording_without_anchors_says_that_there_is_nothing_to_enhance() {
 fn what_was_not_made_before_the_server_stopped_is_made_at_the_next_start() {
     let root = tempfile::tempdir().unwrap();
     let (first, events) = start(root.path());
-    let folder = record(&first, 30, true);
+    let folder = record(&first, "rec_1", 30, true);
     ended(&events);
     first.stop();
     // As a killed server leaves it.
     std::fs::write(folder.join("p7-1.enhanced.webm.part"), [1; 99]).unwrap();
     let (second, events) = start(root.path());
     assert_eq!(enhanced(&events).state, EnhancedState::Made);
-    // The anchors go when the manifest says that they are not needed any more.
-    let left = || std::fs::read_dir(&folder).unwrap().count();
-    let end = Instant::now() + PATIENCE;
-    while left() > 3 && Instant::now() < end {
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    assert_eq!(left(), 3, "two files and the manifest");
+    // The anchors go when the manifest says that they are not needed any more, and before another file is made.
+    record(&second, "rec_2", 10, false);
+    ended(&events);
+    assert_eq!(enhanced(&events).state, EnhancedState::NoAnchors);
+    let left = std::fs::read_dir(&folder).unwrap().count();
+    assert_eq!(left, 3, "two files and the manifest");
     second.stop();
 }

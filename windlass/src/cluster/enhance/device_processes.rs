@@ -159,7 +159,11 @@ async fn tend(
         if *phases.borrow() != Phase::Run {
             let fine = ended.as_ref().is_ok_and(|ended| in_order(*ended));
             if !fine {
-                tracing::warn!(device, how = how(&ended), "enhancer process did not end in order");
+                tracing::warn!(
+                    device,
+                    how = how(&ended),
+                    "enhancer process did not end in order while it stopped; its own last log lines say why"
+                );
             }
             return fine;
         }

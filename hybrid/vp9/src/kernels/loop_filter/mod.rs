@@ -135,41 +135,51 @@ pub fn filter_edges(
         let before = if direction == Direction::Vertical { 8 } else { 8 * area.stride };
         assert!(area.offset >= before, "offset is too small for edges on line 0");
     }
-    let pieces = (direction, &masks, levels, limits);
+    let edges = Edges { direction, masks: &masks, levels, limits };
     match isa.set() {
         Set::Scalar => scalar::filter_edges(direction, &masks, levels, limits, area),
         // SAFETY: the set is present; the area and what lies before line 0 were checked above.
         #[cfg(target_arch = "x86_64")]
-        Set::Avx2 => unsafe { avx2(pieces, simd::Plane::of(area)) },
+        Set::Avx2 => unsafe { avx2(edges, simd::Plane::of(area)) },
         // SAFETY: likewise.
         #[cfg(target_arch = "aarch64")]
-        Set::Neon => unsafe { neon(pieces, simd::Plane::of(area)) },
+        Set::Neon => unsafe { neon(edges, simd::Plane::of(area)) },
         // SAFETY: likewise.
         #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
-        Set::Simd128 => unsafe { simd128(pieces, simd::Plane::of(area)) },
+        Set::Simd128 => unsafe { simd128(edges, simd::Plane::of(area)) },
     }
 }
 
-type Pieces<'a> = (Direction, &'a EdgeMasks, &'a Levels, &'a Limits);
+/// Edges of an area, and how they are filtered.
+#[derive(Clone, Copy)]
+struct Edges<'a> {
+    direction: Direction,
+    masks: &'a EdgeMasks,
+    levels: &'a Levels,
+    limits: &'a Limits,
+}
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
-unsafe fn avx2((direction, masks, levels, limits): Pieces, plane: simd::Plane) {
+unsafe fn avx2(edges: Edges, plane: simd::Plane) {
     use crate::simd::vector::x86::{X128, X256};
+    let Edges { direction, masks, levels, limits } = edges;
     // SAFETY: the caller's checks are those of the form.
     unsafe { simd::filter_edges::<X256, X128>(direction, masks, levels, limits, plane) }
 }
 
 #[cfg(target_arch = "aarch64")]
-unsafe fn neon((direction, masks, levels, limits): Pieces, plane: simd::Plane) {
+unsafe fn neon(edges: Edges, plane: simd::Plane) {
     use crate::simd::vector::neon::N128;
+    let Edges { direction, masks, levels, limits } = edges;
     // SAFETY: the caller's checks are those of the form.
     unsafe { simd::filter_edges::<N128, N128>(direction, masks, levels, limits, plane) }
 }
 
 #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
-unsafe fn simd128((direction, masks, levels, limits): Pieces, plane: simd::Plane) {
+unsafe fn simd128(edges: Edges, plane: simd::Plane) {
     use crate::simd::vector::wasm::W128;
+    let Edges { direction, masks, levels, limits } = edges;
     // SAFETY: the caller's checks are those of the form.
     unsafe { simd::filter_edges::<W128, W128>(direction, masks, levels, limits, plane) }
 }

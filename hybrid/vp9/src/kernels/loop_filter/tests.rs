@@ -84,8 +84,9 @@ const EACH: u64 = 0x0101_0101_0101_0101;
 #[test]
 fn one_lane_alone_equals_the_scalar_form() {
     #[target_feature(enable = "avx2")]
-    unsafe fn one_lane((direction, masks, levels, limits): Pieces, plane: simd::Plane) {
+    unsafe fn one_lane(edges: Edges, plane: simd::Plane) {
         use crate::simd::vector::x86::X128;
+        let Edges { direction, masks, levels, limits } = edges;
         // SAFETY: as the caller's.
         unsafe { simd::filter_edges::<X128, X128>(direction, masks, levels, limits, plane) }
     }
@@ -104,8 +105,9 @@ fn one_lane_alone_equals_the_scalar_form() {
         let mut area = Area { samples: &mut a, offset, stride: STRIDE, units: 8 };
         filter_edges(Isa::SCALAR, direction, &masks, &levels, &limits, &mut area);
         let mut area = Area { samples: &mut b, offset, stride: STRIDE, units: 8 };
+        let edges = Edges { direction, masks: &masks, levels: &levels, limits: &limits };
         // SAFETY: AVX2 is available; the area and 8 samples around it are in the slice.
-        unsafe { one_lane((direction, &masks, &levels, &limits), simd::Plane::of(&mut area)) };
+        unsafe { one_lane(edges, simd::Plane::of(&mut area)) };
         assert!(a == b, "{direction:?} case {case}: {masks:x?}");
     }
 }
