@@ -92,7 +92,7 @@ fn set_part(word: &mut u32, part: usize, bits: u16) {
     *word = *word & !(0xffff << shift) | u32::from(bits) << shift;
 }
 
-/// Makes a type of number of 16 bits: the bits of a value, those of an initial sum, and where a model keeps its weights.
+/// Makes a type of 16-bit number: the bits of a value, those of an initial sum, and where a model keeps its weights.
 #[cfg(target_arch = "x86_64")]
 macro_rules! narrow {
     ($number:ident, $bits:expr, $sum_bits:expr, $pack:ident) => {

@@ -222,6 +222,7 @@ fn server_messages_have_the_documented_shapes() {
         kind: TrackKind::Video,
         name: "camera".into(),
         muted: false,
+        encrypted: false,
         stream: Some(9),
     };
     let track_json = json!({"id": "t1", "participant": "p1", "kind": "video", "name": "camera",

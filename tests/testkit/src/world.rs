@@ -170,12 +170,7 @@ impl World {
         let mids = offered.mids.clone();
         let subscribe = mids.iter().zip(tracks);
         let subscribe = subscribe
-            .map(|(mid, &track)| Subscribe {
-                mid: mid.to_string(),
-                track,
-                max: None,
-                encrypted: false,
-            })
+            .map(|(mid, &track)| Subscribe { mid: mid.to_string(), track, max: None })
             .collect();
         self.negotiate(at, offered, Vec::new(), subscribe);
         mids

@@ -9,7 +9,7 @@ use windlass_sr::cuda::peaks::Peaks;
 use windlass_sr::{CpuEngine, CudaEngine, Engine, Input, Model, Residual, Simd};
 
 use super::args::{Case, GpuArgs};
-use super::report::{Refits, Row};
+use super::report::{Measurement, Refits, Row};
 use super::variant::engine;
 use crate::bench::networks::{Size, Weights, weights};
 use crate::bench::pictures::Pictures;
@@ -67,7 +67,16 @@ pub(super) fn row(case: &Case, args: &GpuArgs, peaks: &Peaks) -> Result<Option<(
         take(&model, &mut refits.resident)?;
     }
     let device = engine.device();
-    let row = Row::new(case, trained, frame_ms, &latencies, &refits, psnr, &device, peaks);
+    let row = Row::new(&Measurement {
+        case,
+        trained,
+        frame_ms,
+        latencies: &latencies,
+        refits: &refits,
+        psnr_to_cpu_db: psnr,
+        device: &device,
+        peaks,
+    });
     Ok(Some((row, device.name)))
 }
 

@@ -64,6 +64,22 @@ pub(super) struct Refits {
     pub uploaded: Vec<f64>,
 }
 
+/// What was measured of a network at a size.
+pub(super) struct Measurement<'a> {
+    pub case: &'a Case,
+    /// Whether the network has trained weights.
+    pub trained: bool,
+    /// Time of a picture in ms, one batch after the other.
+    pub frame_ms: f64,
+    /// Times of single batches, in ms.
+    pub latencies: &'a [f64],
+    pub refits: &'a Refits,
+    /// PSNR between the GPU's and the CPU's residuals, in dB.
+    pub psnr_to_cpu_db: f64,
+    pub device: &'a DeviceInfo,
+    pub peaks: &'a Peaks,
+}
+
 /// A network at a size, run by workers that share the GPU.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct SharedRow {
@@ -140,20 +156,11 @@ impl fmt::Display for CodingRow {
 }
 
 impl Row {
-    #[expect(clippy::too_many_arguments, reason = "each is a figure of its own")]
-    pub(super) fn new(
-        case: &Case,
-        trained: bool,
-        frame_ms: f64,
-        latencies: &[f64],
-        refits: &Refits,
-        psnr_to_cpu_db: f64,
-        device: &DeviceInfo,
-        peaks: &Peaks,
-    ) -> Row {
-        let &Case { network, size: Size(width, height), batch, .. } = case;
+    pub(super) fn new(measured: &Measurement) -> Row {
+        let &Measurement { frame_ms, psnr_to_cpu_db, refits, device, peaks, .. } = measured;
+        let &Case { network, size: Size(width, height), batch, .. } = measured.case;
         let samples = (width * height) as f64;
-        let latencies: Latencies = latencies.iter().collect();
+        let latencies: Latencies = measured.latencies.iter().collect();
         let [resident, uploaded] =
             [&refits.resident, &refits.uploaded].map(|times| times.iter().collect::<Latencies>());
         let tflops = 2.0 * network.macs() as f64 * samples / frame_ms * 1e-9;
@@ -164,7 +171,7 @@ impl Row {
         };
         Row {
             model: network.to_string(),
-            weights: if trained { "trained" } else { "random" },
+            weights: if measured.trained { "trained" } else { "random" },
             variant: device.variant.name(),
             backend: "cuda",
             input: format!("{width}x{height}"),
@@ -374,7 +381,16 @@ mod tests {
         let case = Case { network, size, batch: 4, variant: None };
         let times: Vec<f64> = (1..=100).rev().map(f64::from).collect();
         let refits = Refits { resident: times.clone(), uploaded: times.clone() };
-        Row::new(&case, false, 1.0, &times, &refits, 80.0, &device(), &peaks())
+        Row::new(&Measurement {
+            case: &case,
+            trained: false,
+            frame_ms: 1.0,
+            latencies: &times,
+            refits: &refits,
+            psnr_to_cpu_db: 80.0,
+            device: &device(),
+            peaks: &peaks(),
+        })
     }
 
     #[test]
