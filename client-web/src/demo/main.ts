@@ -3,13 +3,15 @@ import { join, RemoteVideoTrack, type Room, type TrackStats, WindlassError } fro
 import { CallScreen } from "./call.js";
 import { saidOf, titleOf } from "./failure.js";
 import { say, setLanguage, words } from "./language.js";
-import { type PageOptions, pageOptions } from "./options.js";
+import { keyFragment, type PageOptions, pageOptions } from "./options.js";
 import { overScreen, waitingScreen } from "./over.js";
 import { languageOf } from "./preferences.js";
 import { type Choice, StartScreen } from "./start.js";
 import { TabToken } from "./token.js";
 
 const options = pageOptions(new URL(location.href));
+/** The fragment with the key of encryption, which a later address may lack. */
+const key = keyFragment(new URL(location.href));
 setLanguage(languageOf(new URL(location.href)));
 const token = new TabToken(tabStore(), options.room, options.token);
 const app = document.getElementById("app") as HTMLElement;
@@ -128,7 +130,7 @@ function linkTo(room: string): string {
   const url = new URL(location.href);
   url.searchParams.set("room", room);
   url.searchParams.delete("token");
-  url.hash = options.key === null ? "" : `key=${new URLSearchParams(location.hash.slice(1)).get("key")}`;
+  url.hash = key;
   return url.href;
 }
 

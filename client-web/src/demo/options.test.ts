@@ -45,3 +45,14 @@ test("tiles tell their size unless the address says otherwise", () => {
 test("full-size stills are off unless the address says otherwise", () => {
   assert.deepEqual([at("").detail, at("?detail=0").detail, at("?detail=1").detail], [false, false, true]);
 });
+
+test("the key of encryption is found whatever else the fragment holds, and is in the link for others", () => {
+  const bytes = Uint8Array.of(0, 1, 255);
+  for (const hash of ["key=AAH_", "key=AAH_&room=100%", "token=a%zz&key=AAH_"]) {
+    const address = new URL(`https://h/#${hash}`);
+    assert.deepEqual(pageOptions(address).key, bytes);
+    assert.equal(roomLink(address, "tea"), "https://h/?room=tea#key=AAH_");
+  }
+  assert.deepEqual(pageOptions(new URL("https://h/#key=%%%")).key, new Uint8Array(), "what is none lets no call begin");
+  assert.equal(pageOptions(new URL("https://h/#tea")).key, null);
+});

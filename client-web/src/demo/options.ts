@@ -49,6 +49,15 @@ export function roomName(text: string): string | null {
   return name === "" ? null : name;
 }
 
+/** The text of an address; empty where it is none, so that it names no room. */
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return "";
+  }
+}
+
 /** A key of encryption, from base64url; null where there is none. */
 function keyOf(text: string | null): Uint8Array | null {
   if (text === null) return null;
@@ -64,14 +73,10 @@ function keyOf(text: string | null): Uint8Array | null {
 export function pageOptions(address: URL): PageOptions {
   const query = address.searchParams;
   const flag = (name: string) => query.has(name) && query.get(name) !== "0";
-  let hash = "";
-  try {
-    hash = decodeURIComponent(address.hash.slice(1));
-  } catch {
-    // An invalid fragment names no room.
-  }
-  const fragment = new URLSearchParams(hash.includes("=") ? address.hash.slice(1) : "");
-  const named = fragment.get("room") ?? (hash.includes("=") ? "" : hash);
+  const hash = address.hash.slice(1);
+  // Whatever else it holds, a key in it must be found: without it the call would be plain.
+  const fragment = new URLSearchParams(hash.includes("=") ? hash : "");
+  const named = fragment.get("room") ?? (hash.includes("=") ? "" : decoded(hash));
   return {
     room: roomName(query.get("room") ?? named),
     token: fragment.get("token") ?? query.get("token"),
@@ -93,10 +98,17 @@ export function pageOptions(address: URL): PageOptions {
   };
 }
 
-/** The link to a room, for others. */
+/** The fragment of an address that has its key of encryption; empty where it has none. */
+export function keyFragment(address: URL): string {
+  const key = new URLSearchParams(address.hash.slice(1)).get("key");
+  return key === null ? "" : `key=${key}`;
+}
+
+/** The link to a room, for others: with the key of encryption, if the call has one. Who has the link has the key. */
 export function roomLink(address: URL, room: string): string {
   const link = new URL(address.pathname, address);
   link.searchParams.set("room", room);
+  link.hash = keyFragment(address);
   return link.href;
 }
 

@@ -8,7 +8,7 @@ import { parseAnchorHeader } from "../worker/anchors.js";
 import type { Files } from "./assets.js";
 import { Backoff } from "./backoff.js";
 import { levelOfAmplitude } from "./devices/level.js";
-import { WindlassError } from "./errors.js";
+import { mediaFailed, WindlassError } from "./errors.js";
 import { IceAccess } from "./ice-access.js";
 import { preferAudio } from "./opus.js";
 import type { PictureSettings } from "./output.js";
@@ -184,7 +184,7 @@ export class Connection {
     // What cannot be decrypted is not received: for want of a key, or of a relay, whose connection is given up at once.
     const { encrypts } = this.relay;
     const decrypts = encrypts && (slot.passage !== null || slot.receiver?.passes === true);
-    const isReadable = encrypts ? decrypts : info.encrypted !== true;
+    const isReadable = encrypts === (info.encrypted === true) && (!encrypts || decrypts);
     slot.transceiver.direction = isReadable ? "recvonly" : "inactive";
     this.renegotiate();
     return slot.track;
@@ -392,7 +392,8 @@ export class Connection {
   }
 
   private route(data: unknown): void {
-    if (!(data instanceof ArrayBuffer)) return;
+    // Nobody but a publisher may change a picture that is encrypted: no key is behind anchors of the server.
+    if (!(data instanceof ArrayBuffer) || this.relay.encrypts) return;
     const header = parseAnchorHeader(data);
     if (header === null) return;
     for (const { track } of this.slots) {
@@ -464,14 +465,6 @@ export class Connection {
     this.onLost = null;
     onLost?.(error);
   }
-}
-
-function mediaFailed(): WindlassError {
-  return new WindlassError(
-    "media_failed",
-    "Audio and video cannot reach the server.",
-    "Check your connection, or try another network.",
-  );
 }
 
 function negotiationFailed(error: unknown): WindlassError {

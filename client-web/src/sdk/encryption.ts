@@ -1,5 +1,5 @@
 /** End-to-end encryption of a call: the keys that its page gives. */
-import { type BaseKey, MAX_KEYS } from "../worker/sframe.js";
+import type { BaseKey } from "../worker/sframe.js";
 import { badOption, noEncryption } from "./errors.js";
 
 /** A key of end-to-end encryption. All participants need the same. */
@@ -12,17 +12,12 @@ export interface EncryptionKey {
 
 const MIN_BYTES = 16;
 
-/** The keys of a call, and whoever needs them. */
+/** The key of a call, and whoever needs it. */
 export class Encryption {
   /** Gets each new key. */
   onKey: (key: BaseKey) => void = () => undefined;
-  /** The oldest first. */
-  private keys: BaseKey[] = [];
-
-  /** Those of now, the oldest first. */
-  get all(): readonly BaseKey[] {
-    return this.keys;
-  }
+  /** The one of now. */
+  latest: BaseKey | null = null;
 
   /** Encrypts by this key from now on. */
   async add({ key, index = 0 }: EncryptionKey): Promise<void> {
@@ -34,7 +29,7 @@ export class Encryption {
     if (typeof RTCRtpScriptTransform === "undefined" || globalThis.crypto?.subtle === undefined) throw noEncryption();
     const bytes = Uint8Array.from(key);
     const base = { index, key: await crypto.subtle.importKey("raw", bytes, "HKDF", false, ["deriveBits"]) };
-    this.keys = [...this.keys.filter((other) => other.index !== index), base].slice(-MAX_KEYS);
+    this.latest = base;
     this.onKey(base);
   }
 }

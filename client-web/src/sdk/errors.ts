@@ -131,6 +131,14 @@ export function noCodec(): WindlassError {
   );
 }
 
+export function mediaFailed(): WindlassError {
+  return new WindlassError(
+    "media_failed",
+    "Audio and video cannot reach the server.",
+    "Check your connection, or try another network.",
+  );
+}
+
 /** Frames cannot be encrypted here. */
 export function noEncryption(): WindlassError {
   return new WindlassError(

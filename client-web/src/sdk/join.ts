@@ -31,7 +31,7 @@ export interface JoinOptions {
   token?: TokenSource;
   /**
    * Encrypts all media end to end, by this key: the server forwards what it cannot read, and makes and records nothing of
-   * it. Nothing is shown that is not encrypted. Data messages and names are not encrypted. See
+   * it. Nothing is received that is not encrypted. Data messages and names are not encrypted. See
    * {@link Room.setEncryptionKey}. Default: no encryption.
    */
   encryption?: EncryptionKey;

@@ -13,6 +13,8 @@ import type { WorkerScript } from "./worker-script.js";
 
 /** Max wait for the first relay, milliseconds: joining a room waits for it. */
 const START_TIMEOUT_MS = 2000;
+/** The same where frames are encrypted, so that there is no call without it. */
+const MAX_START_MS = 10_000;
 /** Max wait for a replacement, milliseconds. */
 const REPLACE_TIMEOUT_MS = 3000;
 /**
@@ -65,10 +67,11 @@ export class Relay {
   }
 
   /**
-   * Starts the relay, unless it runs or cannot run. Resolves to {@link works} when that is known, or after two seconds.
+   * Starts the relay, unless it runs or cannot run. Resolves to {@link works} when that is known, or after two seconds (ten where frames are encrypted).
    */
   async ready(): Promise<boolean> {
-    if (this.current === null && !this.unavailable) await this.replaceWorker(START_TIMEOUT_MS);
+    const max = this.encrypts ? MAX_START_MS : START_TIMEOUT_MS;
+    if (this.current === null && !this.unavailable) await this.replaceWorker(max);
     return this.works;
   }
 
@@ -119,7 +122,8 @@ export class Relay {
       if (!(await worker.runs)) continue;
       if (this.unavailable) return worker.end();
       this.script.keep(address);
-      for (const key of this.encryption?.all ?? []) worker.post({ type: "key", key });
+      const key = this.encryption?.latest ?? null;
+      if (key !== null) worker.post({ type: "key", key });
       this.current = worker;
       return;
     }
@@ -150,7 +154,8 @@ export class Relay {
     }
     this.current = null;
     if (this.passages.size === 0) return;
-    this.unavailable = true;
+    // An encrypted call cannot go on without: the next connection tries again.
+    this.unavailable = !this.encrypts;
     for (const lost of [...this.onLost]) lost();
   }
 }
@@ -159,13 +164,16 @@ export class Relay {
 export class Passage {
   private worker: RelayWorker | null = null;
   private receiver: CopyReceiver | null = null;
+  private readonly kind: "audio" | "video";
 
   constructor(
     private readonly end: RTCRtpReceiver | RTCRtpSender,
     private readonly id: number,
-    private readonly encrypted: boolean,
+    private readonly encrypts: boolean,
     private readonly onClose: (passage: Passage) => void,
-  ) {}
+  ) {
+    this.kind = end.track?.kind === "audio" ? "audio" : "video";
+  }
 
   /** Copies the frames to a worker, instead of the one before; null: to none. */
   copyTo(receiver: CopyReceiver | null): void {
@@ -179,8 +187,9 @@ export class Passage {
   /** Leads the frames through that worker from now on. `isReplacement`: some were lost in the one before. */
   route(through: RelayWorker, isReplacement: boolean): void {
     this.worker = through;
-    const { end, id, encrypted } = this;
+    const { end, id } = this;
     const role: TransformRole = end instanceof RTCRtpReceiver ? "received" : "sent";
+    const encrypted = this.encrypts ? this.kind : null;
     const options: TransformOptions = { role, id, keyFrame: isReplacement && role === "received", encrypted };
     if (through.worker === null) return;
     end.transform = new RTCRtpScriptTransform(through.worker, options);

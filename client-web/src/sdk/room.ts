@@ -17,8 +17,8 @@ import {
   badOption,
   ended,
   left,
+  mediaFailed,
   noCodec,
-  noEncryption,
   notConnected,
   notGranted,
   type WindlassError,
@@ -382,6 +382,9 @@ export class Room extends Emitter<RoomEvents> {
       const { layers = content === "screen" ? "qf" : "qhf", detail = "off", redundancy, codec } = options;
       if (this.encryption !== null && codec !== undefined && codec !== "vp9")
         throw badOption(`"${codec}" cannot be encrypted end to end.`, 'Leave "codec" out: it is VP9 then.');
+      // The server takes packets of RED apart for those who do not want it.
+      if (this.encryption !== null && redundancy === true)
+        throw badOption("Audio that is sent twice cannot be encrypted end to end.", 'Leave "redundancy" out.');
       return new Publication(track, name, layers, detail, redundancy, content, codec);
     });
     try {
@@ -620,7 +623,7 @@ export class Room extends Emitter<RoomEvents> {
   private readonly transports: Transports = {
     // Whether frames can pass through the relay must be known before anything is received.
     ready: async () => {
-      if (!(await this.relay.ready()) && this.relay.encrypts) throw noEncryption();
+      if (!(await this.relay.ready()) && this.relay.encrypts) throw mediaFailed();
     },
     connect: (socket, welcome, maxRungs) => {
       const { files, relay, options } = this;

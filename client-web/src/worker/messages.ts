@@ -19,8 +19,8 @@ export interface TransformOptions {
   id: number;
   /** Frames were lost before this transform: request a key frame. */
   keyFrame: boolean;
-  /** Frames are encrypted end to end: no plain one is sent, or taken. */
-  encrypted: boolean;
+  /** Frames of this kind are encrypted end to end: no plain one is sent, or taken. Null: they are not. */
+  encrypted: "audio" | "video" | null;
 }
 
 /** To any worker: asks for a {@link Pong}. */
@@ -32,7 +32,7 @@ export type Pong = { type: "pong" };
 export type ToRelay =
   /** Send copies of the frames of transform `id` to this port. */
   | { type: "handCopies"; id: number; port: MessagePort }
-  /** Encrypt what is sent by this base key from now on, and decrypt by it too. */
+  /** Encrypt what is sent by this base key from now on. It decrypts too; the one before it does so for a while. */
   | { type: "key"; key: BaseKey };
 
 /** A copy of a received frame, from the relay. */

@@ -1,10 +1,11 @@
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { mock, test } from "node:test";
 import type { FrameCopy, SentFrame, ToRelayByPort } from "./messages.js";
 import { type CopyPort, Relay } from "./relay.js";
+import { Encryptor } from "./sframe.js";
 
-const RECEIVED = { role: "received", keyFrame: false, encrypted: false } as const;
-const SENT = { role: "sent", keyFrame: false, encrypted: false } as const;
+const RECEIVED = { role: "received", keyFrame: false, encrypted: null } as const;
+const SENT = { role: "sent", keyFrame: false, encrypted: null } as const;
 
 const settled = () => new Promise((resolve) => setImmediate(resolve));
 
@@ -208,8 +209,8 @@ test("encrypted frames are sent as nobody reads them, and received as they were"
   const [sender, receiver] = [new Relay(), new Relay()];
   const [out, back, t] = [media(), media(), taker(true)];
   receiver.connect(2, t.port);
-  void sender.pass(out.transformer, { ...SENT, id: 1, encrypted: true });
-  void receiver.pass(back.transformer, { ...RECEIVED, id: 2, encrypted: true });
+  void sender.pass(out.transformer, { ...SENT, id: 1, encrypted: "video" });
+  void receiver.pass(back.transformer, { ...RECEIVED, id: 2, encrypted: "video" });
   const send = async (id: number): Promise<void> => {
     const before = out.frames.length;
     out.give(frame(id));
@@ -222,14 +223,45 @@ test("encrypted frames are sent as nobody reads them, and received as they were"
     await send(5);
   }
   assert.equal(out.frames.length, 2);
-  for (const bytes of out.frames) assert.equal(bytes.length, 1 + 7 + 1 + 16, "a header, the frame and a tag");
+  for (const bytes of out.frames) assert.equal(bytes.length, 1 + 8 + 1 + 16, "a header, the frame and a tag");
+  const receive = async (n: number): Promise<void> => {
+    const before = back.written.length;
+    back.give({ ...frame(0), data: out.frames[n]?.slice().buffer });
+    while (back.written.length === before) await settled();
+  };
   receiver.addKey(first);
   back.give(frame(6)); // what is plain is not taken
-  for (const bytes of out.frames) back.give({ ...frame(0), data: bytes.slice().buffer });
+  await receive(0);
   receiver.addKey(second);
-  receiver.addKey(await key(3)); // the first is forgotten
-  for (const bytes of out.frames) back.give({ ...frame(0), data: bytes.slice().buffer });
-  while (back.written.length === 0) await settled();
-  assert.deepEqual(back.written, [5]);
-  assert.deepEqual(new Uint8Array((t.copies[0] as FrameCopy).data), Uint8Array.of(5), "its copy is plain");
+  await receive(1);
+  assert.deepEqual(back.written, [5, 5]);
+  assert.deepEqual(new Uint8Array((t.copies[0] as FrameCopy).data), Uint8Array.of(5), "copies are plain");
+});
+
+test("a key decrypts for ten seconds after the next one", async () => {
+  mock.timers.enable({ apis: ["setTimeout"] });
+  try {
+    const key = async (index: number) => {
+      const material = new Uint8Array(16).fill(index);
+      return { index, key: await crypto.subtle.importKey("raw", material, "HKDF", false, ["deriveBits"]) };
+    };
+    const [first, second] = [await key(1), await key(2)];
+    const frames = await Promise.all(
+      [first, first, second].map((base, n) => new Encryptor(base).encrypt(Uint8Array.of(n).buffer, "video")),
+    );
+    const [relay, m] = [new Relay(), media()];
+    void relay.pass(m.transformer, { ...RECEIVED, id: 1, encrypted: "video" });
+    const receive = (n: number) => m.give({ ...frame(0), data: (frames[n] as ArrayBuffer).slice() });
+    relay.addKey(first);
+    relay.addKey(second);
+    receive(0);
+    while (m.written.length < 1) await settled();
+    mock.timers.tick(10_000);
+    receive(1);
+    receive(2);
+    while (m.written.length < 2) await settled();
+    assert.deepEqual(m.written, [0, 2]);
+  } finally {
+    mock.timers.reset();
+  }
 });

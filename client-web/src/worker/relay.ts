@@ -8,7 +8,7 @@
  * cannot be encrypted or decrypted is dropped.
  */
 import type { FrameCopy, SentFrame, ToRelayByPort, TransformOptions } from "./messages.js";
-import { type BaseKey, Decryptor, Encryptor, MAX_KEYS } from "./sframe.js";
+import { type BaseKey, Decryptor, Encryptor } from "./sframe.js";
 
 /** Max copies that a worker has not taken yet: two seconds of frames. Further ones are skipped. */
 const MAX_UNTAKEN = 60;
@@ -17,6 +17,9 @@ const MAX_UNTAKEN = 60;
 const KEY_FRAME_EVERY_MS = 400;
 /** Max such requests: four seconds. After that the browser's own decoder, which waits for one too, asks alone. */
 const MAX_KEY_FRAME_REQUESTS = 10;
+
+/** Time in which all participants take a new key: until then the one before it decrypts. */
+const FORMER_KEY_MS = 10_000;
 
 /** The part of `MessagePort` that is used. */
 export interface CopyPort {
@@ -81,10 +84,14 @@ export class Relay {
   private keys: BaseKey[] = [];
   private encryptor: Encryptor | null = null;
 
-  /** Encrypts by this base key from now on. The latest {@link MAX_KEYS} decrypt. */
+  /** Encrypts by this base key from now on. The one before it decrypts on for {@link FORMER_KEY_MS}. */
   addKey(key: BaseKey): void {
-    this.keys = [key, ...this.keys.filter(({ index }) => index !== key.index)].slice(0, MAX_KEYS);
+    const [former] = this.keys;
+    this.keys = former === undefined || former.index === key.index ? [key] : [key, former];
     this.encryptor = new Encryptor(key);
+    setTimeout(() => {
+      if (this.keys[0] === key) this.keys = [key];
+    }, FORMER_KEY_MS);
   }
 
   /** Sends the copies of the frames of transform `id` to a port. */
@@ -94,7 +101,7 @@ export class Relay {
 
   /** Passes the frames of a receiver or sender on, until it ends. `keyFrame`: a key frame is requested until one comes. */
   async pass(transformer: Transformer, { role, id, keyFrame, encrypted }: TransformOptions): Promise<void> {
-    const decryptor = encrypted && role === "received" ? new Decryptor(() => this.keys) : null;
+    const decryptor = encrypted !== null && role === "received" ? new Decryptor(() => this.keys, encrypted) : null;
     const copies = this.of(id);
     copies.requestKeyFrame = () => void transformer.sendKeyFrameRequest().catch(() => undefined);
     const reader = transformer.readable.getReader() as ReadableStreamDefaultReader<RTCEncodedVideoFrame>;
@@ -127,8 +134,8 @@ export class Relay {
       } catch {
         // The frame itself is passed on all the same.
       }
-      if (encrypted && role === "sent") {
-        const hidden = await this.encryptor?.encrypt(frame.data).catch(() => undefined);
+      if (encrypted !== null && role === "sent") {
+        const hidden = await this.encryptor?.encrypt(frame.data, encrypted).catch(() => undefined);
         if (hidden === undefined) continue;
         frame.data = hidden;
       }

@@ -30,41 +30,43 @@ test("headers are those of RFC 9605, appendix C.1", () => {
   assert.equal(readHeader(new Uint8Array()), null);
 });
 
-test("a frame is that of RFC 9605, appendix C.3, but for the metadata", async () => {
-  // There the metadata is a text, here it is empty: so the tag differs, and the ciphertext before it does not.
-  const expected = "9901234567b7412c2513a1b66dbb48841bbaf17f598751176a";
-  const frame = await new Encryptor(await baseKey(MATERIAL, 0), 0x123n, 0x4567n).encrypt(PLAIN.buffer);
-  assert.equal(text(frame).slice(0, expected.length), expected);
-  assert.equal(frame.byteLength, 5 + PLAIN.length + 16);
+test("a frame is that of RFC 9605, appendix C.3", async () => {
+  const frame = await new Encryptor(await baseKey(MATERIAL, 0), 0x123n, 0x4567n).encrypt(
+    PLAIN.buffer,
+    "IETF SFrame WG",
+  );
+  const expected = "9901234567b7412c2513a1b66dbb48841bbaf17f598751176ad847681a69c6d0b091c07018ce4adb34eb";
+  assert.equal(text(frame), expected);
 });
 
 test("who has the base key reads a frame, once", async () => {
   const base = await baseKey(MATERIAL, 7);
   const encryptor = new Encryptor(base);
-  const frames = [await encryptor.encrypt(PLAIN.buffer), await encryptor.encrypt(new ArrayBuffer(0))];
-  const decryptor = new Decryptor(() => [base]);
+  const frames = [await encryptor.encrypt(PLAIN.buffer, "video"), await encryptor.encrypt(new ArrayBuffer(0), "video")];
+  const decryptor = new Decryptor(() => [base], "video");
   assert.equal(text((await decryptor.decrypt(frames[1] as ArrayBuffer)) ?? new ArrayBuffer(1)), "", "in any order");
   assert.equal(text((await decryptor.decrypt(frames[0] as ArrayBuffer)) as ArrayBuffer), text(PLAIN));
   for (const frame of frames) assert.equal(await decryptor.decrypt(frame), null, "not again");
   for (const other of [await baseKey(hex("ff".repeat(16)), 7), await baseKey(MATERIAL, 8)])
-    assert.equal(await new Decryptor(() => [other]).decrypt(frames[0] as ArrayBuffer), null);
-  assert.equal(await new Decryptor(() => []).decrypt(frames[0] as ArrayBuffer), null);
+    assert.equal(await new Decryptor(() => [other], "video").decrypt(frames[0] as ArrayBuffer), null);
+  assert.equal(await new Decryptor(() => [], "video").decrypt(frames[0] as ArrayBuffer), null);
+  assert.equal(await new Decryptor(() => [base], "audio").decrypt(frames[0] as ArrayBuffer), null, "not as sound");
 });
 
 test("senders of one base key have keys of their own", async () => {
   const base = await baseKey(MATERIAL, 0);
-  const [a, b] = await Promise.all([1, 2].map(() => new Encryptor(base).encrypt(PLAIN.buffer)));
+  const [a, b] = await Promise.all([1, 2].map(() => new Encryptor(base).encrypt(PLAIN.buffer, "video")));
   assert.notEqual(text(a as ArrayBuffer).slice(-40), text(b as ArrayBuffer).slice(-40));
 });
 
 test("frames far back are refused, as nobody knows whether they came", async () => {
   const base = await baseKey(MATERIAL, 0);
   const [early, late] = [new Encryptor(base, 9n), new Encryptor(base, 9n, 2048n)];
-  const decryptor = new Decryptor(() => [base]);
+  const decryptor = new Decryptor(() => [base], "video");
   const [zero, one, last] = [
-    await early.encrypt(PLAIN.buffer),
-    await early.encrypt(PLAIN.buffer),
-    await late.encrypt(PLAIN.buffer),
+    await early.encrypt(PLAIN.buffer, "video"),
+    await early.encrypt(PLAIN.buffer, "video"),
+    await late.encrypt(PLAIN.buffer, "video"),
   ];
   assert.notEqual(await decryptor.decrypt(last as ArrayBuffer), null);
   assert.equal(await decryptor.decrypt(zero as ArrayBuffer), null);
@@ -73,11 +75,30 @@ test("frames far back are refused, as nobody knows whether they came", async () 
 
 test("whatever byte changes, nothing is read", async () => {
   const base = await baseKey(MATERIAL, 0);
-  const frame = new Uint8Array(await new Encryptor(base, 5n).encrypt(PLAIN.buffer));
+  const frame = new Uint8Array(await new Encryptor(base, 5n).encrypt(PLAIN.buffer, "video"));
   for (let at = 0; at < frame.length; at++) {
     const changed = frame.slice();
     changed[at] = (changed[at] as number) ^ 1;
-    assert.equal(await new Decryptor(() => [base]).decrypt(changed.buffer), null, `byte ${at}`);
-    assert.equal(await new Decryptor(() => [base]).decrypt(frame.slice(0, at).buffer), null, `${at} bytes`);
+    assert.equal(await new Decryptor(() => [base], "video").decrypt(changed.buffer), null, `byte ${at}`);
+    assert.equal(await new Decryptor(() => [base], "video").decrypt(frame.slice(0, at).buffer), null, `${at} bytes`);
   }
+});
+
+test("frames of unknown senders cost eight keys a second", async () => {
+  const base = await baseKey(MATERIAL, 0);
+  let now = 5000;
+  const decryptor = new Decryptor(
+    () => [base],
+    "video",
+    () => now,
+  );
+  const noise = new Uint8Array(40).fill(3);
+  for (let kid = 8n; kid < 16n; kid++) {
+    const header = writeHeader(kid, 0n);
+    assert.equal(await decryptor.decrypt(Uint8Array.from([...header, ...noise]).buffer), null);
+  }
+  const sound = await new Encryptor(base).encrypt(PLAIN.buffer, "video");
+  assert.equal(await decryptor.decrypt(sound), null, "the ninth is not looked at");
+  now += 1000;
+  assert.equal(text((await decryptor.decrypt(sound)) as ArrayBuffer), text(PLAIN));
 });

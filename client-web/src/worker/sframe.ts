@@ -1,9 +1,10 @@
 /**
  * SFrame (RFC 9605): encrypts whole encoded frames, by AES_128_GCM_SHA256_128 (section 4.5).
  *
- * A protected frame is a header (key id KID, counter CTR), the encrypted frame and a tag. The application gives base keys,
- * each with an index of a byte. A sender's KID is that index, and six random bytes: senders of one base key derive
- * different keys from it (section 4.4.2), so that no key is ever used twice with one counter.
+ * A protected frame is a header (key id KID, counter CTR), the encrypted frame and a tag, which also covers whether it is
+ * audio or video. The application gives base keys, each with an index of a byte. A sender's KID is that index, and seven
+ * random bytes: senders of one base key derive different keys from it (section 4.4.2), so that no key is used twice with
+ * one counter.
  */
 
 /** A base key. */
@@ -27,13 +28,13 @@ const KEY_BITS = 128;
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 /** Bits of a KID that a sender draws; above them is the index of its base key. */
-const DRAWN_BITS = 48n;
+const DRAWN_BITS = 56n;
 /** Counters back from the latest that are taken, each once: some seconds of a sender with three layers. */
 const WINDOW = 2048;
-/** Base keys that decrypt: the one of now, and one before it, as not all participants get a new one at once. */
-export const MAX_KEYS = 2;
 /** Max senders whose derived keys are kept. */
 const MAX_SENDERS = 32;
+/** Max keys that are derived for unknown senders in a second: frames without a key behind them must cost little. */
+const MAX_DERIVED = 8;
 
 /** A number in as few bytes as it takes. */
 function bytesOf(value: bigint): number[] {
@@ -134,10 +135,11 @@ export class Encryptor {
     this.ctr = first;
   }
 
-  async encrypt(plain: ArrayBuffer): Promise<ArrayBuffer> {
+  /** `metadata`: what else the tag covers. */
+  async encrypt(plain: ArrayBuffer, metadata: string): Promise<ArrayBuffer> {
     const ctr = this.ctr++;
     const header = writeHeader(this.kid, ctr);
-    const body = await (await this.key).encrypt(ctr, header, plain);
+    const body = await (await this.key).encrypt(ctr, covered(header, metadata), plain);
     const frame = new Uint8Array(header.length + body.byteLength);
     frame.set(header);
     frame.set(new Uint8Array(body), header.length);
@@ -145,9 +147,13 @@ export class Encryptor {
   }
 }
 
+/** What the tag covers beside the frame (section 4.4.3). */
+const covered = (header: Uint8Array, metadata: string): Uint8Array<ArrayBuffer> =>
+  Uint8Array.from([...header, ...new TextEncoder().encode(metadata)]);
+
 /** A key id of this base key that nobody else has. */
 function drawn(index: number): bigint {
-  const random = crypto.getRandomValues(new Uint8Array(6));
+  const random = crypto.getRandomValues(new Uint8Array(7));
   return random.reduce((sum, byte) => (sum << 8n) | BigInt(byte), BigInt(index) & 0xffn);
 }
 
@@ -163,9 +169,15 @@ interface Sender {
 /** Decrypts the frames of a transform. */
 export class Decryptor {
   private readonly senders = new Map<bigint, Sender>();
+  /** Keys that were derived for unknown senders since then, milliseconds. */
+  private derived = { since: 0, count: 0 };
 
-  /** `keys`: the base keys of now. */
-  constructor(private readonly keys: () => readonly BaseKey[]) {}
+  /** `keys`: the base keys of now. `metadata`: what else the tags cover. */
+  constructor(
+    private readonly keys: () => readonly BaseKey[],
+    private readonly metadata: string,
+    private readonly clock: () => number = () => performance.now(),
+  ) {}
 
   /** The plain frame; null where it cannot be decrypted, or has come before. Nothing else is shown of it. */
   async decrypt(data: ArrayBuffer): Promise<ArrayBuffer | null> {
@@ -175,20 +187,28 @@ export class Decryptor {
     const { kid, ctr, length } = header;
     const base = this.keys().find(({ index }) => BigInt(index) === kid >> DRAWN_BITS)?.key;
     if (base === undefined) return null;
-    const known = this.senders.get(kid);
-    const sender = known?.base === base ? known : await newSender(base, kid);
-    if (isOld(sender, ctr)) return null;
+    const found = this.senders.get(kid);
+    const known = found?.base === base ? found : undefined;
+    if (known === undefined ? !this.mayDerive() : isOld(known, ctr)) return null;
+    const key = known?.key ?? (await SenderKey.derive(base, kid));
     let plain: ArrayBuffer;
     try {
-      plain = await sender.key.decrypt(ctr, bytes.slice(0, length), bytes.slice(length));
+      plain = await key.decrypt(ctr, covered(bytes.subarray(0, length), this.metadata), bytes.slice(length));
     } catch {
       return null;
     }
     // Only who has the base key gets a place.
+    const sender = known ?? { base, key, latest: -1n, came: new BigInt64Array(WINDOW).fill(-1n) };
     this.keep(kid, sender);
     sender.came[Number(ctr % BigInt(WINDOW))] = ctr;
     if (ctr > sender.latest) sender.latest = ctr;
     return plain;
+  }
+
+  private mayDerive(): boolean {
+    const now = this.clock();
+    if (now - this.derived.since >= 1000) this.derived = { since: now, count: 0 };
+    return this.derived.count++ < MAX_DERIVED;
   }
 
   /** Keeps a sender as the latest. */
@@ -198,11 +218,6 @@ export class Decryptor {
     const oldest = this.senders.keys().next().value;
     if (this.senders.size > MAX_SENDERS && oldest !== undefined) this.senders.delete(oldest);
   }
-}
-
-async function newSender(base: CryptoKey, kid: bigint): Promise<Sender> {
-  const key = await SenderKey.derive(base, kid);
-  return { base, key, latest: -1n, came: new BigInt64Array(WINDOW).fill(-1n) };
 }
 
 /** Whether a frame has come already, or is so late that nobody knows. */

@@ -75,7 +75,10 @@ impl Enhancement {
             if let Some(layer) = recorded {
                 demand.add(layer, config.scale);
             }
-            let wanted = track.taps.wanted(now, demand).filter(|_| !track.info.muted);
+            let wanted = track
+                .taps
+                .wanted(now, demand)
+                .filter(|_| !track.info.muted && !track.info.encrypted);
             if let Some(remote) = &mut track.remote {
                 outputs.extend(remote.request_enhancement(wanted));
                 continue;

@@ -69,9 +69,10 @@ describe("who does what", { timeout: 360_000 }, () => {
   });
 
   test("metrics and the page's figures say it too", async () => {
-    await until(async () => (await counted("network", "little_gain")) === 1, "the viewer with a network is counted", 120_000);
-    assert.equal(await counted("flow", "network_off"), 1);
-    assert.equal(await taps(), 1);
+    // All at one time: a server without CPU time gives up an enhancement for a second or two, and says so of that viewer.
+    const both = async () =>
+      (await counted("network", "little_gain")) === 1 && (await counted("flow", "network_off")) === 1 && (await taps()) === 1;
+    await until(both, "both viewers are counted, and the one tap", 120_000, () => server.metrics());
     const figures = plain.page.locator(".tile .facts").first();
     const shown = async () => (await figures.textContent())?.includes("filters and anchors: no network may run here");
     await until(shown, "the figures have the way and the reason", 15_000, () => figures.textContent());
