@@ -9,6 +9,38 @@ import { startServer } from "../support/server.mjs";
 const KEY = "#key=AAECAwQFBgcICQoLDA0ODw";
 const OTHER = "#key=AAECAwQFBgcICQoLDA0ODQ";
 
+/** To be run in a page before its scripts: keeps its data channels, and counts the anchors that its workers get. */
+function watchAnchors() {
+  Object.assign(window, { channels: [], anchors: 0 });
+  const Plain = RTCPeerConnection;
+  window.RTCPeerConnection = class extends Plain {
+    constructor(...options) {
+      super(...options);
+      this.addEventListener("datachannel", ({ channel }) => window.channels.push(channel));
+    }
+  };
+  const post = Worker.prototype.postMessage;
+  Worker.prototype.postMessage = function (message, ...more) {
+    if (message?.type === "anchor") window.anchors++;
+    return post.call(this, message, ...more);
+  };
+}
+
+/** Gives a page an anchor for its first remote video, as its server could; how many reached a worker. */
+async function forgeAnchor({ page }) {
+  await until(() => page.evaluate(() => window.channels.some(({ label }) => label === "windlass-anchors")), "the channel of anchors is open");
+  return page.evaluate(() => {
+    const before = window.anchors;
+    const message = new DataView(new ArrayBuffer(64));
+    message.setUint8(0, 1);
+    message.setUint32(4, window.windlass.remoteVideos()[0].stream);
+    message.setUint16(12, 1);
+    const channel = window.channels.find(({ label }) => label === "windlass-anchors");
+    channel.dispatchEvent(new MessageEvent("message", { data: message.buffer }));
+    return window.anchors - before;
+  });
+}
+
 describe("a call with end-to-end encryption", { timeout: 180_000 }, () => {
   let server;
   let publisher;
@@ -18,7 +50,7 @@ describe("a call with end-to-end encryption", { timeout: 180_000 }, () => {
     server = await startServer({ args: ["--no-congestion-control"] });
     publisher = await publish(server, makeScene({ clip: "d13", out: "output" }), { layers: "qh", hash: KEY });
     await speak(publisher.page);
-    viewer = await subscribe(server, { hash: KEY });
+    viewer = await subscribe(server, { hash: KEY, init: watchAnchors });
   });
 
   after(async () => {
@@ -42,6 +74,7 @@ describe("a call with end-to-end encryption", { timeout: 180_000 }, () => {
     await until(async () => (await heard(viewer.page, "tone"))?.totalAudioEnergy > 0.01, "the tone is heard", 20_000);
     await until(async () => (await refused(viewer.page)) === "encrypted", "it is told why there are no anchors", 10_000);
     assert.equal((await remote(viewer.page)).stats.anchorsUsed, 0);
+    assert.equal(await forgeAnchor(viewer), 0, "a server cannot draw into the picture");
     assert.equal((await server.metrics()).windlass_sfu_tap_frames_total, 0, "the server has tapped nothing");
     assert.deepEqual([...publisher.errors, ...viewer.errors], []);
   });
@@ -80,6 +113,10 @@ describe("a call with end-to-end encryption", { timeout: 180_000 }, () => {
   test("what is not encrypted is not received", async (t) => {
     const plain = await publish(server, makeScene({ clip: "d13", out: "output" }), { room: "mixed", layers: "q" });
     t.after(() => plain.close());
+    const trusting = await subscribe(server, { room: "mixed", browser: viewer, init: watchAnchors });
+    t.after(() => trusting.closePage());
+    await until(async () => (await frames(trusting)) > 10, "who takes plain pictures sees it", 20_000);
+    assert.equal(await forgeAnchor(trusting), 1, "a server can draw into plain ones");
     const wary = await subscribe(server, { room: "mixed", hash: KEY, browser: viewer });
     t.after(() => wary.closePage());
     await until(() => wary.page.evaluate(() => window.windlass.remoteVideos().length === 1), "the track is announced", 10_000);
