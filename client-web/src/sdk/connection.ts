@@ -183,8 +183,8 @@ export class Connection {
         : new RemoteVideoTrack(info, slot.receiver);
     // What cannot be decrypted is not received: for want of a key, or of a relay, whose connection is given up at once.
     const { encrypts } = this.relay;
-    const decrypts = encrypts && (slot.passage !== null || slot.receiver?.passes === true);
-    const isReadable = encrypts === (info.encrypted === true) && (!encrypts || decrypts);
+    const passes = slot.passage !== null || slot.receiver?.passes === true;
+    const isReadable = encrypts ? info.encrypted === true && passes : info.encrypted !== true;
     slot.transceiver.direction = isReadable ? "recvonly" : "inactive";
     this.renegotiate();
     return slot.track;

@@ -131,6 +131,7 @@ export function noCodec(): WindlassError {
   );
 }
 
+/** No media path comes up, or the one that there was has ended. */
 export function mediaFailed(): WindlassError {
   return new WindlassError(
     "media_failed",

@@ -1,5 +1,4 @@
 /** The public entry of the SDK. */
-
 import { NETWORKS, type NetworkTier } from "../worker/network-choice.js";
 import type { TokenSource } from "./access-token.js";
 import type { Assets } from "./assets.js";

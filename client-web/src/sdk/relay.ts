@@ -81,7 +81,7 @@ export class Relay {
    */
   pass(end: RTCRtpReceiver | RTCRtpSender): Passage | null {
     const { current } = this;
-    if (current === null || current.worker === null) {
+    if (current === null) {
       if (this.encrypts) for (const lost of [...this.onLost]) queueMicrotask(lost);
       return null;
     }
@@ -164,15 +164,17 @@ export class Relay {
 export class Passage {
   private worker: RelayWorker | null = null;
   private receiver: CopyReceiver | null = null;
-  private readonly kind: "audio" | "video";
+  /** The kind of frames that are encrypted end to end; null: they are not. */
+  private readonly encrypted: TransformOptions["encrypted"];
 
   constructor(
     private readonly end: RTCRtpReceiver | RTCRtpSender,
     private readonly id: number,
-    private readonly encrypts: boolean,
+    encrypts: boolean,
     private readonly onClose: (passage: Passage) => void,
   ) {
-    this.kind = end.track?.kind === "audio" ? "audio" : "video";
+    const kind = end.track?.kind === "audio" ? "audio" : "video";
+    this.encrypted = encrypts ? kind : null;
   }
 
   /** Copies the frames to a worker, instead of the one before; null: to none. */
@@ -187,9 +189,8 @@ export class Passage {
   /** Leads the frames through that worker from now on. `isReplacement`: some were lost in the one before. */
   route(through: RelayWorker, isReplacement: boolean): void {
     this.worker = through;
-    const { end, id } = this;
+    const { end, id, encrypted } = this;
     const role: TransformRole = end instanceof RTCRtpReceiver ? "received" : "sent";
-    const encrypted = this.encrypts ? this.kind : null;
     const options: TransformOptions = { role, id, keyFrame: isReplacement && role === "received", encrypted };
     if (through.worker === null) return;
     end.transform = new RTCRtpScriptTransform(through.worker, options);

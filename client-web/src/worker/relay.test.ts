@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { mock, test } from "node:test";
 import type { FrameCopy, SentFrame, ToRelayByPort } from "./messages.js";
 import { type CopyPort, Relay } from "./relay.js";
-import { Encryptor } from "./sframe.js";
+import { type BaseKey, Encryptor } from "./sframe.js";
 
 const RECEIVED = { role: "received", keyFrame: false, encrypted: null } as const;
 const SENT = { role: "sent", keyFrame: false, encrypted: null } as const;
@@ -200,12 +200,14 @@ test("it is not asked for without end", async (t) => {
   assert.equal(m.asked.length, 10);
 });
 
+/** A base key, drawn from its index. */
+async function baseKey(index: number): Promise<BaseKey> {
+  const material = new Uint8Array(16).fill(index);
+  return { index, key: await crypto.subtle.importKey("raw", material, "HKDF", false, ["deriveBits"]) };
+}
+
 test("encrypted frames are sent as nobody reads them, and received as they were", async () => {
-  const key = async (index: number) => {
-    const material = new Uint8Array(16).fill(index);
-    return { index, key: await crypto.subtle.importKey("raw", material, "HKDF", false, ["deriveBits"]) };
-  };
-  const [first, second] = [await key(1), await key(2)];
+  const [first, second] = [await baseKey(1), await baseKey(2)];
   const [sender, receiver] = [new Relay(), new Relay()];
   const [out, back, t] = [media(), media(), taker(true)];
   receiver.connect(2, t.port);
@@ -241,11 +243,7 @@ test("encrypted frames are sent as nobody reads them, and received as they were"
 test("a key decrypts for ten seconds after the next one", async () => {
   mock.timers.enable({ apis: ["setTimeout"] });
   try {
-    const key = async (index: number) => {
-      const material = new Uint8Array(16).fill(index);
-      return { index, key: await crypto.subtle.importKey("raw", material, "HKDF", false, ["deriveBits"]) };
-    };
-    const [first, second] = [await key(1), await key(2)];
+    const [first, second] = [await baseKey(1), await baseKey(2)];
     const frames = await Promise.all(
       [first, first, second].map((base, n) => new Encryptor(base).encrypt(Uint8Array.of(n).buffer, "video")),
     );
