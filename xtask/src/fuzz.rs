@@ -108,6 +108,13 @@ impl Build {
     }
 }
 
+/// Lints the targets: with the workspace, and not only when they run, which is the last thing that tests do.
+pub(crate) fn lint() -> Result<()> {
+    let clippy = Cmd::cargo(["clippy", "--quiet", "--locked", "--all-targets"]).dir(WORKSPACE);
+    let target_dir = Build::Stable.target_dir();
+    clippy.env("CARGO_TARGET_DIR", target_dir).args(["--", "-D", "warnings"]).run()
+}
+
 /// A target, and the folder in which it runs.
 struct Target {
     name: &'static str,

@@ -71,11 +71,15 @@ impl Cmd {
 
     /// Runs the program; anything but success is an error.
     pub(crate) fn run(mut self) -> Result<()> {
-        let name = Path::new(&self.program).display().to_string();
+        let mut name = Path::new(&self.program).display().to_string();
         let status = self.command.status().with_context(|| {
             format!("`{name}` could not be started; is it installed and on PATH?")
         })?;
         if !status.success() {
+            for arg in self.command.get_args() {
+                name.push(' ');
+                name.push_str(&arg.to_string_lossy());
+            }
             bail!("`{name}` failed ({status}); its output above says why");
         }
         Ok(())

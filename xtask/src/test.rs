@@ -76,6 +76,7 @@ fn perform(parts: &[Part]) -> Result<()> {
                 let clippy = Cmd::cargo(["clippy", "--quiet"]).args(build);
                 clippy.args(["--", "-D", "warnings"]).run()?;
             }
+            fuzz::lint()?;
         } else {
             skipped::note("lints of Rust", "no clippy (`rustup component add clippy`)");
         }

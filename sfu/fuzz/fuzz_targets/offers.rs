@@ -26,6 +26,7 @@ fuzz_target!(|data: &[u8]| {
             kind: if lists & 2 == 0 { Kind::Video } else { Kind::Audio },
             name: "x".into(),
             max: None,
+            encrypted: lists & 8 != 0,
             mid,
         });
         let subscribe = mids().filter(|_| lists & 4 != 0).map(|mid| {

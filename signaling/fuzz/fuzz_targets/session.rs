@@ -2,7 +2,8 @@
 //! is no panic, that the list of actions stays bounded, and that messages to the client can be parsed.
 
 #![no_main]
-#![allow(missing_docs)]
+// Some of the types that have defaults here are not exported.
+#![allow(missing_docs, clippy::default_trait_access)]
 
 use std::time::{Duration, Instant};
 
