@@ -61,6 +61,12 @@ fn perform(parts: &[Part]) -> Result<()> {
     if wants(Part::Lint) {
         step("Checking formatting and lints");
         lock_files()?;
+        comments::check()?;
+        sentences::check()?;
+        borders::check()?;
+        circles::check()?;
+        main_paths()?;
+        spelling::check()?;
         if Cmd::cargo(["fmt", "--version"]).succeeds() {
             Cmd::cargo(["fmt", "--all", "--check"]).run()?;
         } else {
@@ -86,18 +92,12 @@ fn perform(parts: &[Part]) -> Result<()> {
             .arg("--document-private-items")
             .env("RUSTDOCFLAGS", "-D warnings")
             .run()?;
-        spelling::check()?;
         if which("cargo-deny").is_some() {
             deny()?;
         } else {
             skipped::note("licences", "no cargo-deny (`cargo xtask deny` installs it)");
         }
         advisories::run(None)?;
-        borders::check()?;
-        circles::check()?;
-        comments::check()?;
-        sentences::check()?;
-        main_paths()?;
         oldest::check()?;
     }
     beside_each_other(&wants)?;
