@@ -6,7 +6,7 @@ use tokio::sync::mpsc;
 use windlass_types::recording::RecordInput;
 use windlass_types::{
     Bitrate, ConnectionQuality, EnhancerRequest, FrameNetwork, Layer, LayerKnobs, NoNetwork,
-    Refusal, Rung, Size, StreamId, TapInput, Way, WayReason,
+    Refusal, Rung, Size, StreamId, TapInput, VideoCodec, Way, WayReason,
 };
 
 pub use crate::delivery::Delivery;
@@ -113,6 +113,9 @@ pub struct Publish {
     pub max: Option<Layer>,
     /// Whether its frames are encrypted end to end. What a track began with holds until it ends.
     pub encrypted: bool,
+    /// `a=mid` of an earlier entry, whose video this one sends in another codec. Nobody is told of such a backup: its
+    /// packets go to those who cannot decode the other's.
+    pub backup_of: Option<String>,
 }
 
 impl Publish {
@@ -354,6 +357,14 @@ pub enum SfuEvent {
         track: TrackId,
         /// Layers with new parameters; others stay as they are.
         layers: Vec<(Layer, LayerKnobs)>,
+    },
+    /// Others cannot decode the participant's own track. The participant may publish a backup
+    /// ([`Publish::backup_of`]).
+    BackupWanted {
+        /// The participant's own track.
+        track: TrackId,
+        /// The codecs that all of them can decode, the one that most browsers can encode first.
+        codecs: Vec<VideoCodec>,
     },
     /// A request for a still of the participant's own track.
     Regions {

@@ -37,6 +37,7 @@ pub(crate) fn offer(offer: Offer) -> Result<windlass_sfu::Offer, ProtocolError> 
         name: p.name,
         max: p.max,
         encrypted: p.encrypted,
+        backup_of: p.backup_of,
     });
     let publish = publish.collect();
     let subscribe = offer.subscribe.into_iter();

@@ -337,6 +337,9 @@ impl Session {
                 ServerMessage::Way { track: track.to_string(), way, reason }
             }
             SfuEvent::Knobs { track, layers } => convert::knobs(track, layers),
+            SfuEvent::BackupWanted { track, codecs } => {
+                ServerMessage::BackupWanted { track: track.to_string(), codecs }
+            }
             SfuEvent::Regions { track, request } => convert::regions(track, &request),
             SfuEvent::TrackStats(stats) => convert::stats(&stats),
             SfuEvent::Disconnected(why) => return self.media_ended(why),

@@ -97,6 +97,13 @@ pub enum Relayed {
         /// The track.
         track: TrackId,
     },
+    /// Subscribers cannot decode a track.
+    BackupWanted {
+        /// The track.
+        track: TrackId,
+        /// The codecs that all of them can decode, the preferred one first.
+        codecs: Vec<VideoCodec>,
+    },
 }
 
 impl Relayed {
@@ -138,6 +145,8 @@ pub struct RelayedTrack {
     pub muted: bool,
     /// Whether its frames are encrypted end to end.
     pub encrypted: bool,
+    /// The track whose video this one has in another codec, for those who cannot decode that one's.
+    pub backup_of: Option<TrackId>,
 }
 
 /// A packet of a track, as its publisher sent it.

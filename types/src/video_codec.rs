@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// A video codec that the SFU forwards. Anchors are made of VP9 alone.
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
 )]

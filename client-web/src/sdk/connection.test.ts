@@ -70,6 +70,7 @@ function sound(name: string) {
   const fake = {
     kind: "audio",
     name,
+    backupOf: null,
     attach: () => void Object.assign(state, { attached: true }),
     detach: () => void Object.assign(state, { attached: false, id: null }),
     entry: () => (state.attached ? { mid: name, kind: "audio", name } : null),
@@ -208,6 +209,7 @@ test("a publication takes its id from the announcement where the answer has none
   const fake = {
     kind: "audio",
     name: "microphone",
+    backupOf: null,
     attach: () => undefined,
     detach: () => undefined,
     entry: () => null,

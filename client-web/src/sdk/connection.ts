@@ -383,8 +383,8 @@ export class Connection {
   /** Takes the id of a publication from its announcement, where the answer did not give it. */
   learnOwn(info: TrackInfo): void {
     for (const publication of this.publications) {
-      const { kind, name } = publication;
-      if (publication.idAt(this.pc) === null && kind === info.kind && name === info.name) {
+      const { kind, name, backupOf } = publication;
+      if (backupOf === null && publication.idAt(this.pc) === null && kind === info.kind && name === info.name) {
         publication.setId(this.pc, info.id);
         return;
       }

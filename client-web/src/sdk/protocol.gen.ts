@@ -104,6 +104,8 @@ export type Publish = {
   max?: Layer;
   /** Whether its frames are encrypted end to end. The server then makes no anchors of it and does not record it. */
   encrypted?: boolean;
+  /** `a=mid` of an earlier entry, whose video this one sends in another codec. Nobody is told of such a backup: those who cannot decode the other's codec get it in its place. */
+  backup_of?: string;
 };
 
 /** A section of an offer that receives a track. */
@@ -406,6 +408,13 @@ export type ServerMessage = {
   };
 }
   | {
+  type: "backup_wanted";
+  /** The client's own track. */
+  track: string;
+  /** The codecs that all of them can decode, the preferred one first. */
+  codecs: Array<VideoCodec>;
+}
+  | {
   type: "regions";
   /** The client's own track. */
   track: string;
@@ -703,6 +712,12 @@ export type Rung = "q"
   | "h"
   | "h+"
   | "f";
+
+/** A video codec that the SFU forwards. Anchors are made of VP9 alone. */
+export type VideoCodec = "vp9"
+  | "vp8"
+  | "h264"
+  | "av1";
 
 /** Why a stream is not enhanced though somebody wants it to be. */
 export type Refusal = "promise"

@@ -95,6 +95,13 @@ test("only failures that may pass are tried again", () => {
   assert.ok(!new WindlassError("room_full", "", "").temporary);
 });
 
+test("codecs of a later server are left out of a backup's", () => {
+  const wanted = (codecs: unknown) =>
+    parseServerMessage(JSON.stringify({ type: "backup_wanted", track: "t1", codecs }));
+  assert.deepEqual(wanted(["vp8", "vp11", "h264"]), { type: "backup_wanted", track: "t1", codecs: ["vp8", "h264"] });
+  assert.equal(wanted("vp8"), null);
+});
+
 test("knobs name layers", () => {
   const knobs = (fields: object) => parseServerMessage(JSON.stringify({ type: "knobs", track: "t1", ...fields }));
   assert.deepEqual(knobs({ layers: { q: { kbps: 80, active: true } } }), {

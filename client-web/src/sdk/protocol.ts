@@ -27,6 +27,7 @@ import type {
   Way,
 } from "./protocol.gen.js";
 import { VERSION } from "./protocol.gen.js";
+import { isVideoCodec } from "./video-codecs.js";
 
 export type {
   ConnectionQuality,
@@ -344,6 +345,12 @@ const READERS: { [Type in ServerMessage["type"]]: (o: Fields) => Extract<ServerM
     layers: Object.fromEntries(
       Object.entries(optional(o["layers"], object) ?? {}).map(([rid, request]) => [rid, layerRequest(request)]),
     ),
+  }),
+  backup_wanted: (o) => ({
+    type: "backup_wanted",
+    track: text(o["track"]),
+    // A later server may know further ones.
+    codecs: list(o["codecs"], text).filter((codec) => isVideoCodec(codec)),
   }),
   regions: (o) => ({
     type: "regions",

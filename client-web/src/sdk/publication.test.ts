@@ -57,6 +57,41 @@ test("the server is told of the largest layer, and again where that changes", as
   assert.equal(offers, 1, "the largest is the same");
 });
 
+test("a backup has the first codec that the browser encodes, names its track, and follows it", async () => {
+  const { publication, pc, sender } = camera();
+  const codecs = [{ mimeType: "video/VP8", clockRate: 90_000 }];
+  Object.assign(globalThis, { RTCRtpSender: { getCapabilities: () => ({ codecs }) } });
+  assert.equal(publication.backUp(["av1"]), null);
+  const backup = publication.backUp(["av1", "vp8"]);
+  assert.ok(backup !== null);
+  assert.deepEqual([backup.codec, backup.name, backup.backUp(["vp8"])], ["vp8", "camera", null]);
+  assert.equal(backup.entry(pc), null, "it is not attached");
+  const transceiver = { mid: "1", sender, setCodecPreferences: () => undefined };
+  const second = { addTransceiver: () => transceiver } as unknown as RTCPeerConnection;
+  backup.attach({ pc: second, scale: 2, offer: () => undefined, relay: { encrypts: false } } as unknown as Uplink);
+  assert.equal(backup.entry(second), null, "its track is not there");
+  const links = (of: Publication) => (of as unknown as { links: Map<RTCPeerConnection, unknown> }).links;
+  links(backup).set(pc, links(backup).get(second));
+  assert.deepEqual(backup.entry(pc), { mid: "1", kind: "video", name: "camera", max: "h", backup_of: "0" });
+  await publication.setLayers("q");
+  assert.equal(backup.entry(pc)?.max, "q");
+  const replacing = { replaced: [] as unknown[] };
+  Object.assign(sender, { replaceTrack: async (track: unknown) => void replacing.replaced.push(track) });
+  const other = { kind: "video" } as MediaStreamTrack;
+  await publication.replaceTrack(other);
+  assert.equal(backup.track, other);
+  publication.setMuted(true);
+  assert.equal(backup.muted, true);
+});
+
+test("a publication without backups gives none", () => {
+  const codecs = [{ mimeType: "video/VP8", clockRate: 90_000 }];
+  Object.assign(globalThis, { RTCRtpSender: { getCapabilities: () => ({ codecs }) } });
+  const track = { kind: "video" } as MediaStreamTrack;
+  const alone = new Publication(track, "camera", "qh", "off", false, "camera", null, false);
+  assert.equal(alone.backUp(["vp8"]), null);
+});
+
 test("a change that the browser dropped is made again", async () => {
   const { publication, sender, look } = camera();
   sender.obeys = "never";

@@ -68,6 +68,8 @@ export class Publication {
   private narrowUplink = new NarrowUplink();
   private leadingLayer = new LeadingLayer();
   private readonly screenLayers = new ScreenLayers();
+  /** Its backups: one in each connection in which somebody needs it. */
+  private readonly backups = new Set<Publication>();
   private changing: Promise<void> = Promise.resolve();
   private isMuted = false;
   /** The page's cap on what this track sends, kbit/s; null: none. */
@@ -89,6 +91,10 @@ export class Publication {
     readonly content: Content = "camera",
     /** The codec; null: the best that the browser has. Video only. */
     readonly codec: VideoCodec | null = null,
+    /** Whether a backup may be sent: the same in another codec, for those who cannot decode this one. Video only. */
+    private readonly hasBackup = true,
+    /** The publication of which this one is the backup. @internal */
+    readonly backupOf: Publication | null = null,
   ) {
     oneOf("set of layers", layers, LAYER_CHOICES);
     oneOf("choice of detail", detail, DETAIL_CHOICES);
@@ -111,6 +117,20 @@ export class Publication {
   /** @internal */
   idAt(pc: RTCPeerConnection): string | null {
     return this.links.get(pc)?.id ?? null;
+  }
+
+  /**
+   * The backup for viewers who decode these codecs: of the first one that this browser encodes. Null where there may be
+   * none, or none is possible. @internal
+   */
+  backUp(codecs: readonly VideoCodec[]): Publication | null {
+    const known = RTCRtpSender.getCapabilities("video")?.codecs ?? [];
+    const codec = codecs.find((name) => videoPreferences(known, name).length > 0);
+    if (!this.hasBackup || codec === undefined) return null;
+    const backup = new Publication(this.source, this.name, this.layers, "off", false, this.content, codec, false, this);
+    backup.isMuted = this.isMuted;
+    this.backups.add(backup);
+    return backup;
   }
 
   /** The track that is sent. */
@@ -169,6 +189,7 @@ export class Publication {
     link.encryption?.passage?.close();
     link.transceiver.direction = "inactive";
     void link.transceiver.sender.replaceTrack(null);
+    if (this.links.size === 0) this.backupOf?.backups.delete(this);
   }
 
   /** Forgets the requests of a server: they do not hold for another one. */
@@ -202,7 +223,10 @@ export class Publication {
     if (mid === null) return null;
     const encrypted = this.links.get(pc)?.encryption == null ? {} : { encrypted: true };
     if (kind === "audio") return { mid, kind, name, ...encrypted };
-    return { mid, kind, name, max: largestOf(this.layers), ...encrypted };
+    const entry = { mid, kind, name, max: largestOf(this.layers), ...encrypted };
+    if (this.backupOf === null) return entry;
+    const of = this.backupOf.mid(pc);
+    return of === null ? null : { ...entry, backup_of: of };
   }
 
   /**
@@ -212,7 +236,9 @@ export class Publication {
   async replaceTrack(track: MediaStreamTrack): Promise<void> {
     this.source = track;
     track.enabled = !this.isMuted;
-    await Promise.all([...this.links.values()].map(({ transceiver }) => transceiver.sender.replaceTrack(track)));
+    const senders = [...this.links.values()].map(({ transceiver }) => transceiver.sender);
+    const replaced = senders.map((sender) => sender.replaceTrack(track));
+    await Promise.all([...replaced, ...[...this.backups].map((backup) => backup.replaceTrack(track))]);
     this.refreshStills();
   }
 
@@ -220,6 +246,7 @@ export class Publication {
   setMuted(muted: boolean): void {
     this.isMuted = muted;
     this.source.enabled = !muted;
+    for (const backup of this.backups) backup.isMuted = muted;
     this.refreshStills();
   }
 
@@ -236,7 +263,7 @@ export class Publication {
     this.layers = oneOf("set of layers", layers, LAYER_CHOICES);
     // The server must not take a layer that is not sent any more for one that the uplink does not carry.
     if (before !== largestOf(layers)) for (const { offer } of this.links.values()) offer();
-    await this.applySettings();
+    await Promise.all([this.applySettings(), ...[...this.backups].map((backup) => backup.setLayers(layers))]);
   }
 
   /** Caps what this track sends, kbit/s; null: no cap. @internal */
@@ -304,7 +331,9 @@ export class Publication {
     const { caps, needsQuarter } = this.leadingLayer;
     const needsQ = this.requests.get("q")?.needed === true;
     const layers = this.content === "screen" ? this.screenLayers.of(this.layers, needsQ) : this.layers;
-    const settings = layerSettings(layers, this.requests, this.narrowUplink.caps, caps, needsQuarter, this.content);
+    const { caps: uplink } = this.narrowUplink;
+    const backup = this.backupOf !== null;
+    const settings = layerSettings(layers, this.requests, uplink, caps, needsQuarter, this.content, backup);
     return this.estimated ? settings : capLayers(settings, this.maxKbps);
   }
 

@@ -70,9 +70,14 @@ export interface PublishOptions {
   content?: Content;
   /**
    * The codec of video. Default: VP9, where the browser has it, since the server enhances VP9 alone; else VP8, H.264 or
-   * AV1. Viewers whose browser cannot decode it get no picture.
+   * AV1.
    */
   codec?: VideoCodec;
+  /**
+   * Whether the video is sent in a second codec too, while there are viewers who cannot decode the first one. It takes
+   * CPU time and uplink bandwidth of its own. Without it they get no picture. Default: true, but for encrypted calls.
+   */
+  backupCodec?: boolean;
 }
 
 /** The tracks of what a page gives. They may be of another document, such as that of a frame. */
@@ -379,13 +384,13 @@ export class Room extends Emitter<RoomEvents> {
     const publications = tracksOf(source).map((track) => {
       const content = options.content ?? contentOf(track);
       const name = options.name ?? (track.kind === "audio" ? "microphone" : content);
-      const { layers = content === "screen" ? "qf" : "qhf", detail = "off", redundancy, codec } = options;
+      const { layers = content === "screen" ? "qf" : "qhf", detail = "off", redundancy, codec, backupCodec } = options;
       if (this.encryption !== null && codec !== undefined && codec !== "vp9")
         throw badOption(`"${codec}" cannot be encrypted end to end.`, 'Leave "codec" out: it is VP9 then.');
       // The server takes packets of RED apart for those who do not want it.
       if (this.encryption !== null && redundancy === true)
         throw badOption("Audio that is sent twice cannot be encrypted end to end.", 'Leave "redundancy" out.');
-      return new Publication(track, name, layers, detail, redundancy, content, codec);
+      return new Publication(track, name, layers, detail, redundancy, content, codec, backupCodec);
     });
     try {
       await this.call.publish(publications);

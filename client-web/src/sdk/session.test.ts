@@ -364,6 +364,39 @@ test("a frozen session turns no knobs, sends no uplink reports, and is not muted
   assert.deepEqual(server.types, ["join", "mute", "uplink"]);
 });
 
+test("a backup that the server wants is sent, turned by itself, and ends with its track", async () => {
+  const server = new FakeServer("a");
+  const { session, transport } = await makeSession(server);
+  const camera = publication("camera");
+  await session.publish(camera);
+  const wanted = (track: string, codecs: string[]) => server.send({ type: "backup_wanted", track, codecs });
+  wanted("a-1/camera", []);
+  wanted("a-1/screen", ["vp8"]);
+  await pass(0);
+  assert.equal(transport.sent.size, 1);
+  wanted("a-1/camera", ["vp8", "h264"]);
+  await pass(0);
+  const [, backup] = [...transport.sent];
+  assert.equal(backup?.name, "camera in vp8");
+  server.send({ type: "knobs", track: "a-1/camera in vp8", layers: { q: { active: false } } });
+  assert.equal((backup as unknown as { requests: unknown[] }).requests.length, 1);
+  await session.unpublish(camera);
+  assert.equal(transport.sent.size, 0);
+});
+
+test("a backup that the server refuses leaves the track as it is", async () => {
+  const server = new FakeServer("a");
+  const { session, transport } = await makeSession(server);
+  const camera = publication("camera");
+  await session.publish(camera);
+  const { WindlassError } = await import("./errors.js");
+  transport.refusal = new WindlassError("room_full", "There are too many tracks.", "");
+  server.send({ type: "backup_wanted", track: "a-1/camera", codecs: ["vp8"] });
+  await pass(0);
+  assert.deepEqual([...transport.sent], [camera]);
+  assert.deepEqual(server.types, ["join"]);
+});
+
 test("a session is lost once, and then only closes", async () => {
   const server = withAda();
   const { session, transport, seen } = await makeSession(server);

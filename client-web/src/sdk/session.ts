@@ -21,7 +21,7 @@ import type {
   WaitingInfo,
   Welcome,
 } from "./protocol.js";
-import type { Publication } from "./publication.js";
+import type { Publication, VideoCodec } from "./publication.js";
 import { Roster } from "./roster.js";
 import { nextSessionState, type SessionState } from "./session-state.js";
 import { type Outcome, SignalSocket } from "./socket.js";
@@ -213,12 +213,22 @@ export class Session extends Emitter<SessionEvents> {
     const negotiated = this.transport.publish(publication);
     this.updateSubscriptions();
     await negotiated;
-    if (publication.muted) this.sendMuted(publication);
+    // The server mutes a backup with its track.
+    if (publication.muted && publication.backupOf === null) this.sendMuted(publication);
   }
 
-  /** Stops sending a track. */
+  /** Sends a track in a second codec too, for those who decode these. */
+  private async backUp(track: string, codecs: readonly VideoCodec[]): Promise<void> {
+    const backup = this.ownTrack(track)?.backUp(codecs) ?? null;
+    // A refusal leaves them without a picture, as before.
+    if (backup !== null) await this.publish(backup).catch(() => this.unpublish(backup));
+  }
+
+  /** Stops sending a track, and its backup. */
   async unpublish(publication: Publication): Promise<void> {
     if (!this.publications.delete(publication)) return;
+    for (const other of this.publications)
+      if (other.backupOf === publication) this.unpublish(other).catch(() => undefined);
     const negotiated = this.transport.unpublish(publication);
     this.updateSubscriptions();
     await negotiated;
@@ -399,6 +409,9 @@ export class Session extends Emitter<SessionEvents> {
         break;
       case "knobs":
         this.ownTrack(message.track)?.turn(message);
+        break;
+      case "backup_wanted":
+        void this.backUp(message.track, message.codecs);
         break;
       case "regions":
         this.ownTrack(message.track)?.request(message);

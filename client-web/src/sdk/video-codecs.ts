@@ -6,6 +6,11 @@ export type VideoCodec = "vp9" | "vp8" | "h264" | "av1";
 /** The codecs, the preferred one first. */
 export const VIDEO_CODECS: readonly VideoCodec[] = ["vp9", "vp8", "h264", "av1"];
 
+/** Whether that is the name of a codec. */
+export function isVideoCodec(name: string): name is VideoCodec {
+  return (VIDEO_CODECS as readonly string[]).includes(name);
+}
+
 /** VP9 and AV1 of profile 0; H.264 of the (constrained) baseline profile, in packetization mode 1. */
 const PARAMETERS: Readonly<Record<VideoCodec, (parameters: string) => boolean>> = {
   vp9: (parameters) => parameterOf("profile-id", parameters, "0") === "0",

@@ -25,6 +25,8 @@ const MAX_SEQ: u64 = 1 << 48;
 const MAX_PAYLOAD: usize = 2_048;
 /// Maximum length of the name or identity of a participant, or of a room's name, in bytes.
 const MAX_NAME: usize = 512;
+/// Maximum number of codecs that are read of a list.
+const MAX_CODECS: usize = 16;
 /// Upper bound of the age of an anchor, and of [`AnchorState::holds`].
 const MAX_SPAN: Duration = Duration::from_secs(10);
 
@@ -80,6 +82,7 @@ pub fn encode(
             name: track.name.clone(),
             muted: track.muted,
             encrypted: track.encrypted,
+            backup_of: track.backup_of.map(|of| of.0),
         }),
         Relayed::TrackRemoved { track } => What::TrackRemoved(track.0),
         Relayed::TrackMuted { track, muted } => {
@@ -116,6 +119,10 @@ pub fn encode(
             What::Enhance(proto::Enhance { track: track.0, layer: rid(*layer) })
         }
         Relayed::KeyAnchor { track } => What::KeyAnchor(proto::KeyAnchor { track: track.0 }),
+        Relayed::BackupWanted { track, codecs } => {
+            let codecs = codecs.iter().map(|&codec| codec as u32).collect();
+            What::BackupWanted(proto::BackupWanted { track: track.0, codecs })
+        }
     };
     Message { room: room.to_owned(), what: Some(what) }
 }
@@ -163,6 +170,7 @@ pub fn decode(message: Message, now: Instant) -> Result<Option<RoomMessage>, Wir
                 name: message.name,
                 muted: message.muted,
                 encrypted: message.encrypted,
+                backup_of: message.backup_of.map(track),
             })
         }
         What::TrackRemoved(number) => Relayed::TrackRemoved { track: track(number) },
@@ -208,6 +216,11 @@ pub fn decode(message: Message, now: Instant) -> Result<Option<RoomMessage>, Wir
             Relayed::Enhance { track: track(message.track), layer: optional_layer(&message.layer)? }
         }
         What::KeyAnchor(message) => Relayed::KeyAnchor { track: track(message.track) },
+        What::BackupWanted(message) => Relayed::BackupWanted {
+            track: track(message.track),
+            // A newer version may know others.
+            codecs: message.codecs.into_iter().take(MAX_CODECS).filter_map(known_codec).collect(),
+        },
     };
     Ok(Some(RoomMessage { room: room.into(), relayed, who }))
 }
@@ -300,8 +313,12 @@ fn rid(layer: Option<Layer>) -> String {
 
 /// The video codec with that number.
 fn video_codec(number: u32) -> Result<VideoCodec, WireError> {
-    let codec = VideoCodec::ALL.into_iter().find(|codec| *codec as u32 == number);
-    codec.ok_or(WireError::Field("codec"))
+    known_codec(number).ok_or(WireError::Field("codec"))
+}
+
+/// The video codec with that number, if there is one.
+fn known_codec(number: u32) -> Option<VideoCodec> {
+    VideoCodec::ALL.into_iter().find(|codec| *codec as u32 == number)
 }
 
 /// The layer with that name; `None` for an empty name.

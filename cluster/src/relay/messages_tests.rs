@@ -63,7 +63,9 @@ fn all(now: Instant) -> Vec<Relayed> {
         name: "camera".to_owned(),
         muted: true,
         encrypted: true,
+        backup_of: None,
     };
+    let backup = RelayedTrack { backup_of: Some(track), ..relayed.clone() };
     vec![
         Relayed::Begin,
         Relayed::End,
@@ -74,6 +76,7 @@ fn all(now: Instant) -> Vec<Relayed> {
         Relayed::Data(data(DataContent::Bytes(vec![0, 255].into()), Some(vec![ANNA]))),
         Relayed::Left { participant: ANNA },
         Relayed::Track(relayed),
+        Relayed::Track(backup),
         Relayed::TrackRemoved { track },
         Relayed::TrackMuted { track, muted: true },
         Relayed::Packet(packet),
@@ -86,6 +89,7 @@ fn all(now: Instant) -> Vec<Relayed> {
         Relayed::Enhance { track, layer: Some(layer) },
         Relayed::Enhance { track, layer: None },
         Relayed::KeyAnchor { track },
+        Relayed::BackupWanted { track, codecs: vec![VideoCodec::Vp8, VideoCodec::H264] },
     ]
 }
 

@@ -107,6 +107,7 @@ impl Publisher {
             name: "camera".into(),
             max: None,
             encrypted: false,
+            backup_of: None,
         }];
         let id = signal.offer(Offer { sdp, publish, subscribe: Vec::new() }).await?;
         let answer = signal.answer(id).await?;

@@ -27,6 +27,7 @@ fuzz_target!(|data: &[u8]| {
             name: "x".into(),
             max: None,
             encrypted: lists & 8 != 0,
+            backup_of: (lists & 16 != 0 && mid != "0").then(|| "0".to_owned()),
             mid,
         });
         let subscribe = mids().filter(|_| lists & 4 != 0).map(|mid| {

@@ -127,7 +127,7 @@ impl Call {
     fn publish(&mut self, id: ParticipantId) -> Answer {
         let (client, sdp, pending) = self.client(Direction::SendOnly);
         let (mid, name) = (client.mid.to_string(), "camera".into());
-        let publish = vec![Publish { mid, kind: Kind::Video, name, max: None, encrypted: false }];
+        let publish = vec![Publish { mid, kind: Kind::Video, name, max: None, encrypted: false, backup_of: None }];
         let offer = Offer { sdp, publish, subscribe: Vec::new() };
         let answer = self.core.offer(self.now, id, &offer).expect("answer");
         self.accept(client, pending, &answer);

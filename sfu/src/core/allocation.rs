@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
+use str0m::Rtc;
 use windlass_types::{Bitrate, Layer, Refusal, Rung};
 
 use super::allocator::{Demand, Grant};
@@ -97,7 +98,7 @@ pub(super) fn announce_rungs(
 ) {
     for peer in peers.iter_mut() {
         for slot in 0..peer.slots.len() {
-            let track = peer.slots[slot].track.and_then(|t| tracks.get(t));
+            let track = peer.slots[slot].source.and_then(|t| tracks.get(t));
             let tapped = track.and_then(Track::tapped);
             let scale = track.map_or(scale, |t| t.scale(scale));
             if peer.announce(slot, tapped, scale, outputs) {
@@ -117,17 +118,17 @@ pub(super) fn announce_ways(
     for peer in peers.iter_mut() {
         let anchors = peer.can_receive_anchors();
         for slot in &mut peer.slots {
-            let track = slot.track.and_then(|track| tracks.get(track));
-            let shown = track.zip(slot.demand).zip(slot.rung).and_then(|((track, demand), _)| {
-                let (_, rung) = slot.effective_rung(track.tapped(), anchors)?;
+            let source = slot.source.and_then(|source| tracks.get(source));
+            let shown = source.zip(slot.demand).zip(slot.rung).and_then(|((source, demand), _)| {
+                let (track, rung) = slot.effective_rung(source.tapped(), anchors)?;
                 let layer = rung.layer();
                 let given = Allocated {
                     layer,
                     granted: slot.rung == Rung::plus(layer),
                     tapped: rung.enhanced(),
-                    refused: refuses(track, &demand, layer),
+                    refused: refuses(source, &demand, layer),
                 };
-                Some((track.info.track, ways::way(now, &demand, given, &slot.network)))
+                Some((track, ways::way(now, &demand, given, &slot.network)))
             });
             let way = shown.map(|(_, way)| way);
             let changed = std::mem::replace(&mut slot.way, way) != way;
@@ -173,10 +174,10 @@ impl Peer {
             slot.demand = None;
             let track = slot.track.and_then(|t| tracks.get(t)).filter(|t| !t.info.muted);
             let Some(track) = track else { continue };
-            let (rtc, codec) = (self.link.stack.rtc(), track.layers.codec());
-            slot.undecodable = rtc
-                .zip(codec)
-                .is_some_and(|(rtc, codec)| slot.payload_type(rtc, Some(codec)).is_none());
+            let source = decodable(slot, self.link.stack.rtc(), track, tracks);
+            slot.undecodable = source.is_none();
+            let track = source.unwrap_or(track);
+            slot.source = Some(track.info.track);
             if slot.undecodable || slot.view.is_some_and(View::hidden) {
                 slot.rung = None;
                 slot.video.set_target(None);
@@ -233,14 +234,14 @@ impl Peer {
     /// Sets the rung of a slot, and tells the client when the track is paused or goes on.
     fn set_rung(&mut self, slot: usize, rung: Option<Rung>, outputs: &mut VecDeque<Output>) {
         let slot = &mut self.slots[slot];
-        let Some(track) = slot.track else { return };
+        let (Some(track), Some(source)) = (slot.track, slot.source) else { return };
         slot.rung = rung;
         if slot.paused != rung.is_none() {
             slot.paused = rung.is_none();
             let event = SfuEvent::Paused { track, paused: slot.paused };
             outputs.push_back(Output::Event(self.id, event));
         }
-        slot.video.set_target(rung.map(|rung| Source { track, layer: rung.layer() }));
+        slot.video.set_target(rung.map(|rung| Source { track: source, layer: rung.layer() }));
     }
 
     /// Announces to the client what it receives on a slot, if that has changed. `tapped` and `scale` are those of the
@@ -265,6 +266,18 @@ impl Peer {
         outputs.push_back(Output::Event(self.id, event));
         rung.enhanced()
     }
+}
+
+/// Which of a track and its backup the client of a slot decodes; the track itself if it decodes both.
+fn decodable<'a>(
+    slot: &mut Slot,
+    rtc: Option<&Rtc>,
+    track: &'a Track,
+    tracks: &'a Tracks,
+) -> Option<&'a Track> {
+    let Some(rtc) = rtc else { return Some(track) };
+    let backup = track.backup.id().and_then(|backup| tracks.get(backup));
+    [Some(track), backup].into_iter().flatten().find(|t| slot.decodes(rtc, t.layers.codec()))
 }
 
 /// The demand of one slot. `anchors`: the client can receive anchors.

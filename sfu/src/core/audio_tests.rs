@@ -34,8 +34,14 @@ impl Talk {
         let mid = api.add_media(MediaKind::Audio, Direction::SendOnly, None, None, None);
         let (sdp, pending) = api.apply().expect("offer");
         let (kind, name) = (Kind::Audio, "microphone".into());
-        let publish =
-            vec![Publish { mid: mid.to_string(), kind, name, max: None, encrypted: false }];
+        let publish = vec![Publish {
+            mid: mid.to_string(),
+            kind,
+            name,
+            max: None,
+            encrypted: false,
+            backup_of: None,
+        }];
         let offer = Offer { sdp: sdp.to_sdp_string(), publish, subscribe: Vec::new() };
         let answer = harness.exchange(at, PUBLISHER, &offer, pending);
         for (n, &red) in subscribers.iter().enumerate() {

@@ -423,6 +423,7 @@ fn a_room_has_so_many_tracks_and_who_publishes_nothing_more_is_not_refused() {
         name: "microphone".into(),
         max: None,
         encrypted: false,
+        backup_of: None,
     };
     let offer = |publish| Offer { sdp: sdp.to_sdp_string(), publish, subscribe: Vec::new() };
     let refused = harness.core.offer(now, late, &offer(vec![publish])).expect_err("one too many");
@@ -707,6 +708,7 @@ fn a_loopback_room_gives_back_ones_own_track() {
         name: "camera".into(),
         max: None,
         encrypted: false,
+        backup_of: None,
     }];
     let subscribe = vec![Subscribe { mid: receiving.to_string(), track, max: None }];
     let offer = Offer { sdp: sdp.to_sdp_string(), publish, subscribe };

@@ -86,7 +86,7 @@ impl Forwarding<'_> {
         for &subscriber in &track.subscribers {
             let Some(peer) = self.peers.connected_mut(subscriber) else { continue };
             for slot in 0..peer.slots.len() {
-                if peer.slots[slot].track != Some(source.track) {
+                if peer.slots[slot].source != Some(source.track) {
                     continue;
                 }
                 let sent = peer.send_video(slot, source, packet, payload, self.counters);

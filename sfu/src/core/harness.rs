@@ -17,7 +17,7 @@ use str0m::media::{Direction, MediaKind, Rid, Simulcast, SimulcastLayer};
 use str0m::net::TcpType;
 use str0m::rtp::{RtpPacket, RtpWrite};
 use str0m::{Candidate, Event, Output as RtcOutput, Rtc};
-use windlass_types::{Layer, LayerKnobs, TapInput};
+use windlass_types::{Layer, LayerKnobs, TapInput, VideoCodec};
 
 use super::*;
 use crate::api::{Answer, Offer, Publish, Subscribe, TrackId};
@@ -60,6 +60,8 @@ pub(super) struct Harness {
     pub(super) by_tcp: bool,
     /// Whether the camera is encrypted end to end.
     pub(super) encrypted: bool,
+    /// The video codecs of clients that are added.
+    pub(super) codecs: &'static [VideoCodec],
     /// What they encrypt with, if not as everybody does.
     pub(super) crypto: Option<Arc<str0m::crypto::CryptoProvider>>,
 }
@@ -80,13 +82,14 @@ pub(super) fn camera() -> Publish {
     camera_at(Mid::from("0"))
 }
 
-fn camera_at(mid: Mid) -> Publish {
+pub(super) fn camera_at(mid: Mid) -> Publish {
     Publish {
         mid: mid.to_string(),
         kind: Kind::Video,
         name: "camera".into(),
         max: None,
         encrypted: false,
+        backup_of: None,
     }
 }
 
@@ -107,6 +110,7 @@ impl Harness {
             camera: Camera::default(),
             by_tcp: false,
             encrypted: false,
+            codecs: &[VideoCodec::Vp9],
             crypto: None,
         }
     }
@@ -125,7 +129,8 @@ impl Harness {
         }
         let mut rtc = builder
             .clear_codecs()
-            .enable_vp9(true)
+            .enable_vp9(self.codecs.contains(&VideoCodec::Vp9))
+            .enable_vp8(self.codecs.contains(&VideoCodec::Vp8))
             .enable_opus(true, red)
             .set_rtp_mode(true)
             .set_extension(12, str0m::rtp::Extension::with_serializer(dd::URI, dd::Serializer))

@@ -50,14 +50,14 @@ pub(super) struct Layers {
     single: Option<Layer>,
     /// Codec of the last packet; `None` before the first.
     codec: Option<VideoCodec>,
-    /// Whether frames are encrypted end to end.
-    encrypted: bool,
+    /// Why no anchors are made, whatever the codec.
+    never: Option<Refusal>,
 }
 
 impl Layers {
-    /// The layers of a track of which no packet has come.
-    pub(super) fn new(encrypted: bool) -> Layers {
-        Layers { encrypted, ..Layers::default() }
+    /// The layers of a track of which no packet has come. `never`: why no anchors are made, whatever the codec.
+    pub(super) fn new(never: Option<Refusal>) -> Layers {
+        Layers { never, ..Layers::default() }
     }
 
     /// The layer of an encoding, and its former layer if that has changed. A single encoding counts by the size of its
@@ -108,10 +108,8 @@ impl Layers {
 
     /// Why no anchors can ever be made of the track; `None` where they can.
     pub(super) fn refusal(&self) -> Option<Refusal> {
-        if self.encrypted {
-            return Some(Refusal::Encrypted);
-        }
-        self.codec.is_some_and(|codec| codec != VideoCodec::Vp9).then_some(Refusal::Codec)
+        let other = self.codec.is_some_and(|codec| codec != VideoCodec::Vp9);
+        self.never.or(other.then_some(Refusal::Codec))
     }
 
     /// Codec of the last packet; `None` before the first.

@@ -8,6 +8,7 @@ use windlass_types::{Owner, Rung, TapInput};
 
 use super::peer::Peer;
 use super::slot::Slot;
+use super::track::Track;
 use super::view::View;
 use super::{Core, Output};
 use crate::api::{
@@ -72,7 +73,7 @@ impl Core {
             peer.takes_data = options.takes_data;
             peer
         });
-        let infos = self.tracks.iter().map(|track| &track.info);
+        let infos = self.tracks.announced().map(|track| &track.info);
         let there = infos.filter(|info| entered.present.contains(&info.participant));
         let tracks = there.cloned().collect();
         for &member in &entered.members {
@@ -162,9 +163,15 @@ impl Core {
 
     /// Sends an event of a publisher's track to all that may subscribe to it, on this node and others.
     pub(super) fn notify_audience(&mut self, publisher: ParticipantId, event: &SfuEvent) {
-        let Some((name, room)) = self.rooms.of(publisher) else { return };
+        let Some((_, room)) = self.rooms.of(publisher) else { return };
         let told = room.audience(publisher);
         self.outputs.extend(told.map(|member| Output::Event(member, event.clone())));
+        self.notify_nodes(publisher, event);
+    }
+
+    /// Sends an event of a publisher's track to other nodes, if the publisher is on this one.
+    fn notify_nodes(&mut self, publisher: ParticipantId, event: &SfuEvent) {
+        let Some((name, room)) = self.rooms.of(publisher) else { return };
         if room.members.contains(&publisher) && !room.loopback {
             let name = name.to_owned();
             self.relay_track_event(&name, event);
@@ -182,8 +189,19 @@ impl Core {
         track
     }
 
-    /// Removes a track, and notifies the room.
+    /// Adds a backup of a track, and notifies other nodes of the room.
+    pub(super) fn add_backup(&mut self, of: TrackId, publish: &Publish) -> Option<TrackId> {
+        let id = self.tracks.add_backup(of, publish)?;
+        let info = self.tracks.get(id)?.info.clone();
+        self.notify_nodes(info.participant, &SfuEvent::TrackAdded(info.clone()));
+        Some(id)
+    }
+
+    /// Removes a track with its backup, and notifies the room.
     pub(super) fn remove_track(&mut self, track: TrackId) {
+        if let Some(backup) = self.tracks.get(track).and_then(|track| track.backup.id()) {
+            self.remove_track(backup);
+        }
         let Some(t) = self.tracks.remove(track) else { return };
         if let Some(remote) = &t.remote {
             self.relays.remove_track(remote.key());
@@ -197,8 +215,14 @@ impl Core {
         for subscriber in t.subscribers {
             let Some(peer) = self.peers.get_mut(subscriber) else { continue };
             peer.slots_of(track).for_each(|slot| slot.set_track(None));
+            peer.slots.iter_mut().filter(|s| s.source == Some(track)).for_each(Slot::end_backup);
         }
-        self.notify_audience(t.info.participant, &SfuEvent::TrackRemoved { track });
+        let (publisher, removed) = (t.info.participant, SfuEvent::TrackRemoved { track });
+        if t.backup.is_one() {
+            self.notify_nodes(publisher, &removed);
+        } else {
+            self.notify_audience(publisher, &removed);
+        }
     }
 
     /// Sets the maximum rung that a subscriber wants of a track.
@@ -222,9 +246,14 @@ impl Core {
         }
     }
 
-    /// Mutes or unmutes a track, and notifies the room.
+    /// Mutes or unmutes a track with its backup, and notifies the room.
     pub(super) fn mute(&mut self, now: Instant, track: TrackId, muted: bool) {
-        let Some(t) = self.tracks.get_mut(track).filter(|t| t.info.muted != muted) else { return };
+        let backup = self.tracks.get(track).and_then(|track| track.backup.id());
+        if let Some(backup) = backup.and_then(|backup| self.tracks.get_mut(backup)) {
+            backup.info.muted = muted;
+        }
+        let other = |t: &&mut Track| t.info.muted != muted && !t.backup.is_one();
+        let Some(t) = self.tracks.get_mut(track).filter(other) else { return };
         let id = t.info.participant;
         t.info.muted = muted;
         t.taps.await_key();

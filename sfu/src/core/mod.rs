@@ -16,6 +16,8 @@ mod anchor_costs;
 mod anchors;
 mod audio;
 mod av1;
+mod backup;
+mod backup_requests;
 mod capture;
 mod channels;
 mod connection_news;
@@ -410,6 +412,7 @@ impl Core {
         enhancement.update_taps(now, config, demands, tracks, peers, outputs);
         recorded::choose_layers(now, tracks.iter_mut());
         recorded::request_key_anchors(tracks.iter_mut(), outputs);
+        backup_requests::request(tracks, peers, outputs);
         allocation::announce_rungs(peers, tracks, config.scale, outputs);
         allocation::announce_ways(now, peers, tracks, outputs);
         publishers::update_still_sources(config.regions, tracks, peers, outputs);
@@ -561,7 +564,7 @@ impl Core {
             participants: self.peers.len(),
             connected: self.peers.iter().filter(|p| p.link.connected).count(),
             tracks: self.tracks.len(),
-            subscriptions: self.tracks.iter().map(|t| t.subscribers.len()).sum(),
+            subscriptions: self.tracks.announced().map(|t| t.subscribers.len()).sum(),
             taps: self.tracks.iter().filter(|t| t.taps.is_on()).count(),
             ways: allocation::count_ways(&self.peers),
             tcp_open: 0,
@@ -573,6 +576,8 @@ impl Core {
 
 #[cfg(test)]
 mod audio_tests;
+#[cfg(test)]
+mod backup_tests;
 #[cfg(test)]
 mod captured_tests;
 #[cfg(test)]

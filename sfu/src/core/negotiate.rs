@@ -147,7 +147,7 @@ impl Core {
         for publish in wanted {
             let mid = Mid::from(publish.mid.as_str());
             let known = self.peers.get(id).and_then(|p| p.published.get(&mid)).copied();
-            let track = known.unwrap_or_else(|| self.add_track(id, publish));
+            let Some(track) = known.or_else(|| self.begin(id, publish)) else { continue };
             if let Some(peer) = self.peers.get_mut(id) {
                 peer.published.insert(mid, track);
             }
@@ -159,6 +159,13 @@ impl Core {
         let track_of =
             |p: &Publish| Some((p.mid.clone(), *peer.published.get(&Mid::from(p.mid.as_str()))?));
         wanted.iter().filter_map(track_of).collect()
+    }
+
+    /// Adds a track, or a backup of another track.
+    fn begin(&mut self, id: ParticipantId, publish: &Publish) -> Option<TrackId> {
+        let Some(mid) = &publish.backup_of else { return Some(self.add_track(id, publish)) };
+        let of = *self.peers.get(id)?.published.get(&Mid::from(mid.as_str()))?;
+        self.add_backup(of, publish)
     }
 
     fn subscribe(
@@ -192,6 +199,11 @@ impl Core {
             track_state.subscribers.retain(|&s| s != id);
             if after.contains(track) {
                 track_state.subscribers.push(id);
+            }
+            let subscribers = track_state.subscribers.clone();
+            let backup = track_state.backup.id().and_then(|backup| self.tracks.get_mut(backup));
+            if let Some(backup) = backup {
+                backup.subscribers = subscribers;
             }
         }
     }

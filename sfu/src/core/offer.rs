@@ -114,9 +114,9 @@ impl Lists<'_> {
             }
             Ok((line, bad()))
         };
-        for entry in publish {
+        for (i, entry) in publish.iter().enumerate() {
             let (line, bad) = line_of(&entry.mid, entry.kind)?;
-            if !line.sends {
+            if !line.sends || !backs_up(entry, &publish[..i]) {
                 return Err(bad);
             }
         }
@@ -153,6 +153,16 @@ impl Lists<'_> {
     }
 }
 
+/// Whether an entry is no backup, or the only backup of an entry before it.
+fn backs_up(entry: &Publish, before: &[Publish]) -> bool {
+    let Some(mid) = &entry.backup_of else { return true };
+    let video = |other: &&Publish| {
+        other.mid == *mid && other.kind == Kind::Video && other.backup_of.is_none()
+    };
+    let first = before.iter().all(|other| other.backup_of.as_ref() != Some(mid));
+    entry.kind == Kind::Video && first && before.iter().any(|other| video(&other))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -186,6 +196,7 @@ mod tests {
             name: "camera".into(),
             max: None,
             encrypted: false,
+            backup_of: None,
         }];
         let (sends, receives) = (line("0", true), line("0", false));
         let with = |line: Option<&MediaLine>, standing| {
@@ -204,6 +215,31 @@ mod tests {
         assert_eq!(with(Some(&sends), full), Err(OfferError::TooManyTracks));
         let before = Standing { published: 1, ..full };
         assert_eq!(with(Some(&sends), before), Ok(()));
+    }
+
+    #[test]
+    fn a_backup_stands_behind_the_video_whose_only_backup_it_is() {
+        let entry = |mid: &str, backup_of: Option<&str>| Publish {
+            mid: mid.into(),
+            kind: Kind::Video,
+            name: "camera".into(),
+            max: None,
+            encrypted: false,
+            backup_of: backup_of.map(str::to_owned),
+        };
+        let lines = ["0", "1", "2"].map(|mid| line(mid, true));
+        let lines: Vec<&MediaLine> = lines.iter().collect();
+        let with = |publish: &[Publish]| {
+            let lists = Lists { publish, subscribe: &[], lines: &lines };
+            check(lists, STANDING, Wanted::Unknown)
+        };
+        let bad = |mid: &str| Err(OfferError::BadMid { mid: mid.into() });
+        let (camera, backup) = (entry("0", None), entry("1", Some("0")));
+        assert_eq!(with(&[camera.clone(), backup.clone()]), Ok(()));
+        assert_eq!(with(&[backup.clone(), camera.clone()]), bad("1"));
+        assert_eq!(with(&[entry("0", Some("0"))]), bad("0"));
+        assert_eq!(with(&[camera.clone(), backup.clone(), entry("2", Some("0"))]), bad("2"));
+        assert_eq!(with(&[camera, backup, entry("2", Some("1"))]), bad("2"));
     }
 
     #[test]

@@ -72,6 +72,7 @@ mod tests {
             name: "camera".into(),
             max: None,
             encrypted: false,
+            backup_of: None,
         }];
         let offer = Offer { sdp: "v=0\r\n".into(), publish, subscribe: Vec::new() };
         let refused = harness.core.offer(harness.now, PUBLISHER, &offer);

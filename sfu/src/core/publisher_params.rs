@@ -147,6 +147,16 @@ impl PublisherParams {
         if let Some(first) = first_layer(needed, sent) {
             needed[first as usize] = true;
         }
+        self.unneeded(now, needed, sent)
+    }
+
+    /// As [`PublisherParams::unused`], but none stays.
+    pub(super) fn unneeded(
+        &mut self,
+        now: Instant,
+        needed: [bool; 3],
+        sent: [Option<Bitrate>; 3],
+    ) -> Vec<(Layer, bool)> {
         self.dynacast.update(now, needed, sent)
     }
 

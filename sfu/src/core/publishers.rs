@@ -27,7 +27,7 @@ pub(super) fn request_smallest_layers(
     let mut limited: BTreeMap<TrackId, LimitedSubscribers> = BTreeMap::new();
     let slots = peers.iter().filter(|p| p.link.connected).flat_map(|p| &p.slots);
     for slot in slots.filter(|s| s.max.layer() == Layer::Q && !s.view.is_some_and(View::hidden)) {
-        let Some(track) = slot.track else { continue };
+        let Some(track) = slot.source else { continue };
         let served = slot.rung.is_some_and(|rung| rung.layer() == Layer::Q);
         let this = if served { LimitedSubscribers::Served } else { LimitedSubscribers::Unserved };
         let all = limited.entry(track).or_default();
@@ -53,7 +53,7 @@ pub(super) fn pause_unused_layers(
 ) {
     let mut needed: BTreeMap<TrackId, [bool; 3]> = BTreeMap::new();
     for slot in peers.iter().flat_map(|p| &p.slots) {
-        let Some(track) = slot.track else { continue };
+        let Some(track) = slot.source else { continue };
         let needed = needed.entry(track).or_default();
         let sources = [slot.video.current(), slot.video.waits_for()];
         let layers = sources.into_iter().flatten().filter(|s| s.track == track);
@@ -72,7 +72,12 @@ pub(super) fn pause_unused_layers(
         for layer in track.taps.layers().chain(for_nodes).chain(recorded) {
             needed[layer as usize] = true;
         }
-        let changes = track.params.unused(now, needed, track.layers.rates(now));
+        let changes = if track.backup.is_one() {
+            // Newcomers do not begin with it.
+            track.params.unneeded(now, needed, track.layers.rates(now))
+        } else {
+            track.params.unused(now, needed, track.layers.rates(now))
+        };
         if changes.is_empty() {
             continue;
         }
@@ -107,7 +112,7 @@ pub(super) fn update_still_sources(
 pub(super) fn update_standby(tracks: &mut Tracks, peers: &Peers, outputs: &mut VecDeque<Output>) {
     for track in tracks.iter_mut().filter(|track| track.remote.is_none()) {
         let holds_quarter = |peer: &Peer| {
-            let mut slots = peer.slots.iter().filter(|s| s.track == Some(track.info.track));
+            let mut slots = peer.slots.iter().filter(|s| s.source == Some(track.info.track));
             slots.any(|s| s.rung.is_none_or(|rung| rung.layer() == Layer::Q))
         };
         let mut subscribers = track.subscribers.iter().filter_map(|&id| peers.get(id));

@@ -7,6 +7,7 @@ use windlass_types::recording::{RecordInput, RecordedAnchor};
 
 use super::recorded::{Recorded, set_track};
 use super::rewriter::Source;
+use super::track::Track;
 use super::{Core, Output};
 use crate::api::TrackId;
 
@@ -16,7 +17,8 @@ impl Core {
     pub fn set_recorded(&mut self, now: Instant, room: &str, recorded: Option<Recorded>) {
         self.recorded.set(room, recorded);
         let max = self.config.limits.tap_frame_bytes;
-        for track in self.tracks.iter_mut().filter(|track| &*track.room == room) {
+        let recordable = |track: &&mut Track| &*track.room == room && !track.backup.is_one();
+        for track in self.tracks.iter_mut().filter(recordable) {
             let wanted = self.recorded.terms(room, track.info.participant, max);
             self.outputs.extend(set_track(track, wanted));
         }

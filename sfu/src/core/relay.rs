@@ -12,11 +12,12 @@ use str0m::media::Pt;
 use super::Core;
 use super::anchor_channel::OutgoingAnchor;
 use super::audio::AudioInfo;
+use super::backup_requests;
 use super::relayed::RemotePublisher;
 use super::relays::Begun;
 use super::rewriter::{PacketIn, Source};
 use super::track::Track;
-use crate::api::{Delivery, Kind, ParticipantId, Publish, SfuEvent, TrackId, TrackInfo};
+use crate::api::{Delivery, Kind, ParticipantId, Publish, SfuEvent, TrackId};
 use crate::relay::{
     AnchorState, NodeId, Relayed, RelayedAnchor, RelayedData, RelayedPacket, RelayedTrack,
 };
@@ -126,6 +127,11 @@ impl Core {
                     self.schedule.request_allocation(now);
                 }
             }
+            Relayed::BackupWanted { track, codecs } => {
+                let wanted =
+                    self.relayed_track(node, track).and_then(|t| backup_requests::want(t, codecs));
+                self.outputs.extend(wanted);
+            }
             Relayed::KeyAnchor { track } => {
                 if let Some(track) = self.relayed_track(node, track) {
                     let request = track.request_key_anchor(now);
@@ -162,10 +168,9 @@ impl Core {
     pub(super) fn relay_track_event(&mut self, room: &str, event: &SfuEvent) {
         let message = match event {
             SfuEvent::TrackAdded(info) => {
-                if let Some(track) = self.tracks.get_mut(info.track) {
-                    track.nodes.set(self.relays.audience(room));
-                }
-                Relayed::Track(relayed_track(info))
+                let Some(track) = self.tracks.get_mut(info.track) else { return };
+                track.nodes.set(self.relays.audience(room));
+                Relayed::Track(relayed_track(track))
             }
             SfuEvent::TrackRemoved { track } => Relayed::TrackRemoved { track: *track },
             SfuEvent::TrackMuted { track, muted } => {
@@ -206,7 +211,7 @@ impl Core {
         for track in self.tracks.iter_mut() {
             if members.contains(&track.info.participant) {
                 track.nodes.add(node);
-                let message = Relayed::Track(relayed_track(&track.info));
+                let message = Relayed::Track(relayed_track(track));
                 self.relays.send(node, room, message, &mut self.outputs);
             }
         }
@@ -263,7 +268,7 @@ impl Core {
     }
 
     fn add_remote_track(&mut self, node: NodeId, room: &str, relayed: RelayedTrack) {
-        let RelayedTrack { track, participant, kind, name, muted, encrypted } = relayed;
+        let RelayedTrack { track, participant, kind, name, muted, encrypted, backup_of } = relayed;
         let is_there = self.is_remote_member(node, room, participant);
         let known = self.relays.track(node, track).is_some();
         let others = self.tracks.iter().filter(|t| t.remote.is_some() && &*t.room == room).count();
@@ -273,15 +278,42 @@ impl Core {
             return;
         }
         let room: Arc<str> = room.into();
-        let publish = Publish { mid: "remote".to_owned(), kind, name, max: None, encrypted };
-        let id = self.tracks.add(participant, &publish, room.clone());
+        let mid = "remote".to_owned();
+        let publish = Publish { mid, kind, name, max: None, encrypted, backup_of: None };
+        let id = match backup_of {
+            None => self.tracks.add(participant, &publish, room.clone()),
+            Some(of) => {
+                let backup = self.remote_backup(node, participant, of, &publish);
+                let Some(id) = backup else { return self.counters.relay_refused += 1 };
+                id
+            }
+        };
         self.relays.add_track((node, track), id);
         if let Some(own) = self.tracks.get_mut(id) {
             own.info.muted = muted;
             own.remote = Some(RemotePublisher::new(node, track, room));
-            let added = SfuEvent::TrackAdded(own.info.clone());
-            self.notify_audience(participant, &added);
+            if backup_of.is_none() {
+                let added = SfuEvent::TrackAdded(own.info.clone());
+                self.notify_audience(participant, &added);
+            }
         }
+    }
+
+    /// Adds another node's backup of a track of the same participant.
+    fn remote_backup(
+        &mut self,
+        node: NodeId,
+        participant: ParticipantId,
+        of: TrackId,
+        publish: &Publish,
+    ) -> Option<TrackId> {
+        let of = self.relays.track(node, of)?;
+        let track = self.tracks.get(of)?;
+        let fits = track.info.participant == participant
+            && track.info.kind == publish.kind
+            && track.backup.id().is_none()
+            && !track.backup.is_one();
+        fits.then(|| self.tracks.add_backup(of, publish))?
     }
 
     fn forward_remote_packet(&mut self, now: Instant, node: NodeId, packet: RelayedPacket) {
@@ -340,7 +372,8 @@ impl Core {
     }
 }
 
-fn relayed_track(info: &TrackInfo) -> RelayedTrack {
+fn relayed_track(track: &Track) -> RelayedTrack {
+    let info = &track.info;
     RelayedTrack {
         track: info.track,
         participant: info.participant,
@@ -348,5 +381,6 @@ fn relayed_track(info: &TrackInfo) -> RelayedTrack {
         name: info.name.clone(),
         muted: info.muted,
         encrypted: info.encrypted,
+        backup_of: track.backup.of(),
     }
 }

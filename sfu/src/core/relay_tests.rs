@@ -2,8 +2,11 @@
 
 use std::sync::Arc;
 
-use windlass_types::{ConnectionQuality, DataContent, DataMessage, Layer, Rung, TapInput};
+use windlass_types::{
+    ConnectionQuality, DataContent, DataMessage, Layer, Rung, TapInput, VideoCodec,
+};
 
+use super::backup_tests::{Backup, wanted};
 use super::harness::*;
 use super::tests::anchor_of;
 use super::*;
@@ -103,6 +106,36 @@ fn added(harness: &Harness) -> Option<TrackId> {
         _ => None,
     });
     added.next_back()
+}
+
+#[test]
+fn a_backup_is_asked_for_at_the_publishers_node_and_seen_at_another() {
+    let mut nodes = Nodes::new(2);
+    nodes.join(0, PUBLISHER);
+    nodes.harnesses[0].codecs = &[VideoCodec::Vp9, VideoCodec::Vp8];
+    let track = nodes.harnesses[0].publish();
+    nodes.run(MS(1000));
+    nodes.join(1, SUBSCRIBER);
+    nodes.run(MS(100));
+    let remote = added(&nodes.harnesses[1]).expect("told of it");
+    nodes.harnesses[1].codecs = &[VideoCodec::Vp8];
+    let at = nodes.harnesses[1].subscribe(SUBSCRIBER, remote);
+    nodes.run(MS(2000));
+    assert_eq!(wanted(&nodes.harnesses[0]), [(track, vec![VideoCodec::Vp8])]);
+    let (mut backup, _) = Backup::publish(&mut nodes.harnesses[0]);
+    for _ in 0..60 {
+        backup.send(&mut nodes.harnesses[0]);
+        nodes.run(MS(35));
+    }
+    let harness = &nodes.harnesses[1];
+    assert!(harness.clients[at].received.len() > 30, "{}", harness.clients[at].received.len());
+    assert_continuous(&harness.clients[at].received);
+    assert_eq!(added(harness), Some(remote), "nobody is told of the backup");
+
+    let publishing = &mut nodes.harnesses[0];
+    publishing.core.leave(publishing.now, PUBLISHER);
+    nodes.run(MS(100));
+    assert!(nodes.harnesses.iter().all(|harness| harness.core.tracks.len() == 0));
 }
 
 #[test]
@@ -321,6 +354,7 @@ fn senseless_messages_of_another_node_change_nothing() {
         name: String::new(),
         muted: false,
         encrypted: false,
+        backup_of: None,
     };
     for message in [
         Relayed::Packet(packet.clone()),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use windlass_types::{Layer, Refusal};
+use windlass_types::{Layer, Refusal, VideoCodec};
 
 use super::anchor_channel::OutgoingAnchor;
 use super::audio::AudioInfo;
@@ -74,6 +74,11 @@ impl RemotePublisher {
     /// Requests a key frame.
     pub(super) fn request_key_frame(&self, layer: Layer) -> Output {
         self.send(Relayed::KeyFrame { track: self.track, layer })
+    }
+
+    /// Requests a backup of the track in one of these codecs.
+    pub(super) fn request_backup(&self, codecs: Vec<VideoCodec>) -> Output {
+        self.send(Relayed::BackupWanted { track: self.track, codecs })
     }
 
     /// Requests a key anchor.

@@ -39,6 +39,8 @@ pub(super) struct Slot {
     pub kind: Kind,
     /// The track that the slot carries.
     pub track: Option<TrackId>,
+    /// The track whose packets the slot is sent: its own, or that one's backup.
+    pub source: Option<TrackId>,
     /// Maximum rung that the client wants.
     pub max: Rung,
     /// How the client shows the track, if it has sent that.
@@ -47,7 +49,7 @@ pub(super) struct Slot {
     pub demand: Option<Demand>,
     /// The allocated rung.
     pub rung: Option<Rung>,
-    /// Whether the client cannot decode the track's codec.
+    /// Whether the client can decode neither the track's codec nor that of its backup.
     pub undecodable: bool,
     /// Whether the client was told that the track is paused.
     pub paused: bool,
@@ -101,6 +103,7 @@ impl Slot {
             mid,
             kind,
             track: None,
+            source: None,
             max: Rung::F,
             view: None,
             demand: None,
@@ -126,6 +129,7 @@ impl Slot {
     pub(super) fn set_track(&mut self, track: Option<TrackId>) {
         if self.track != track {
             self.track = track;
+            self.source = track;
             self.demand = None;
             self.rung = None;
             self.undecodable = false;
@@ -138,6 +142,23 @@ impl Slot {
             self.sent = Sent::default();
             self.interrupt();
         }
+    }
+
+    /// Whether the client decodes a codec of video; `None`: it is not known yet, so it does.
+    pub(super) fn decodes(&mut self, rtc: &Rtc, codec: Option<VideoCodec>) -> bool {
+        codec.is_none_or(|codec| self.payload_type(rtc, Some(codec)).is_some())
+    }
+
+    /// The backup of the slot's track has ended.
+    pub(super) fn end_backup(&mut self) {
+        self.source = self.track;
+        self.rung = None;
+        self.interrupt();
+    }
+
+    /// Whether the client is sent the track's backup.
+    pub(super) fn has_backup(&self) -> bool {
+        self.source != self.track
     }
 
     /// Payload type of packets of a video codec, or of audio; `None` if the client does not take them.
@@ -162,6 +183,7 @@ impl Slot {
 
     /// Ends a second, which took `span`; returns the subscription's statistics.
     pub(super) fn end_second(&mut self, span: Duration) -> Option<TrackStats> {
+        let refused = self.undecodable || self.has_backup();
         let seconds = span.as_secs_f64();
         let rate = |bytes: u64| Bitrate::bps((bytes as f64 * 8.0 / seconds) as u64);
         let sent = &mut self.sent;
@@ -173,7 +195,7 @@ impl Slot {
             anchors_per_s: sent.second_anchors as f64 / seconds,
             anchors_sent: sent.anchors,
             anchors_dropped: sent.anchors_dropped,
-            refused: self.undecodable.then_some(Refusal::Codec),
+            refused: refused.then_some(Refusal::Codec),
         };
         (sent.media_bytes, sent.anchor_bytes, sent.second_anchors) = (0, 0, 0);
         Some(stats)
@@ -189,12 +211,12 @@ impl Slot {
         let current = self.video.current()?;
         let plus = self.rung.filter(|r| r.enhanced() && r.layer() == current.layer);
         let plus = plus.filter(|_| anchors && tapped == Some(current.layer));
-        Some((current.track, plus.unwrap_or(Rung::plain(current.layer))))
+        Some((self.track?, plus.unwrap_or(Rung::plain(current.layer))))
     }
 }
 
 /// The client's first payload type of a video codec, or of audio, on an m-line.
-fn payload_type(rtc: &Rtc, mid: Mid, codec: Option<VideoCodec>) -> Option<Pt> {
+pub(super) fn payload_type(rtc: &Rtc, mid: Mid, codec: Option<VideoCodec>) -> Option<Pt> {
     let media = rtc.media(mid)?;
     let params = rtc.codec_config().params();
     let fits = |p: &PayloadParams, pt| p.pt() == pt && stack::video_codec(p.spec().codec) == codec;

@@ -12,6 +12,7 @@ use windlass_types::{
 };
 
 use super::anchor_costs::{AnchorCostMeter, AnchorCosts, AnchorLimits};
+use super::backup::Backup;
 use super::keyframes::KeyFrameRequests;
 use super::layers::{Layers, SDK_MAX};
 use super::output::Output;
@@ -48,6 +49,8 @@ pub(super) struct Track {
     pub(super) anchor_costs: AnchorCostMeter,
     /// Why the enhancer makes no anchors of the track.
     pub(super) refused: Option<Refusal>,
+    /// The same video in another codec.
+    pub(super) backup: Backup,
 }
 
 impl Track {
@@ -58,7 +61,7 @@ impl Track {
             remote: None,
             nodes: NodeDemands::new(info.track, room.clone()),
             subscribers: Vec::new(),
-            layers: Layers::new(info.encrypted),
+            layers: Layers::new(info.encrypted.then_some(Refusal::Encrypted)),
             params: PublisherParams::default(),
             largest: None,
             recent: Recent::default(),
@@ -68,6 +71,7 @@ impl Track {
             stills: Stills::default(),
             anchor_costs: AnchorCostMeter::default(),
             refused: None,
+            backup: Backup::default(),
             info,
             room,
         }

@@ -5,8 +5,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use str0m::media::Mid;
-use windlass_types::StreamId;
+use windlass_types::{Refusal, StreamId};
 
+use super::backup::Backup;
+use super::layers::Layers;
 use super::shard::Shard;
 use super::track::Track;
 use crate::api::{Kind, ParticipantId, Publish, TrackId, TrackInfo};
@@ -46,11 +48,32 @@ impl Tracks {
         track
     }
 
+    /// Adds a backup of a track. It is no stream at the enhancer.
+    pub(super) fn add_backup(&mut self, of: TrackId, publish: &Publish) -> Option<TrackId> {
+        let track = self.get(of)?;
+        let (participant, muted) = (track.info.participant, track.info.muted);
+        let (room, subscribers) = (track.room.clone(), track.subscribers.clone());
+        let id = self.add(participant, publish, room);
+        let backup = self.by_id.get_mut(&id)?;
+        self.streams.remove(&backup.info.stream.take()?);
+        backup.info.muted = muted;
+        backup.subscribers = subscribers;
+        backup.layers = Layers::new(Some(Refusal::Codec));
+        backup.backup = Backup::Of(of);
+        self.get_mut(of)?.backup = Backup::Has(id);
+        Some(id)
+    }
+
     /// Removes a track.
     pub(super) fn remove(&mut self, id: TrackId) -> Option<Track> {
         let track = self.by_id.remove(&id)?;
         if let Some(stream) = track.info.stream {
             self.streams.remove(&stream);
+        }
+        if let Backup::Of(of) = track.backup
+            && let Some(of) = self.get_mut(of)
+        {
+            of.backup = Backup::None;
         }
         Some(track)
     }
@@ -89,6 +112,11 @@ impl Tracks {
     /// All tracks, in the order of their ids.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Track> {
         self.by_id.values()
+    }
+
+    /// All tracks but backups, in the order of their ids.
+    pub(super) fn announced(&self) -> impl Iterator<Item = &Track> {
+        self.iter().filter(|track| !track.backup.is_one())
     }
 
     /// All tracks, in the order of their ids.

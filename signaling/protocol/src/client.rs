@@ -164,6 +164,11 @@ pub struct Publish {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     #[cfg_attr(feature = "typescript", ts(optional, as = "Option<bool>"))]
     pub encrypted: bool,
+    /// `a=mid` of an earlier entry, whose video this one sends in another codec. Nobody is told of such a backup: those
+    /// who cannot decode the other's codec get it in its place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "typescript", ts(optional))]
+    pub backup_of: Option<String>,
 }
 
 /// A section of an offer that receives a track.

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use windlass_types::{
-    Attributes, Bitrate, ConnectionQuality, Layer, LayerKnobs, Refusal, Rung, Way, WayReason,
+    Attributes, Bitrate, ConnectionQuality, Layer, LayerKnobs, Refusal, Rung, VideoCodec, Way,
+    WayReason,
 };
 
 use crate::client::TrackKind;
@@ -172,6 +173,13 @@ pub enum ServerMessage {
         /// Parameters by layer. Layers that are not listed keep theirs.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         layers: BTreeMap<Layer, LayerKnobs>,
+    },
+    /// Others cannot decode the client's own track. The client may publish a backup (`backup_of`).
+    BackupWanted {
+        /// The client's own track.
+        track: String,
+        /// The codecs that all of them can decode, the preferred one first.
+        codecs: Vec<VideoCodec>,
     },
     /// A request for a still: tiles of the next camera frame of the client's own track, or all of it.
     Regions {

@@ -82,6 +82,7 @@ fn client_messages_have_the_documented_shapes() {
                     name: "camera".into(),
                     max: Some(Layer::H),
                     encrypted: false,
+                    backup_of: None,
                 }],
                 subscribe: vec![
                     Subscribe { mid: "1".into(), track: "t1".into(), max: Some(Rung::QPlus) },
@@ -774,6 +775,7 @@ fn message() -> impl Strategy<Value = ClientMessage> {
                     name: a,
                     max: None,
                     encrypted: false,
+                    backup_of: None,
                 }],
                 subscribe: vec![Subscribe { mid: "s".into(), track: b, max: None }],
             })

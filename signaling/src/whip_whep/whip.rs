@@ -42,7 +42,14 @@ pub(crate) async fn offer(
 /// The track of a section that sends.
 fn track(section: Section) -> Publish {
     let name = if section.kind == Kind::Video { "camera" } else { "microphone" }.to_owned();
-    Publish { mid: section.mid, kind: section.kind, name, max: None, encrypted: false }
+    Publish {
+        mid: section.mid,
+        kind: section.kind,
+        name,
+        max: None,
+        encrypted: false,
+        backup_of: None,
+    }
 }
 
 /// Say what may be posted (RFC 9725 §4.2).

@@ -6,8 +6,8 @@ import { startServer } from "../support/server.mjs";
 import { skipped } from "../support/skips.mjs";
 
 /** Publishes a moving picture in a codec; resolves to whether the browser has it. */
-const send = (page, codec) =>
-  page.evaluate(async (codec) => {
+const send = (page, codec, options = {}) =>
+  page.evaluate(async ([codec, options]) => {
     const codecs = RTCRtpSender.getCapabilities("video").codecs;
     if (!codecs.some(({ mimeType }) => mimeType.toLowerCase() === `video/${codec}`)) return false;
     const canvas = Object.assign(document.createElement("canvas"), { width: 1280, height: 720 });
@@ -20,9 +20,25 @@ const send = (page, codec) =>
       context.fillRect((n * 7) % canvas.width, 100, 80, 80);
     }, 40);
     const [track] = canvas.captureStream(25).getVideoTracks();
-    [window.sent] = await window.windlass.room.publish(track, { codec, layers: "qh", content: "camera" });
+    [window.sent] = await window.windlass.room.publish(track, { codec, layers: "qh", content: "camera", ...options });
     return true;
-  }, codec);
+  }, [codec, options]);
+
+/** The codecs of the video that a page has sent within half a second, sorted. */
+const codecsSent = (page) =>
+  page.evaluate(async () => {
+    const read = async () => {
+      const stats = [...(await window.windlass.room.connectionStats()).values()];
+      const sent = stats.filter(({ type, kind }) => type === "outbound-rtp" && kind === "video");
+      return sent.map(({ id, bytesSent, codecId }) => ({ id, bytesSent, codecId, stats }));
+    };
+    const before = new Map((await read()).map(({ id, bytesSent }) => [id, bytesSent]));
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    const now = await read();
+    const moving = now.filter(({ id, bytesSent }) => bytesSent > (before.get(id) ?? 0));
+    const codecs = moving.map(({ codecId, stats }) => stats.find(({ id }) => id === codecId)?.mimeType);
+    return [...new Set(codecs)].sort();
+  });
 
 /** To be run in a page before its scripts: the browser has VP8 alone. */
 function haveVp8Alone() {
@@ -68,7 +84,7 @@ describe("calls in other codecs than VP9", { timeout: 240_000 }, () => {
     t.after(() => publisher.closePage());
     const old = await subscribe(server, { room: "mixed", name: "Old", browser: viewer, init: haveVp8Alone });
     t.after(() => old.closePage());
-    await send(publisher.page, "vp9");
+    await send(publisher.page, "vp9", { backupCodec: false });
     await until(async () => (await remote(old.page)) !== undefined, "the track is there");
     await until(async () => (await refused(old.page)) === "codec", "it is told", 15_000, () => refused(old.page));
     assert.equal(await nativeFrames(old.page), 0);
@@ -78,5 +94,36 @@ describe("calls in other codecs than VP9", { timeout: 240_000 }, () => {
     await until(async () => (await nativeFrames(old.page)) > 30, "the picture moves", 30_000);
     assert.equal((await receivedVideo(old.page)).codec, "video/vp8");
     assert.deepEqual([...publisher.errors, ...old.errors], []);
+  });
+
+  test("a camera in VP9 is sent in VP8 too, while a browser without VP9 is there", async (t) => {
+    const publisher = await subscribe(server, { room: "backup", name: "Publisher", browser: viewer });
+    t.after(() => publisher.closePage());
+    const modern = await subscribe(server, { room: "backup", name: "Modern", browser: viewer });
+    t.after(() => modern.closePage());
+    await send(publisher.page, "vp9");
+    await until(async () => (await nativeFrames(modern.page)) > 30, "the picture moves", 30_000);
+    assert.deepEqual(await codecsSent(publisher.page), ["video/VP9"]);
+
+    const old = await subscribe(server, { room: "backup", name: "Old", browser: viewer, init: haveVp8Alone });
+    t.after(() => old.closePage());
+    const shown = () => receivedVideo(old.page);
+    await until(async () => (await nativeFrames(old.page)) > 30, "the backup moves", 30_000, shown);
+    await until(async () => (await shown())?.frameWidth === 640, "its larger layer comes", 30_000, shown);
+    assert.deepEqual([(await shown()).codec, (await receivedVideo(modern.page)).codec], ["video/vp8", "video/vp9"]);
+    assert.deepEqual(await codecsSent(publisher.page), ["video/VP8", "video/VP9"]);
+    const tracks = (page) => page.evaluate(() => window.windlass.room.tracks.length);
+    assert.deepEqual([await tracks(old.page), await tracks(modern.page)], [1, 1]);
+
+    await publisher.page.evaluate(() => window.windlass.room.mute(window.sent, true));
+    await until(() => old.page.evaluate(() => window.windlass.room.tracks[0].muted), "it is muted with its track");
+    await publisher.page.evaluate(() => window.windlass.room.mute(window.sent, false));
+    const before = await nativeFrames(old.page);
+    await until(async () => (await nativeFrames(old.page)) > before + 30, "it goes on with its track", 30_000, shown);
+
+    await old.closePage();
+    await until(async () => (await codecsSent(publisher.page)).length === 1, "it is paused again", 30_000);
+    assert.deepEqual(await codecsSent(publisher.page), ["video/VP9"]);
+    assert.deepEqual([...publisher.errors, ...modern.errors, ...old.errors], []);
   });
 });

@@ -156,6 +156,7 @@ impl World {
             name: "camera".into(),
             max: None,
             encrypted: false,
+            backup_of: None,
         };
         let answer = self.negotiate(at, offered, vec![publish], Vec::new());
         let begin = self.now + CAMERA + APART * at as u32;

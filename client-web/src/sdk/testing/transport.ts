@@ -145,6 +145,7 @@ export function publication(name: string): Publication {
     kind: "video",
     name,
     muted: false,
+    backupOf: null as Publication | null,
     requests: [] as unknown[],
     setMuted(muted: boolean) {
       this.muted = muted;
@@ -154,6 +155,11 @@ export function publication(name: string): Publication {
     },
     turn(knobs: unknown) {
       this.requests.push(knobs);
+    },
+    backUp(codecs: readonly string[]) {
+      return codecs.length === 0
+        ? null
+        : Object.assign(publication(`${name} in ${codecs[0]}`), { backupOf: this as unknown as Publication });
     },
     uplink: () => ({ kbps: 100, width: 1280, height: 720, fps: 30 }),
   };

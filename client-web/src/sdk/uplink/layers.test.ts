@@ -53,6 +53,12 @@ test("a request for next to nothing leaves a picture", () => {
   assert.deepEqual([q?.maxBitrate, q?.maxFramerate], [20_000, 1]);
 });
 
+test("a backup sends nothing where nothing is requested of it", () => {
+  const none = new Map(["q", "h"].map((rid) => [rid, request({ active: false })]));
+  const settings = layerSettings("qh", none, undefined, undefined, true, "camera", true);
+  assert.ok(settings.every(({ active }) => !active));
+});
+
 test("the last layer stays on whatever is requested", () => {
   const off = request({ active: false });
   const settings = layerSettings("qh", new Map(["q", "h", "f"].map((rid) => [rid, off])));

@@ -62,7 +62,8 @@ const MIN_FPS = 1;
 
 /**
  * The settings of all layers. `uplink`: caps of the uplink; `caps`: its division among the layers; `quarter`: whether
- * the uplink needs `q`. The smallest allowed layer stays on at least: a request cannot end the video.
+ * the uplink needs `q`. The smallest allowed layer stays on at least, as a request cannot end the video; a `backup` has
+ * none where none is asked for.
  */
 export function layerSettings(
   allowed: Layers,
@@ -71,6 +72,7 @@ export function layerSettings(
   caps: LeadCaps = {},
   quarter = false,
   content: Content = "camera",
+  backup = false,
 ): LayerSetting[] {
   const settings = LAYERS[content].map(({ rid, maxBitrate, maxFramerate }): LayerSetting => {
     const request = requests.get(rid);
@@ -81,13 +83,13 @@ export function layerSettings(
     const fps = Math.round(Math.min(request?.fps ?? maxFramerate, uplink.maxFps ?? maxFramerate, maxFramerate));
     return {
       rid,
-      active: allowed.includes(rid) && (request?.active !== false || (quarter && rid === "q")),
+      active: allowed.includes(rid) && (request?.active !== false || (quarter && rid === "q" && !backup)),
       maxBitrate: Math.min(max, Math.max(MIN_BITRATE, bitrate)),
       maxFramerate: Math.max(MIN_FPS, fps),
     };
   });
   separateFrameRates(settings);
-  if (!settings.some((layer) => layer.active)) {
+  if (!backup && !settings.some((layer) => layer.active)) {
     const first = settings.find((layer) => allowed.includes(layer.rid));
     if (first !== undefined) first.active = true;
   }

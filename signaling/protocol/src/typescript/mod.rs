@@ -8,7 +8,8 @@ use std::fmt::Write;
 
 use ts_rs::{Config, TS};
 use windlass_types::{
-    ConnectionQuality, FrameNetwork, Layer, LayerKnobs, NoNetwork, Refusal, Rung, Way, WayReason,
+    ConnectionQuality, FrameNetwork, Layer, LayerKnobs, NoNetwork, Refusal, Rung, VideoCodec, Way,
+    WayReason,
 };
 
 use crate::{
@@ -65,6 +66,7 @@ pub fn file() -> String {
         WayReason,
         Layer,
         Rung,
+        VideoCodec,
         Refusal,
         LayerKnobs,
         ConnectionQuality,
