@@ -126,4 +126,37 @@ describe("calls in other codecs than VP9", { timeout: 240_000 }, () => {
     assert.deepEqual(await codecsSent(publisher.page), ["video/VP9"]);
     assert.deepEqual([...publisher.errors, ...modern.errors, ...old.errors], []);
   });
+
+  test("a player that decodes H.264 alone plays a camera in VP9, by WHEP", async (t) => {
+    const publisher = await subscribe(server, { room: "player", name: "Publisher", browser: viewer });
+    t.after(() => publisher.closePage());
+    const encodes = await publisher.page.evaluate(() =>
+      RTCRtpSender.getCapabilities("video").codecs.some(({ mimeType }) => mimeType === "video/H264"),
+    );
+    if (!encodes) return t.skip(skipped(t.name, "this browser has no h264"));
+    await send(publisher.page, "vp9");
+    const player = await subscribe(server, { room: "elsewhere", name: "Player", browser: viewer });
+    t.after(() => player.closePage());
+    const status = await player.page.evaluate(async () => {
+      const peer = new RTCPeerConnection();
+      const video = peer.addTransceiver("video", { direction: "recvonly" });
+      const { codecs } = RTCRtpReceiver.getCapabilities("video");
+      video.setCodecPreferences(codecs.filter(({ mimeType }) => /h264|rtx/i.test(mimeType)));
+      await peer.setLocalDescription();
+      const headers = { "content-type": "application/sdp" };
+      const answer = await fetch("/whep/player", { method: "POST", headers, body: peer.localDescription.sdp });
+      if (answer.ok) await peer.setRemoteDescription({ type: "answer", sdp: await answer.text() });
+      window.player = peer;
+      return answer.status;
+    });
+    assert.equal(status, 201);
+    const played = () =>
+      player.page.evaluate(async () => {
+        const stats = await window.player.getStats();
+        const video = [...stats.values()].find(({ type }) => type === "inbound-rtp");
+        return { frames: video?.framesDecoded ?? 0, codec: stats.get(video?.codecId)?.mimeType };
+      });
+    await until(async () => (await played()).frames > 30, "the player plays", 30_000, played);
+    assert.equal((await played()).codec, "video/H264");
+  });
 });
