@@ -397,7 +397,7 @@ impl Task {
         loop {
             tokio::select! {
                 () = &mut until => return false,
-                said = intake.next() => match said {
+                taken = intake.next() => match taken {
                     None => return true,
                     Some(ToEnhancer::Request(request)) => self.remember(&request),
                     Some(ToEnhancer::Input(TapInput::Frame(_))) => {
@@ -447,7 +447,7 @@ impl Task {
         pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
-                said = intake.next() => match said {
+                taken = intake.next() => match taken {
                     None => return End::Stopped,
                     Some(ToEnhancer::Input(input)) => self.input(&to, &input),
                     Some(ToEnhancer::Request(request)) => {

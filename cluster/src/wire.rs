@@ -107,7 +107,9 @@ pub fn to_enhancer(
     match (message.what, message.request) {
         (Some(to_worker::What::Ping(_)), None) => Ok(None),
         (Some(what), None) => tap_input(what, stream, arrival_of).map(ToEnhancer::Input).map(Some),
-        (None, Some(said)) => request(said, stream, arrival_of).map(ToEnhancer::Request).map(Some),
+        (None, Some(message)) => {
+            request(message, stream, arrival_of).map(ToEnhancer::Request).map(Some)
+        }
         (Some(_), Some(_)) => Err(WireError::Field("request")),
         (None, None) => Err(WireError::Empty),
     }
@@ -471,8 +473,8 @@ mod tests {
                 assert_eq!(age, Duration::ZERO);
                 now
             });
-            let said = ToEnhancer::Input(input);
-            assert_eq!(format!("{:?}", back.unwrap().unwrap()), format!("{said:?}"));
+            let message = ToEnhancer::Input(input);
+            assert_eq!(format!("{:?}", back.unwrap().unwrap()), format!("{message:?}"));
         }
         assert!(to_worker(&TapInput::Stop { stream: STREAM }, now, Duration::ZERO).is_none());
     }
@@ -482,8 +484,8 @@ mod tests {
         let now = Instant::now();
         for request in requests(now) {
             let back = to_enhancer(sent(&request_to_worker(&request, now)), STREAM, &|_| now);
-            let said = ToEnhancer::Request(request);
-            assert_eq!(format!("{:?}", back.unwrap().unwrap()), format!("{said:?}"));
+            let message = ToEnhancer::Request(request);
+            assert_eq!(format!("{:?}", back.unwrap().unwrap()), format!("{message:?}"));
         }
     }
 
@@ -494,7 +496,7 @@ mod tests {
         let stream = STREAM;
         let knobs = PublisherKnobs { layer: Layer::Q, bitrate: Bitrate::kbps(150.0), fps: 30.0 };
         let tiles = Bytes::from_static(&[0xf0]);
-        for said in [
+        for message in [
             EnhancerOutput::Anchor(anchor(now)),
             EnhancerOutput::NeedKeyFrame { stream },
             EnhancerOutput::Scale { stream, epoch: Epoch(2), scale: 4 },
@@ -505,8 +507,8 @@ mod tests {
             EnhancerOutput::WantRegions { stream, size: Size::new(320, 180), tiles, bytes: 5000 },
             EnhancerOutput::NeedCapturedKeyFrame { stream },
         ] {
-            let back = output(sent(&from_worker(&said)), STREAM, &arrivals);
-            assert_eq!(format!("{:?}", back.unwrap().unwrap()), format!("{said:?}"));
+            let back = output(sent(&from_worker(&message)), STREAM, &arrivals);
+            assert_eq!(format!("{:?}", back.unwrap().unwrap()), format!("{message:?}"));
         }
         let mut other = anchor(now);
         other.rtp_timestamp = 78;
@@ -519,8 +521,8 @@ mod tests {
         use to_worker::{Request, What};
         let now = Instant::now();
         let read = |what, request| {
-            let said = to_enhancer(proto::ToWorker { what, request }, STREAM, &|_| now);
-            said.map(|said| said.is_some())
+            let message = to_enhancer(proto::ToWorker { what, request }, STREAM, &|_| now);
+            message.map(|message| message.is_some())
         };
         let (of, asked) = (|what| read(what, None), |request| read(None, Some(request)));
         assert_eq!(of(None), Err(WireError::Empty));

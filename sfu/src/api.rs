@@ -358,12 +358,12 @@ pub enum SfuEvent {
         /// Layers with new parameters; others stay as they are.
         layers: Vec<(Layer, LayerKnobs)>,
     },
-    /// Others cannot decode the participant's own track. The participant may publish a backup
+    /// Others can decode neither the participant's own track nor its backup. The participant may publish one
     /// ([`Publish::backup_of`]).
     BackupWanted {
         /// The participant's own track.
         track: TrackId,
-        /// The codecs that all of them can decode, the one that most browsers can encode first.
+        /// The codecs that serve most of those who cannot decode the track, the preferred one first.
         codecs: Vec<VideoCodec>,
     },
     /// A request for a still of the participant's own track.

@@ -7,9 +7,9 @@ use std::io;
 /// # Errors
 ///
 /// The file cannot be read.
-pub fn bytes(said: &str) -> io::Result<Vec<u8>> {
-    match said.strip_prefix('@') {
-        None => Ok(said.as_bytes().to_vec()),
+pub fn bytes(value: &str) -> io::Result<Vec<u8>> {
+    match value.strip_prefix('@') {
+        None => Ok(value.as_bytes().to_vec()),
         Some(file) => Ok(std::fs::read(file)?.trim_ascii().to_vec()),
     }
 }
@@ -19,8 +19,8 @@ pub fn bytes(said: &str) -> io::Result<Vec<u8>> {
 /// # Errors
 ///
 /// The file cannot be read, or is not UTF-8.
-pub fn text(said: &str) -> io::Result<String> {
-    String::from_utf8(bytes(said)?).map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e))
+pub fn text(value: &str) -> io::Result<String> {
+    String::from_utf8(bytes(value)?).map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e))
 }
 
 #[cfg(test)]

@@ -65,9 +65,9 @@ impl TrustedProxies {
     /// proxy's is the client's. Addresses before it may be forged.
     pub fn client(&self, peer: IpAddr, headers: &HeaderMap) -> ClientAddr {
         let mut client = peer.to_canonical();
-        let said = headers.get_all("x-forwarded-for").iter().filter_map(|v| v.to_str().ok());
-        let said: Vec<&str> = said.flat_map(|v| v.split(',')).map(str::trim).collect();
-        for hop in said.into_iter().rev() {
+        let hops = headers.get_all("x-forwarded-for").iter().filter_map(|v| v.to_str().ok());
+        let hops: Vec<&str> = hops.flat_map(|v| v.split(',')).map(str::trim).collect();
+        for hop in hops.into_iter().rev() {
             if !self.is_trusted(client) {
                 break;
             }

@@ -227,7 +227,9 @@ impl Lists {
 
     /// The agreed tracks, with the ids in the answer.
     pub(crate) fn agreed(self, answer: &windlass_sfu::Answer) -> Agreed {
-        let published = self.published.into_iter().filter_map(|section| {
+        // A backup is part of its track.
+        let tracks = self.published.into_iter().filter(|section| section.backup_of.is_none());
+        let published = tracks.filter_map(|section| {
             let (_, track) = answer.tracks.iter().find(|(mid, _)| *mid == section.mid)?;
             Some(Published { track: *track, kind: kind(section.kind), name: section.name })
         });

@@ -11,7 +11,7 @@ use axum::http::header::HOST;
 use axum::http::uri::Authority;
 
 /// The `Host` of a request, with its port; `None`: the request has none, or several.
-pub(crate) fn said(headers: &HeaderMap) -> Option<Authority> {
+pub(crate) fn authority(headers: &HeaderMap) -> Option<Authority> {
     let mut all = headers.get_all(HOST).iter();
     let host = all.next()?.to_str().ok()?.parse().ok()?;
     all.next().is_none().then_some(host)
@@ -43,7 +43,7 @@ mod tests {
         for line in lines {
             headers.append(HOST, line.parse().unwrap());
         }
-        said(&headers)
+        authority(&headers)
     }
 
     #[test]
@@ -64,8 +64,12 @@ mod tests {
             ("2130706433", false, false),
             ("x", false, false),
         ] {
-            let said = of(&[host]).unwrap();
-            assert_eq!((is_literal(&said), is_loopback(&said)), (literal, loopback), "{host}");
+            let authority = of(&[host]).unwrap();
+            assert_eq!(
+                (is_literal(&authority), is_loopback(&authority)),
+                (literal, loopback),
+                "{host}"
+            );
         }
     }
 

@@ -13,7 +13,7 @@ const POLICY: HeaderValue = HeaderValue::from_static("max-age=15552000");
 
 /// Adds the header to every answer, except at `localhost`, where it would hold for all ports.
 pub(crate) async fn add_header(request: Request, next: Next) -> Response {
-    let named = host::said(request.headers()).is_some_and(|host| !host::is_literal(&host));
+    let named = host::authority(request.headers()).is_some_and(|host| !host::is_literal(&host));
     let mut answer = next.run(request).await;
     if named {
         answer.headers_mut().insert(STRICT_TRANSPORT_SECURITY, POLICY);

@@ -83,7 +83,7 @@ impl Origins {
         let Some(origin) = headers.get(ORIGIN) else { return true };
         let Ok(text) = origin.to_str() else { return false };
         let page = text.split_once("://").map(|(_, authority)| authority);
-        let host = host::said(headers).filter(host::is_literal);
+        let host = host::authority(headers).filter(host::is_literal);
         let own =
             page.zip(host).is_some_and(|(page, host)| host.as_str().eq_ignore_ascii_case(page));
         own || text.parse().is_ok_and(|origin| allowed.contains(&origin))

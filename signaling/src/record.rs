@@ -32,7 +32,7 @@ pub(crate) async fn resume(shared: &Arc<Shared>) {
         match result {
             Ok(Ok(())) => {
                 tracing::info!(%recording, "recording goes on after a restart");
-                let running = Running { id: recording, ordered, told: None };
+                let running = Running { id: recording, ordered, notified: None };
                 shared.recordings.0.lock().await.insert(room, running);
             }
             Ok(Err(error)) => {
@@ -89,17 +89,17 @@ pub(crate) async fn follow(shared: &Arc<Shared>) -> BTreeMap<String, String> {
                 ..EventRecording::default()
             };
             send_event(shared, What::RecordingStarted, &room, recording);
-            running.insert(room.clone(), Running { id, ordered: ordered.clone(), told: None });
+            running.insert(room.clone(), Running { id, ordered: ordered.clone(), notified: None });
         }
         let Some(now) = running.get_mut(&room) else { continue };
-        if now.told.as_ref() != Some(&members) {
+        if now.notified.as_ref() != Some(&members) {
             let whom = match ordered.participant {
                 None => RecordedWho::All,
                 Some(_) => RecordedWho::Only(members.iter().copied().collect()),
             };
             let recorded = Recorded { whom, anchors: ordered.enhanced };
             let _ = shared.services.sfu.set_recorded(&room, Some(recorded)).await;
-            now.told = Some(members);
+            now.notified = Some(members);
         }
     }
     errors

@@ -112,7 +112,7 @@ pub(crate) struct Running {
     /// Rule by which the room is recorded.
     pub(crate) ordered: Recording,
     /// Participants that the SFU was told to record; `None`: it was told nothing yet.
-    pub(crate) told: Option<BTreeSet<ParticipantId>>,
+    pub(crate) notified: Option<BTreeSet<ParticipantId>>,
 }
 
 /// The recordings that run here, by room.

@@ -206,10 +206,9 @@ mod tests {
     #[test]
     fn a_password_is_made_of_the_secret_and_the_name_that_says_when_it_ends() {
         let rest = TurnAccess::Rest("north".parse().expect("secret"), Duration::from_secs(600));
-        let told =
-            config(&["turn:turn.example.org:3478?transport=udp"], rest).servers("p12", 1_000);
-        assert_eq!(told.ttl_s, Some(600));
-        let [server] = &told.servers[..] else { panic!("one server") };
+        let ice = config(&["turn:turn.example.org:3478?transport=udp"], rest).servers("p12", 1_000);
+        assert_eq!(ice.ttl_s, Some(600));
+        let [server] = &ice.servers[..] else { panic!("one server") };
         assert_eq!(server.username.as_deref(), Some("1600:p12"));
         // printf 1600:p12 | openssl dgst -sha1 -hmac north -binary | base64
         assert_eq!(
@@ -221,9 +220,9 @@ mod tests {
     #[test]
     fn stun_servers_are_told_without_a_password_and_static_ones_do_not_end() {
         let access = TurnAccess::Static("anna".into(), "north".parse().expect("secret"));
-        let told = config(&["stun:a.example.org", "turns:b.example.org"], access).servers("p1", 5);
-        assert_eq!(told.ttl_s, None);
-        let names: Vec<_> = told.servers.iter().map(|s| s.username.as_deref()).collect();
+        let ice = config(&["stun:a.example.org", "turns:b.example.org"], access).servers("p1", 5);
+        assert_eq!(ice.ttl_s, None);
+        let names: Vec<_> = ice.servers.iter().map(|s| s.username.as_deref()).collect();
         assert_eq!(names, [None, Some("anna")]);
         assert!(TurnConfig::default().servers("p1", 5).is_empty());
     }
@@ -231,8 +230,8 @@ mod tests {
     #[test]
     fn links_name_each_address_and_keep_quotes_inside_of_quotes() {
         let access = TurnAccess::Static("an\"na".into(), "nor\\th".parse().expect("secret"));
-        let told = config(&["stun:a", "turn:b", "turns:c"], access).servers("p1", 5);
-        let links = links(&told);
+        let ice = config(&["stun:a", "turn:b", "turns:c"], access).servers("p1", 5);
+        let links = links(&ice);
         let texts: Vec<_> = links.iter().map(|link| link.to_str().expect("text")).collect();
         let rest = r#"rel="ice-server"; username="an\"na"; credential="nor\\th"; credential-type="password""#;
         assert_eq!(

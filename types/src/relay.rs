@@ -97,11 +97,11 @@ pub enum Relayed {
         /// The track.
         track: TrackId,
     },
-    /// Subscribers cannot decode a track.
+    /// Which codecs would serve the sender's subscribers who cannot decode a track.
     BackupWanted {
         /// The track.
         track: TrackId,
-        /// The codecs that all of them can decode, the preferred one first.
+        /// The codecs, the preferred one first; none: all subscribers decode the track.
         codecs: Vec<VideoCodec>,
     },
 }

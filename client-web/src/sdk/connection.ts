@@ -113,6 +113,7 @@ export class Connection {
       if (this.pc.signalingState === "stable" && this.pc.remoteDescription === null) this.renegotiate();
     }, IDLE_OFFER_MS);
     this.uplinkTimer = setInterval(() => {
+      this.shareUplink();
       for (const publication of this.publications) void publication.sampleUplink(this.pc).catch(() => undefined);
     }, UPLINK_SAMPLE_MS);
   }
@@ -152,7 +153,7 @@ export class Connection {
 
   /** Gives each video its share of the cap. */
   private shareUplink(): void {
-    const videos = [...this.publications].filter(({ kind }) => kind === "video");
+    const videos = [...this.publications].filter(({ kind, idle }) => kind === "video" && !idle);
     const share = this.maxUplinkKbps === null ? null : this.maxUplinkKbps / videos.length;
     for (const publication of videos) publication.setMaxKbps(share);
   }
@@ -319,11 +320,13 @@ export class Connection {
   }
 
   /**
-   * Gives up what was new in a refused offer; what the server knows goes on. False: there is nothing else to offer than
-   * before.
+   * Gives up what was new in a refused offer, first of all backups; what the server knows goes on. False: there is
+   * nothing else to offer than before.
    */
   private withdraw(refusal: WindlassError): boolean {
-    for (const publication of this.offered.splice(0)) {
+    const offered = this.offered.splice(0);
+    const backups = offered.filter(({ backupOf }) => backupOf !== null);
+    for (const publication of backups.length > 0 ? backups : offered) {
       this.refusals.set(publication, refusal);
       if (this.remove(publication)) this.due = true;
     }

@@ -266,6 +266,11 @@ export class Publication {
     await Promise.all([this.applySettings(), ...[...this.backups].map((backup) => backup.setLayers(layers))]);
   }
 
+  /** Whether it is a backup that nobody needs now. @internal */
+  get idle(): boolean {
+    return this.backupOf !== null && !this.settings().some(({ active }) => active);
+  }
+
   /** Caps what this track sends, kbit/s; null: no cap. @internal */
   setMaxKbps(kbps: number | null): void {
     if (kbps === this.maxKbps) return;

@@ -380,6 +380,15 @@ test("a backup that the server wants is sent, turned by itself, and ends with it
   assert.equal(backup?.name, "camera in vp8");
   server.send({ type: "knobs", track: "a-1/camera in vp8", layers: { q: { active: false } } });
   assert.equal((backup as unknown as { requests: unknown[] }).requests.length, 1);
+  wanted("a-1/camera", ["h264", "vp8"]);
+  await pass(0);
+  assert.deepEqual([...transport.sent], [camera, backup], "it serves them too");
+  wanted("a-1/camera", ["h264"]);
+  await pass(0);
+  assert.deepEqual(
+    [...transport.sent].map(({ name }) => name),
+    ["camera", "camera in h264"],
+  );
   await session.unpublish(camera);
   assert.equal(transport.sent.size, 0);
 });

@@ -217,11 +217,18 @@ export class Session extends Emitter<SessionEvents> {
     if (publication.muted && publication.backupOf === null) this.sendMuted(publication);
   }
 
-  /** Sends a track in a second codec too, for those who decode these. */
-  private async backUp(track: string, codecs: readonly VideoCodec[]): Promise<void> {
-    const backup = this.ownTrack(track)?.backUp(codecs) ?? null;
+  /** Sends a track in a second codec too, for those who decode these; in another one than before, where that is needed. */
+  private backUp(track: string, codecs: readonly VideoCodec[]): void {
+    const publication = this.ownTrack(track);
+    if (publication === undefined) return;
+    const former = [...this.publications].find(({ backupOf }) => backupOf === publication);
+    // One that is being negotiated may be what is asked for.
+    if (former?.codec && codecs.includes(former.codec)) return;
+    const backup = publication.backUp(codecs);
+    if (backup === null) return;
+    if (former !== undefined) this.unpublish(former).catch(() => undefined); // `lost` follows
     // A refusal leaves them without a picture, as before.
-    if (backup !== null) await this.publish(backup).catch(() => this.unpublish(backup));
+    this.publish(backup).catch(() => this.unpublish(backup).catch(() => undefined));
   }
 
   /** Stops sending a track, and its backup. */
@@ -411,7 +418,7 @@ export class Session extends Emitter<SessionEvents> {
         this.ownTrack(message.track)?.turn(message);
         break;
       case "backup_wanted":
-        void this.backUp(message.track, message.codecs);
+        this.backUp(message.track, message.codecs);
         break;
       case "regions":
         this.ownTrack(message.track)?.request(message);

@@ -107,7 +107,7 @@ struct GpuStills<G> {
     /// Time until which the GPU is left alone, because its memory was full.
     rests: Option<Instant>,
     /// Whether the full memory has been logged.
-    told: bool,
+    logged: bool,
     /// Whether the CPU made the last picture.
     stood_in: bool,
     /// Engine that takes over on the CPU. It holds no memory but its weights until then; its weights are those that the
@@ -117,7 +117,7 @@ struct GpuStills<G> {
 
 impl<G: Engine> GpuStills<G> {
     fn new(gpu: G, cpu: CpuEngine, replace: Replace<G>) -> Self {
-        GpuStills { gpu: Some(gpu), replace, rests: None, told: false, stood_in: false, cpu }
+        GpuStills { gpu: Some(gpu), replace, rests: None, logged: false, stood_in: false, cpu }
     }
 
     /// Replaces a failed GPU by another, if there is one.
@@ -138,10 +138,10 @@ impl<G: Engine> GpuStills<G> {
 
     /// Leaves the GPU alone for [`REST`], because its memory is full.
     fn rest(&mut self, why: &str) {
-        if !self.told {
+        if !self.logged {
             tracing::warn!(why, "GPU memory full; the CPU takes over until there is room");
         }
-        (self.told, self.rests) = (true, Some(Instant::now() + REST));
+        (self.logged, self.rests) = (true, Some(Instant::now() + REST));
     }
 
     fn works(&self) -> bool {

@@ -149,12 +149,12 @@ impl Model {
     /// tensor of another shape or a weight that is not finite.
     pub fn from_safetensors(bytes: &[u8]) -> Result<Self, ModelError> {
         let (_, metadata) = SafeTensors::read_metadata(bytes)?;
-        let said = metadata.metadata().clone().unwrap_or_default();
-        let kind = choice(&said, "arch", &[("chain", Kind::Chain), ("blocks", Kind::Blocks)])?;
+        let fields = metadata.metadata().clone().unwrap_or_default();
+        let kind = choice(&fields, "arch", &[("chain", Kind::Chain), ("blocks", Kind::Blocks)])?;
         let both = [("luma", Inputs::Luma), ("luma+twin", Inputs::LumaAndTwin)];
-        let inputs = choice(&said, "inputs", &both)?;
-        let scale = choice(&said, "scale", &[("2", 2), ("3", 3), ("4", 4)])?;
-        choice(&said, "base", &[("lanczos3", ())])?;
+        let inputs = choice(&fields, "inputs", &both)?;
+        let scale = choice(&fields, "scale", &[("2", 2), ("3", 3), ("4", 4)])?;
+        choice(&fields, "base", &[("lanczos3", ())])?;
         let file = SafeTensors::deserialize(bytes)?;
         let named = |n: usize| file.tensor(&format!("conv{n}.weight"));
         let convs = (0..=MAX_CONVS).take_while(|n| named(*n).is_ok()).count();
@@ -242,11 +242,11 @@ impl Model {
 
 /// Value of a metadata key; the first of the known values if the key is missing.
 fn choice<T: Copy>(
-    said: &HashMap<String, String>,
+    fields: &HashMap<String, String>,
     key: &'static str,
     known: &[(&str, T)],
 ) -> Result<T, ModelError> {
-    let value = said.get(key).map_or(known[0].0, String::as_str);
+    let value = fields.get(key).map_or(known[0].0, String::as_str);
     let found = known.iter().find(|(name, _)| *name == value);
     found.map(|(_, t)| *t).ok_or_else(|| ModelError::Metadata { key, value: value.to_owned() })
 }
@@ -297,9 +297,9 @@ mod tests {
             let arch = if architecture.kind == Kind::Chain { "chain" } else { "blocks" };
             let inputs = if architecture.has_twin() { "luma+twin" } else { "luma" };
             let scale = architecture.scale.to_string();
-            let said =
+            let fields =
                 [("arch", arch), ("inputs", inputs), ("scale", &scale), ("base", "lanczos3")];
-            let metadata = said.map(|(key, value)| (key.to_owned(), value.to_owned())).into();
+            let metadata = fields.map(|(key, value)| (key.to_owned(), value.to_owned())).into();
             File { tensors, metadata }
         }
 

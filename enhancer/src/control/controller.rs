@@ -107,7 +107,7 @@ pub struct Controller {
     /// Another layer, and how far its advantage has accumulated: from 1 on the controller switches to it.
     lean: (Layer, f64),
     since_switch: u32,
-    said: Option<Knobs>,
+    current: Option<Knobs>,
     seen: Option<Duration>,
 }
 
@@ -133,7 +133,7 @@ impl Controller {
             choice: Choice { layer, rate: 1.0 },
             lean: (layer, 0.0),
             since_switch: 0,
-            said: None,
+            current: None,
             seen: None,
         }
     }
@@ -162,7 +162,7 @@ impl Controller {
             self.choice.layer = best;
         }
         let knobs = self.knobs(self.choice, &self.at, uplink, model.area);
-        self.said = Some(knobs);
+        self.current = Some(knobs);
         knobs
     }
 
@@ -175,15 +175,17 @@ impl Controller {
         }
         self.seen = Some(now);
         self.since_switch = self.since_switch.saturating_add(1);
-        let said = self.said.unwrap_or_else(|| self.start(measured.uplink, measured.size));
+        let current = self.current.unwrap_or_else(|| self.start(measured.uplink, measured.size));
         let uplink = measured.uplink.as_kbps();
         let area = f64::from(measured.size.pixels());
         if let Some(model) = self.belief.see(measured).copied() {
             self.choose(&model, uplink);
         }
         let next = self.knobs(self.choice, &self.at, uplink, area);
-        if is_news(&said, &next) || said.bitrate > Bitrate::kbps(self.config.headroom * uplink) {
-            self.said = Some(next);
+        if is_news(&current, &next)
+            || current.bitrate > Bitrate::kbps(self.config.headroom * uplink)
+        {
+            self.current = Some(next);
             return Some(next);
         }
         None
@@ -261,7 +263,7 @@ impl Controller {
         let size = divisor(layer) as f64;
         let bits = KEY_FRAME * model.area / (size * size).powf(0.7) / uplink;
         // Another scene has to be sent anew anyway.
-        let part = if self.said.is_some() && self.belief.is_new() { 0.3 } else { 1.0 };
+        let part = if self.current.is_some() && self.belief.is_new() { 0.3 } else { 1.0 };
         part * bits / self.config.horizon.as_secs_f64().max(1.0)
     }
 

@@ -123,7 +123,7 @@ fn run(
     uplink: f64,
 ) -> Vec<Knobs> {
     let mut knobs =
-        controller.said.unwrap_or_else(|| controller.start(Bitrate::kbps(uplink), SIZE));
+        controller.current.unwrap_or_else(|| controller.start(Bitrate::kbps(uplink), SIZE));
     let mut held = Vec::new();
     for n in intervals {
         held.push(knobs);
@@ -169,7 +169,7 @@ fn the_uplink_is_never_exceeded_from_the_first_word_on_a_fall() {
     let mut controller = Controller::new(ControllerConfig::default());
     let mut publisher = sharp();
     run(&mut controller, &mut publisher, 0..6, 300.0);
-    let before = controller.said.unwrap();
+    let before = controller.current.unwrap();
     let measured = publisher.measure(&before, 50.0);
     let knobs = controller.observe(Duration::from_secs(20), &measured).expect("it must answer");
     assert!(knobs.bitrate <= Bitrate::kbps(50.0), "{knobs:?}");
@@ -207,7 +207,7 @@ fn missing_and_absurd_measurements_leave_the_knobs_alone() {
     let mut controller = Controller::new(ControllerConfig::default());
     let mut publisher = sharp();
     run(&mut controller, &mut publisher, 0..8, 150.0);
-    let before = controller.said.unwrap();
+    let before = controller.current.unwrap();
     let good = publisher.measure(&before, 150.0);
     let low = good.low.unwrap();
     let wrong = [
@@ -221,7 +221,7 @@ fn missing_and_absurd_measurements_leave_the_knobs_alone() {
     ];
     for (n, measured) in wrong.iter().enumerate() {
         let answer = controller.observe(Duration::from_secs(100 + n as u64), measured);
-        assert_eq!((answer, controller.said), (None, Some(before)), "{measured:?}");
+        assert_eq!((answer, controller.current), (None, Some(before)), "{measured:?}");
     }
     assert_eq!(controller.observe(Duration::from_secs(3), &good), None, "time that runs back");
 }
@@ -292,7 +292,7 @@ proptest! {
             let before = pair[0].at;
             let [one, two] = pair.each_mut().map(|c| c.observe(now, &measured));
             prop_assert_eq!(one, two);
-            let same_layer = one.is_none_or(|knobs| pair[1].said.is_some_and(|s| s.layer == knobs.layer));
+            let same_layer = one.is_none_or(|knobs| pair[1].current.is_some_and(|s| s.layer == knobs.layer));
             prop_assert!(same_layer);
             for (at, before) in pair[0].at.iter().zip(before) {
                 prop_assert!((0.0..=1.0).contains(at) && before.is_finite());

@@ -20,7 +20,7 @@ pub(super) struct Adaptation {
     meter: Meter,
     last: Duration,
     /// Knobs that were decided last.
-    said: Knobs,
+    current: Knobs,
     /// Whether the first decision has not been sent to the publisher yet.
     first: bool,
     operator: Operator,
@@ -39,16 +39,16 @@ pub(super) struct Operator {
 impl Adaptation {
     /// A controller for a publisher with this uplink.
     pub(super) fn new(now: Duration, uplink: &PublisherUplink, operator: Operator) -> Adaptation {
-        let (controller, said) = begin(uplink, operator);
+        let (controller, current) = begin(uplink, operator);
         let (layer, meter) = (uplink.layer, Meter::new());
-        Adaptation { layer, controller, meter, last: now, said, first: true, operator }
+        Adaptation { layer, controller, meter, last: now, current, first: true, operator }
     }
 
     /// Limits on enhanced anchors, by the last decision.
     pub(super) fn limits(&self) -> Limits {
         Limits {
-            per_mille: (self.said.anchor_fraction * 1000.0).round().clamp(0.0, 1000.0) as u16,
-            bytes: self.said.anchor_bytes as usize,
+            per_mille: (self.current.anchor_fraction * 1000.0).round().clamp(0.0, 1000.0) as u16,
+            bytes: self.current.anchor_bytes as usize,
         }
     }
 
@@ -73,7 +73,7 @@ impl Adaptation {
         gain_db: Option<f64>,
     ) -> Option<PublisherKnobs> {
         if uplink.layer != self.layer {
-            if uplink.layer == self.said.layer {
+            if uplink.layer == self.current.layer {
                 // The publisher follows the last knobs.
                 self.layer = uplink.layer;
             } else {
@@ -82,7 +82,7 @@ impl Adaptation {
             }
         }
         if std::mem::take(&mut self.first) {
-            return Some(knobs(&self.said));
+            return Some(knobs(&self.current));
         }
         let span = now.saturating_sub(self.last);
         if span < INTERVAL {
@@ -91,8 +91,8 @@ impl Adaptation {
         self.last = now;
         let measured = self.meter.take(span, uplink.report.size, uplink.report.bitrate);
         let measured = Measurements { enhanced_gain_db: gain_db, ..measured };
-        self.said = self.controller.observe(now, &measured)?;
-        Some(knobs(&self.said))
+        self.current = self.controller.observe(now, &measured)?;
+        Some(knobs(&self.current))
     }
 }
 
@@ -163,17 +163,20 @@ mod tests {
         let high = uplink(Layer::H, Bitrate::kbps(300.0));
         let mut adaptation = Adaptation::new(at(0), &high, OPERATOR);
         adaptation.observe(at(0), &high, None);
-        adaptation.said.layer = Layer::Q;
+        adaptation.current.layer = Layer::Q;
         let low = PublisherUplink { layer: Layer::Q, ..high };
         assert_eq!(adaptation.observe(at(100), &low, None), None, "as it was told");
-        adaptation.said.layer = Layer::H;
+        adaptation.current.layer = Layer::H;
         assert!(adaptation.observe(at(200), &high, None).is_none());
         let others = adaptation.observe(at(300), &low, None).expect("it begins anew");
         assert_eq!(others.layer, Layer::Q);
         let short = uplink(Layer::Q, Bitrate::kbps(2000.0));
         for second in 1..30 {
-            let said = adaptation.observe(at(300 + 1000 * second), &short, None);
-            assert!(said.is_none_or(|said| said.layer == Layer::Q), "they cannot take more");
+            let current = adaptation.observe(at(300 + 1000 * second), &short, None);
+            assert!(
+                current.is_none_or(|current| current.layer == Layer::Q),
+                "they cannot take more"
+            );
         }
     }
 
@@ -182,7 +185,7 @@ mod tests {
         let high = uplink(Layer::H, Bitrate::kbps(300.0));
         let mut adaptation = Adaptation::new(at(0), &high, OPERATOR);
         adaptation.observe(at(0), &high, None);
-        adaptation.said.layer = Layer::Q;
+        adaptation.current.layer = Layer::Q;
         let low = PublisherUplink { layer: Layer::Q, ..high };
         assert_eq!(adaptation.observe(at(100), &low, None), None, "as it was told");
         let before = adaptation.limits();

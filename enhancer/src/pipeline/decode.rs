@@ -151,7 +151,7 @@ struct State {
     /// Whether nothing was handed on since the scale changed in the middle of an epoch.
     fresh: bool,
     /// Scale last sent to the SFU, with its epoch.
-    told: Option<(Epoch, usize)>,
+    reported: Option<(Epoch, usize)>,
     /// Controller of what the publisher sends; `None` until the publisher has reported its uplink.
     adaptation: Option<Adaptation>,
     /// Detector of faces and text, and the time of its last search.
@@ -190,7 +190,7 @@ impl StreamDecoder {
             twin: Arc::new(Twin::new(self.operator.scale)),
             wanted_scale: Arc::new(AtomicUsize::new(self.operator.scale)),
             fresh: false,
-            told: None,
+            reported: None,
             adaptation: None,
             subjects: None,
         };
@@ -300,11 +300,11 @@ impl StreamDecoder {
             state.fresh = true;
         }
         let news = (frame.epoch, scale);
-        if state.told != Some(news) {
+        if state.reported != Some(news) {
             let (stream, epoch) = (self.stream, frame.epoch);
             let scale = u16::try_from(scale).unwrap_or(u16::MAX);
             match self.output.try_send(EnhancerOutput::Scale { stream, epoch, scale }) {
-                Ok(()) => state.told = Some(news),
+                Ok(()) => state.reported = Some(news),
                 // Told with the next frame.
                 Err(_) => count(&self.stats.counters.dropped_output_queue),
             }

@@ -15,7 +15,7 @@ struct Node {
     /// The lower bound of the value that is known so far.
     low: u32,
     /// Whether the value itself has been written.
-    told: bool,
+    coded: bool,
 }
 
 impl TagTree {
@@ -31,7 +31,7 @@ impl TagTree {
             }
             (across, down) = (across.div_ceil(2), down.div_ceil(2));
         }
-        let unknown = Node { value: u32::MAX, low: 0, told: false };
+        let unknown = Node { value: u32::MAX, low: 0, coded: false };
         Self { levels, nodes: vec![unknown; total] }
     }
 
@@ -62,10 +62,10 @@ impl TagTree {
             let at = self.node(x, y, level);
             let node = &mut self.nodes[at];
             node.low = node.low.max(low);
-            while node.low < threshold && !node.told {
-                node.told = node.low >= node.value;
-                put(node.told);
-                node.low += u32::from(!node.told);
+            while node.low < threshold && !node.coded {
+                node.coded = node.low >= node.value;
+                put(node.coded);
+                node.low += u32::from(!node.coded);
             }
             low = node.low;
         }

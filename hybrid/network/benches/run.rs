@@ -34,9 +34,9 @@ fn network(scale: usize, channels: usize, convs: usize) -> Network {
         (name, TensorView::new(Dtype::F32, shape.clone(), bytes).expect("the length is right"))
     });
     let scale = scale.to_string();
-    let said = [("arch", "chain"), ("inputs", "luma+twin"), ("base", "twin"), ("scale", &scale)];
-    let said = said.map(|(k, v)| (k.to_owned(), v.to_owned())).into();
-    let file = safetensors::serialize(views, Some(said)).expect("tensors");
+    let fields = [("arch", "chain"), ("inputs", "luma+twin"), ("base", "twin"), ("scale", &scale)];
+    let fields = fields.map(|(k, v)| (k.to_owned(), v.to_owned())).into();
+    let file = safetensors::serialize(views, Some(fields)).expect("tensors");
     Network::new(&Weights::from_safetensors(&file).expect("a network")).expect("small weights")
 }
 

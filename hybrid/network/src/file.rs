@@ -87,11 +87,11 @@ impl Weights {
     /// Where the bytes are no such file, or are of a network that is not run here.
     pub fn from_safetensors(bytes: &[u8]) -> Result<Self, FileError> {
         let (_, metadata) = SafeTensors::read_metadata(bytes)?;
-        let said = metadata.metadata().clone().unwrap_or_default();
-        expect(&said, "arch", &["chain"], "chain")?;
-        expect(&said, "inputs", &["luma+twin"], "luma+twin")?;
-        expect(&said, "base", &["twin"], "twin")?;
-        let scale = expect(&said, "scale", &["2", "3", "4"], "2, 3 or 4")? + 2;
+        let fields = metadata.metadata().clone().unwrap_or_default();
+        expect(&fields, "arch", &["chain"], "chain")?;
+        expect(&fields, "inputs", &["luma+twin"], "luma+twin")?;
+        expect(&fields, "base", &["twin"], "twin")?;
+        let scale = expect(&fields, "scale", &["2", "3", "4"], "2, 3 or 4")? + 2;
         let file = SafeTensors::deserialize(bytes)?;
         let weight = |n: usize| file.tensor(&format!("conv{n}.weight"));
         let convs = (0..=MAX_CONVS).take_while(|n| weight(*n).is_ok()).count();
@@ -128,12 +128,12 @@ impl Weights {
 
 /// The index in `allowed` of the value that the metadata have for `key`.
 fn expect(
-    said: &HashMap<String, String>,
+    fields: &HashMap<String, String>,
     key: &'static str,
     allowed: &[&str],
     expected: &'static str,
 ) -> Result<usize, FileError> {
-    let value = said.get(key).map_or("", String::as_str);
+    let value = fields.get(key).map_or("", String::as_str);
     allowed.iter().position(|&a| a == value).ok_or_else(|| FileError::Metadata {
         key,
         value: value.to_owned(),
@@ -181,10 +181,10 @@ mod tests {
             change(&mut tensors);
             Weights::from_safetensors(&tensors.file()).unwrap_err().to_string()
         };
-        for (change, said) in [
-            (&(|t: &mut Tensors| t.said("scale", "5")) as &dyn Fn(&mut Tensors), "2, 3 or 4"),
-            (&|t| t.said("base", "lanczos3"), "twin is needed"),
-            (&|t| t.said("arch", "blocks"), "chain is needed"),
+        for (change, expected) in [
+            (&(|t: &mut Tensors| t.set("scale", "5")) as &dyn Fn(&mut Tensors), "2, 3 or 4"),
+            (&|t| t.set("base", "lanczos3"), "twin is needed"),
+            (&|t| t.set("arch", "blocks"), "chain is needed"),
             (&|t| t.put("conv1.weight", &[8, 4, 3, 3], 0.0), "not F32 [8, 8, 3, 3]"),
             (&|t| t.put("conv1.bias", &[8], f32::NAN), "not finite"),
             (&|t| t.put("conv0.range", &[8], -1.0), "a range below 0"),
@@ -193,7 +193,7 @@ mod tests {
             (&|t| t.remove("conv1.range"), "7 tensors, not 8"),
         ] {
             let error = error(change);
-            assert!(error.contains(said), "{error}");
+            assert!(error.contains(expected), "{error}");
         }
     }
 

@@ -133,7 +133,7 @@ pub(crate) mod tests {
                 metadata: words.map(|(k, v)| (k.to_owned(), v.to_owned())).into(),
                 tensors: BTreeMap::new(),
             };
-            out.said("scale", &scale.to_string());
+            out.set("scale", &scale.to_string());
             for n in 0..convs {
                 let inputs = if n == 0 { 1 + scale * scale } else { channels };
                 let outputs = if n + 1 == convs { scale * scale } else { channels };
@@ -152,7 +152,7 @@ pub(crate) mod tests {
             out
         }
 
-        pub(crate) fn said(&mut self, key: &str, value: &str) {
+        pub(crate) fn set(&mut self, key: &str, value: &str) {
             self.metadata.insert(key.to_owned(), value.to_owned());
         }
 

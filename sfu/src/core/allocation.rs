@@ -276,7 +276,7 @@ fn decodable<'a>(
     tracks: &'a Tracks,
 ) -> Option<&'a Track> {
     let Some(rtc) = rtc else { return Some(track) };
-    let backup = track.backup.id().and_then(|backup| tracks.get(backup));
+    let backup = track.backup.id.and_then(|backup| tracks.get(backup));
     [Some(track), backup].into_iter().flatten().find(|t| slot.decodes(rtc, t.layers.codec()))
 }
 

@@ -5,37 +5,90 @@
 //! Nobody else hears of it: on the m-lines of those who need it, its packets take the place of the other track's
 //! ([`source`](super::slot::Slot::source)). While nobody needs it, all of its layers are paused. It has no anchors.
 
+use std::time::{Duration, Instant};
+
 use windlass_types::VideoCodec;
 
 use crate::api::TrackId;
 
+/// Minimum time between two requests for backups with different codecs: each may make the publisher negotiate.
+const MIN_INTERVAL: Duration = Duration::from_secs(5);
+/// Time after which a request that is still open is repeated: the publisher may not have been able to answer.
+const REPEAT: Duration = Duration::from_secs(30);
+
 /// What a track has to do with backups.
 #[derive(Debug, Default)]
-pub(super) enum Backup {
-    /// The track has no backup.
-    #[default]
-    None,
-    /// The track has no backup, and its publisher was told that these codecs would do.
-    Wanted(Vec<VideoCodec>),
-    /// The track has this backup.
-    Has(TrackId),
-    /// The track is the backup of this one.
-    Of(TrackId),
+pub(super) struct Backup {
+    /// The track's backup.
+    pub(super) id: Option<TrackId>,
+    /// The track of which this one is the backup.
+    pub(super) of: Option<TrackId>,
+    /// When the publisher was last asked for a backup, and in which codecs.
+    asked: Option<(Instant, Vec<VideoCodec>)>,
 }
 
 impl Backup {
-    /// The track's backup.
-    pub(super) fn id(&self) -> Option<TrackId> {
-        if let Backup::Has(backup) = self { Some(*backup) } else { None }
-    }
-
-    /// The track of which this one is the backup.
-    pub(super) fn of(&self) -> Option<TrackId> {
-        if let Backup::Of(of) = self { Some(*of) } else { None }
-    }
-
     /// Whether the track is a backup.
     pub(super) fn is_one(&self) -> bool {
-        self.of().is_some()
+        self.of.is_some()
+    }
+
+    /// Takes in which codecs a backup is needed. Returns whether the publisher is to be asked for it now.
+    pub(super) fn ask(&mut self, now: Instant, codecs: &[VideoCodec]) -> bool {
+        let due = self.asked.as_ref().is_none_or(|(at, asked)| {
+            now >= *at + if asked == codecs { REPEAT } else { MIN_INTERVAL }
+        });
+        if due {
+            self.asked = Some((now, codecs.to_vec()));
+        }
+        due
+    }
+
+    /// Takes what another node is to know of the codecs that are needed here. Returns whether it does not know it yet.
+    pub(super) fn is_news(&mut self, now: Instant, codecs: &[VideoCodec]) -> bool {
+        let known = self.asked.as_ref().map_or(&[][..], |(_, codecs)| codecs);
+        known != codecs && self.ask(now, codecs)
+    }
+}
+
+/// The codecs that serve the most of those who each decode one of these lists; none for nobody.
+pub(super) fn best(lists: &[&[VideoCodec]]) -> Vec<VideoCodec> {
+    let served = |codec| lists.iter().filter(|list| list.contains(&codec)).count();
+    let most = VideoCodec::ALL.into_iter().map(served).max().unwrap_or_default();
+    VideoCodec::ALL.into_iter().filter(|&codec| most > 0 && served(codec) == most).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const VP8: VideoCodec = VideoCodec::Vp8;
+    const H264: VideoCodec = VideoCodec::H264;
+    const AV1: VideoCodec = VideoCodec::Av1;
+
+    #[test]
+    fn codecs_that_serve_most_are_the_best_and_nobody_takes_them_from_others() {
+        assert_eq!(best(&[]), []);
+        assert_eq!(best(&[&[]]), []);
+        assert_eq!(best(&[&[H264, VP8]]), [VP8, H264]);
+        assert_eq!(best(&[&[H264, VP8], &[H264]]), [H264]);
+        assert_eq!(best(&[&[VP8], &[VP8], &[AV1]]), [VP8]);
+    }
+
+    #[test]
+    fn a_request_is_repeated_and_others_wait_a_little() {
+        let (mut backup, now) = (Backup::default(), Instant::now());
+        assert!(backup.ask(now, &[VP8]) && !backup.ask(now, &[H264]));
+        assert!(!backup.ask(now + MIN_INTERVAL, &[VP8]));
+        assert!(backup.ask(now + MIN_INTERVAL, &[H264]));
+        assert!(backup.ask(now + MIN_INTERVAL + REPEAT, &[H264]));
+    }
+
+    #[test]
+    fn another_node_hears_what_has_changed() {
+        let (mut backup, now) = (Backup::default(), Instant::now());
+        assert!(!backup.is_news(now, &[]));
+        assert!(backup.is_news(now, &[VP8]) && !backup.is_news(now + REPEAT, &[VP8]));
+        assert!(backup.is_news(now + REPEAT, &[]));
     }
 }

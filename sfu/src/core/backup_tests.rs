@@ -6,7 +6,7 @@ use windlass_types::{Layer, Refusal, Rung, VideoCodec};
 
 use super::harness::*;
 use super::*;
-use crate::api::{Answer, JoinOptions, Offer, Publish, TrackId};
+use crate::api::{Answer, JoinOptions, Offer, OfferError, Publish, Subscribe, TrackId};
 
 const BOTH: &[VideoCodec] = &[VideoCodec::Vp9, VideoCodec::Vp8];
 const VP8: &[VideoCodec] = &[VideoCodec::Vp8];
@@ -230,6 +230,80 @@ fn where_a_backup_ends_its_subscribers_have_nothing_and_another_is_asked_for() {
     let before = harness.clients[at].received.len();
     run(&mut harness, &mut backup, 30);
     assert_eq!(harness.clients[at].received.len(), before);
+    harness.run(Duration::from_secs(30));
     assert_eq!(wanted(&harness), [(track, vec![VideoCodec::Vp8]), (track, vec![VideoCodec::Vp8])]);
     assert_eq!(harness.core.stats().tracks, 1);
+}
+
+#[test]
+fn another_codec_is_asked_for_where_it_serves_more_of_them() {
+    let (mut harness, track, _) = call();
+    let (mut backup, _) = Backup::publish(&mut harness);
+    run(&mut harness, &mut backup, 30);
+    harness.core.join(harness.now, "room", THIRD, JoinOptions::default()).expect("joined");
+    harness.codecs = &[VideoCodec::H264];
+    harness.subscribe(THIRD, track);
+    run(&mut harness, &mut backup, 300);
+    assert_eq!(wanted(&harness).len(), 1, "one of each: the backup stays");
+    harness.core.leave(harness.now, SUBSCRIBER);
+    run(&mut harness, &mut backup, 30);
+    assert_eq!(wanted(&harness)[1..], [(track, vec![VideoCodec::H264])]);
+}
+
+#[test]
+fn a_request_without_effect_is_repeated_slowly() {
+    let (mut harness, ..) = call();
+    harness.run(Duration::from_secs(25));
+    assert_eq!(wanted(&harness).len(), 1);
+    harness.run(Duration::from_secs(10));
+    assert_eq!(wanted(&harness).len(), 2);
+}
+
+#[test]
+fn nobody_can_subscribe_to_a_backup() {
+    let (mut harness, ..) = call();
+    let (_, answer) = Backup::publish(&mut harness);
+    let own = answer.tracks[1].1;
+    harness.core.join(harness.now, "room", THIRD, JoinOptions::default()).expect("joined");
+    let at = harness.client(THIRD);
+    let mut api = harness.clients[at].rtc.sdp_api();
+    let mid = api.add_media(MediaKind::Video, Direction::RecvOnly, None, None, None);
+    let (sdp, _) = api.apply().expect("offer");
+    let subscribe = vec![Subscribe { mid: mid.to_string(), track: own, max: None }];
+    let offer = Offer { sdp: sdp.to_sdp_string(), publish: Vec::new(), subscribe };
+    let refused = harness.core.offer(harness.now, THIRD, &offer).err();
+    assert_eq!(refused, Some(OfferError::UnknownTrack { track: own }));
+}
+
+#[test]
+fn a_section_that_was_a_backup_becomes_a_track_of_its_own_that_all_hear_of() {
+    let (mut harness, track, _) = call();
+    let (backup, answer) = Backup::publish(&mut harness);
+    let own = answer.tracks[1].1;
+    let (sdp, pending) = {
+        let mut api = harness.clients[0].rtc.sdp_api();
+        api.add_channel("more".into());
+        api.apply().expect("offer")
+    };
+    let camera = camera_at(harness.camera.mid.expect("published"));
+    let publish = vec![camera, camera_at(backup.mid)];
+    let offer = Offer { sdp: sdp.to_sdp_string(), publish, subscribe: Vec::new() };
+    let answer = harness.exchange(0, PUBLISHER, &offer, pending);
+    let new = answer.tracks[1].1;
+    assert!(answer.tracks[0].1 == track && new != own);
+    harness.deliver();
+    let added = |event: &SfuEvent| matches!(event, SfuEvent::TrackAdded(info) if info.track == new);
+    assert!(harness.events[&SUBSCRIBER].iter().any(added));
+    assert_eq!(harness.core.stats().tracks, 2);
+}
+
+#[test]
+fn a_backup_counts_toward_no_limit() {
+    let limits = crate::Limits { published_tracks: 1, tracks_per_room: 1, ..Default::default() };
+    let mut harness = Harness::new(SfuConfig { limits, ..config() });
+    harness.core.join(harness.now, "room", PUBLISHER, JoinOptions::default()).expect("joined");
+    harness.codecs = BOTH;
+    harness.publish();
+    let (_, answer) = Backup::publish(&mut harness);
+    assert_eq!(answer.tracks.len(), 2);
 }

@@ -70,8 +70,12 @@ impl Core {
 impl Track {
     /// Layers of the track that its publisher does not send though they are asked for.
     fn shortfall(&self, now: Instant) -> Shortfall {
-        // With one encoding there is no choice.
-        if self.info.kind != Kind::Video || self.info.muted || self.layers.is_single() {
+        // With one encoding there is no choice, and a backup says nothing of its publisher that its track does not.
+        if self.backup.is_one()
+            || self.info.kind != Kind::Video
+            || self.info.muted
+            || self.layers.is_single()
+        {
             return Shortfall::default();
         }
         let sent = Layer::ALL.map(|layer| self.layers.rate(layer, now));

@@ -134,7 +134,7 @@ pub(super) struct ConnectionMeter {
     since: Option<Instant>,
     /// The last assessments, at most [`BETTER_AFTER`].
     recent: VecDeque<ConnectionQuality>,
-    told: Option<(Instant, ConnectionQuality)>,
+    reported: Option<(Instant, ConnectionQuality)>,
 }
 
 impl ConnectionMeter {
@@ -168,13 +168,13 @@ impl ConnectionMeter {
         }
         self.recent.push_back(quality);
         let next = self.next(now, quality)?;
-        self.told = Some((now, next));
+        self.reported = Some((now, next));
         Some(next)
     }
 
     /// The quality that was told last; `None`: none yet.
     pub(super) fn last_sent(&self) -> Option<ConnectionQuality> {
-        self.told.map(|(_, quality)| quality)
+        self.reported.map(|(_, quality)| quality)
     }
 
     fn quality(&self, signs: Signs) -> ConnectionQuality {
@@ -199,17 +199,17 @@ impl ConnectionMeter {
         // The best of the last assessments, and the worst: all of them are at least that bad, or at least that good.
         let at_least = last(WORSE_AFTER).min().filter(|_| enough(WORSE_AFTER));
         let at_most = last(BETTER_AFTER).max().filter(|_| enough(BETTER_AFTER));
-        let Some((at, told)) = self.told else {
+        let Some((at, reported)) = self.reported else {
             return at_least;
         };
         if quality == ConnectionQuality::Lost {
-            return (told != quality).then_some(quality);
+            return (reported != quality).then_some(quality);
         }
         if now.saturating_duration_since(at) < MIN_INTERVAL {
             return None;
         }
-        let worse = at_least.filter(|quality| *quality > told);
-        worse.or(at_most.filter(|quality| *quality < told))
+        let worse = at_least.filter(|quality| *quality > reported);
+        worse.or(at_most.filter(|quality| *quality < reported))
     }
 }
 
@@ -248,15 +248,16 @@ mod tests {
             up: f32,
             down: f32,
         ) -> Vec<(u32, ConnectionQuality)> {
-            let mut told = Vec::new();
+            let mut reported = Vec::new();
             for second in 1..=seconds {
                 self.now += SECOND;
                 for _ in 0..10 {
                     self.meter.on_feedback(Some(up), Some(down), Some(SECOND / 20));
                 }
-                told.extend(self.meter.assess(self.now, signs).map(|quality| (second, quality)));
+                reported
+                    .extend(self.meter.assess(self.now, signs).map(|quality| (second, quality)));
             }
-            told
+            reported
         }
     }
 
@@ -274,13 +275,13 @@ mod tests {
     fn losses_of_either_direction_make_it_worse_and_it_is_good_again_without() {
         for (up, down) in [(0.04, 0.0), (0.0, 0.04)] {
             let mut connection = Connection::good();
-            let told = connection.run(20, Signs::default(), up, down);
-            assert!(matches!(told[..], [(4..=6, Fair)]), "{told:?}");
-            let told = connection.run(20, Signs::default(), 0.0, 0.0);
-            assert!(matches!(told[..], [(5..=8, Good)]), "{told:?}");
+            let reported = connection.run(20, Signs::default(), up, down);
+            assert!(matches!(reported[..], [(4..=6, Fair)]), "{reported:?}");
+            let reported = connection.run(20, Signs::default(), 0.0, 0.0);
+            assert!(matches!(reported[..], [(5..=8, Good)]), "{reported:?}");
         }
-        let told = Connection::good().run(20, Signs::default(), 0.2, 0.0);
-        assert_eq!(told.last().map(|(_, quality)| *quality), Some(Poor), "{told:?}");
+        let reported = Connection::good().run(20, Signs::default(), 0.2, 0.0);
+        assert_eq!(reported.last().map(|(_, quality)| *quality), Some(Poor), "{reported:?}");
     }
 
     #[test]

@@ -324,8 +324,8 @@ mod tests {
         harness.events.clear();
         harness.core.participant_changed(harness.now, ANA);
         harness.deliver();
-        let told = SfuEvent::ParticipantChanged { participant: ANA };
-        assert_eq!(harness.events.remove(&BO), Some(vec![told]));
+        let changed = SfuEvent::ParticipantChanged { participant: ANA };
+        assert_eq!(harness.events.remove(&BO), Some(vec![changed]));
         assert_eq!(harness.events.remove(&ANA), None);
     }
 }

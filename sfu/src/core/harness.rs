@@ -131,6 +131,7 @@ impl Harness {
             .clear_codecs()
             .enable_vp9(self.codecs.contains(&VideoCodec::Vp9))
             .enable_vp8(self.codecs.contains(&VideoCodec::Vp8))
+            .enable_h264(self.codecs.contains(&VideoCodec::H264))
             .enable_opus(true, red)
             .set_rtp_mode(true)
             .set_extension(12, str0m::rtp::Extension::with_serializer(dd::URI, dd::Serializer))
@@ -363,11 +364,11 @@ impl Harness {
 
     /// What the publisher was told of its layers.
     pub(super) fn knobs_of_layers(&self) -> Vec<Vec<(Layer, LayerKnobs)>> {
-        let told = self.events.get(&PUBLISHER).into_iter().flatten().filter_map(|e| match e {
+        let sent = self.events.get(&PUBLISHER).into_iter().flatten().filter_map(|e| match e {
             SfuEvent::Knobs { layers, .. } if !layers.is_empty() => Some(layers.clone()),
             _ => None,
         });
-        told.collect()
+        sent.collect()
     }
 
     /// Which of its layers the publisher was told to send.
@@ -383,11 +384,11 @@ impl Harness {
 
     pub(super) fn rungs(&self, id: ParticipantId) -> Vec<(Rung, u16, u16)> {
         let events = self.events.get(&id).into_iter().flatten();
-        let told = events.filter_map(|e| match e {
+        let sent = events.filter_map(|e| match e {
             SfuEvent::RungChanged { rung, epoch, size, .. } => Some((*rung, *epoch, size.width)),
             _ => None,
         });
-        told.collect()
+        sent.collect()
     }
 
     pub(super) fn last_tapped(&self) -> windlass_types::TapFrame {

@@ -164,8 +164,8 @@ impl Core {
     /// Sends an event of a publisher's track to all that may subscribe to it, on this node and others.
     pub(super) fn notify_audience(&mut self, publisher: ParticipantId, event: &SfuEvent) {
         let Some((_, room)) = self.rooms.of(publisher) else { return };
-        let told = room.audience(publisher);
-        self.outputs.extend(told.map(|member| Output::Event(member, event.clone())));
+        let audience = room.audience(publisher);
+        self.outputs.extend(audience.map(|member| Output::Event(member, event.clone())));
         self.notify_nodes(publisher, event);
     }
 
@@ -199,7 +199,7 @@ impl Core {
 
     /// Removes a track with its backup, and notifies the room.
     pub(super) fn remove_track(&mut self, track: TrackId) {
-        if let Some(backup) = self.tracks.get(track).and_then(|track| track.backup.id()) {
+        if let Some(backup) = self.tracks.get(track).and_then(|track| track.backup.id) {
             self.remove_track(backup);
         }
         let Some(t) = self.tracks.remove(track) else { return };
@@ -248,7 +248,7 @@ impl Core {
 
     /// Mutes or unmutes a track with its backup, and notifies the room.
     pub(super) fn mute(&mut self, now: Instant, track: TrackId, muted: bool) {
-        let backup = self.tracks.get(track).and_then(|track| track.backup.id());
+        let backup = self.tracks.get(track).and_then(|track| track.backup.id);
         if let Some(backup) = backup.and_then(|backup| self.tracks.get_mut(backup)) {
             backup.info.muted = muted;
         }

@@ -412,7 +412,7 @@ impl Core {
         enhancement.update_taps(now, config, demands, tracks, peers, outputs);
         recorded::choose_layers(now, tracks.iter_mut());
         recorded::request_key_anchors(tracks.iter_mut(), outputs);
-        backup_requests::request(tracks, peers, outputs);
+        backup_requests::request(now, tracks, peers, outputs);
         allocation::announce_rungs(peers, tracks, config.scale, outputs);
         allocation::announce_ways(now, peers, tracks, outputs);
         publishers::update_still_sources(config.regions, tracks, peers, outputs);

@@ -13,7 +13,7 @@ use str0m::media::Mid;
 use super::Core;
 use super::contained;
 use super::offer::{Answered, Lists, ReadOffer, Standing, Wanted};
-use super::peer::PeerEvent;
+use super::peer::{Peer, PeerEvent};
 use super::sdp::MediaLine;
 use crate::api::{Answer, Offer, OfferError, ParticipantId, Publish, Subscribe, TrackId};
 
@@ -116,13 +116,21 @@ impl Core {
         let others = room.into_iter().flat_map(|room| &room.members);
         let others =
             others.filter(|&&other| other != id).filter_map(|&other| self.peers.get(other));
+        // A backup is part of its track.
+        let counts =
+            |track: &&TrackId| self.tracks.get(**track).is_some_and(|t| !t.backup.is_one());
+        let count = |peer: &Peer| peer.published.values().filter(counts).count();
         let standing = Standing {
             permissions: peer.permissions,
-            published: peer.published.len(),
-            others: others.map(|other| other.published.len()).sum(),
+            published: count(peer),
+            others: others.map(count).sum(),
         };
         let find = |track: TrackId| {
-            let found = self.tracks.get(track).map(|track| &track.info);
+            let found = self.tracks.get(track);
+            if found.is_some_and(|track| track.backup.is_one()) {
+                return Wanted::Unknown;
+            }
+            let found = found.map(|track| &track.info);
             if found.is_none() && self.tracks.has_assigned(track) {
                 return Wanted::Ended;
             }
@@ -145,6 +153,9 @@ impl Core {
             self.remove_track(track);
         }
         for publish in wanted {
+            self.end_if_other(id, publish);
+        }
+        for publish in wanted {
             let mid = Mid::from(publish.mid.as_str());
             let known = self.peers.get(id).and_then(|p| p.published.get(&mid)).copied();
             let Some(track) = known.or_else(|| self.begin(id, publish)) else { continue };
@@ -159,6 +170,18 @@ impl Core {
         let track_of =
             |p: &Publish| Some((p.mid.clone(), *peer.published.get(&Mid::from(p.mid.as_str()))?));
         wanted.iter().filter_map(track_of).collect()
+    }
+
+    /// Ends the track of an m-line that was a backup and is none any more, or became one, or of another track.
+    fn end_if_other(&mut self, id: ParticipantId, publish: &Publish) {
+        let Some(peer) = self.peers.get_mut(id) else { return };
+        let at = |mid: &String| peer.published.get(&Mid::from(mid.as_str())).copied();
+        let (known, of) = (at(&publish.mid), publish.backup_of.as_ref().map(at));
+        let Some(known) = known else { return };
+        if self.tracks.get(known).is_none_or(|track| track.backup.of != of.flatten()) {
+            peer.published.remove(&Mid::from(publish.mid.as_str()));
+            self.remove_track(known);
+        }
     }
 
     /// Adds a track, or a backup of another track.
@@ -201,7 +224,7 @@ impl Core {
                 track_state.subscribers.push(id);
             }
             let subscribers = track_state.subscribers.clone();
-            let backup = track_state.backup.id().and_then(|backup| self.tracks.get_mut(backup));
+            let backup = track_state.backup.id.and_then(|backup| self.tracks.get_mut(backup));
             if let Some(backup) = backup {
                 backup.subscribers = subscribers;
             }

@@ -108,11 +108,11 @@ mod tests {
     #[test]
     fn the_figures_are_those_of_the_rows_that_they_rest_on() {
         for (network, scale) in NETWORKS {
-            let said = gain(network, scale, 2.0);
+            let modelled = gain(network, scale, 2.0);
             let (points, left) = measured(network, scale, true);
-            assert!((said.points - points).abs() < 0.06, "{network:?} ×{scale}: {points}");
+            assert!((modelled.points - points).abs() < 0.06, "{network:?} ×{scale}: {points}");
             assert!(
-                (said.captured_left - left.min(1.0)).abs() < 0.06,
+                (modelled.captured_left - left.min(1.0)).abs() < 0.06,
                 "{network:?} ×{scale}: {left}"
             );
         }
@@ -122,11 +122,11 @@ mod tests {
     #[test]
     fn of_other_people_the_gain_is_known_within_a_point_and_captured_anchors_keep_most_of_theirs() {
         for (network, scale) in NETWORKS {
-            let said = gain(network, scale, 2.0);
+            let modelled = gain(network, scale, 2.0);
             let (points, left) = measured(network, scale, false);
-            assert!((said.points - points).abs() < 1.0, "{network:?} ×{scale}: {points}");
+            assert!((modelled.points - points).abs() < 1.0, "{network:?} ×{scale}: {points}");
             assert!(
-                (said.captured_left - left.min(1.0)).abs() < 0.25,
+                (modelled.captured_left - left.min(1.0)).abs() < 0.25,
                 "{network:?} ×{scale}: {left}"
             );
         }

@@ -85,11 +85,13 @@ impl Lists<'_> {
         let Lists { publish, subscribe, lines } = self;
         self.check_permissions(standing.permissions)?;
         let names_fit = publish.iter().all(|p| p.name.len() <= Publish::MAX_NAME);
-        if publish.len() > limits.published_tracks || !names_fit {
+        // A backup is part of its track, of which it is the only one.
+        let count = publish.iter().filter(|p| p.backup_of.is_none()).count();
+        if count > limits.published_tracks || !names_fit {
             return Err(OfferError::TooLarge);
         }
         // A participant with no more tracks than before is not refused, even if the limit has been lowered.
-        let (more, all) = (publish.len() > standing.published, standing.others + publish.len());
+        let (more, all) = (count > standing.published, standing.others + count);
         if more && all > limits.tracks_per_room {
             return Err(OfferError::TooManyTracks);
         }

@@ -105,16 +105,16 @@ mod tests {
         let (mut harness, track, _) = call();
         harness.core.set_max_rung(harness.now, SUBSCRIBER, track, Rung::QPlus);
         harness.run(Duration::from_secs(3));
-        assert_eq!(harness.rungs(SUBSCRIBER).last().map(|told| told.0), Some(Rung::QPlus));
+        assert_eq!(harness.rungs(SUBSCRIBER).last().map(|rung| rung.0), Some(Rung::QPlus));
         harness.core.set_permissions(
             harness.now,
             SUBSCRIBER,
             Permissions { enhance: false, ..Permissions::default() },
         );
         harness.run(Duration::from_secs(3));
-        assert_eq!(harness.rungs(SUBSCRIBER).last().map(|told| told.0), Some(Rung::Q));
+        assert_eq!(harness.rungs(SUBSCRIBER).last().map(|rung| rung.0), Some(Rung::Q));
         harness.core.set_permissions(harness.now, SUBSCRIBER, Permissions::default());
         harness.run(Duration::from_secs(3));
-        assert_eq!(harness.rungs(SUBSCRIBER).last().map(|told| told.0), Some(Rung::QPlus));
+        assert_eq!(harness.rungs(SUBSCRIBER).last().map(|rung| rung.0), Some(Rung::QPlus));
     }
 }

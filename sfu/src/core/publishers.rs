@@ -102,9 +102,10 @@ pub(super) fn update_still_sources(
         let Some(stream) = track.info.stream else { continue };
         let publisher = peers.get(track.info.participant);
         let answers = publisher.is_some_and(|p| p.link.channels.has_region()) && allowed;
-        let told = track.stills.update(answers, track.taps.is_on(), track.taps.captures());
-        outputs
-            .extend(told.map(|usable| Output::Request(stream, EnhancerRequest::Regions(usable))));
+        let changed = track.stills.update(answers, track.taps.is_on(), track.taps.captures());
+        outputs.extend(
+            changed.map(|usable| Output::Request(stream, EnhancerRequest::Regions(usable))),
+        );
     }
 }
 

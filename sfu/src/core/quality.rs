@@ -246,7 +246,8 @@ mod tests {
             let without = rows.iter().find(same).expect("the same without stills");
             (row.vmaf_neg - without.vmaf_neg, row.predicted() - without.predicted())
         };
-        let errors: Vec<f64> = with.map(gain).map(|(seen, said)| (seen - said).abs()).collect();
+        let errors: Vec<f64> =
+            with.map(gain).map(|(seen, predicted)| (seen - predicted).abs()).collect();
         assert!(mean(errors.iter().copied()) < 5.0, "{errors:?}");
     }
 

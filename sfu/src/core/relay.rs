@@ -12,7 +12,6 @@ use str0m::media::Pt;
 use super::Core;
 use super::anchor_channel::OutgoingAnchor;
 use super::audio::AudioInfo;
-use super::backup_requests;
 use super::relayed::RemotePublisher;
 use super::relays::Begun;
 use super::rewriter::{PacketIn, Source};
@@ -128,9 +127,10 @@ impl Core {
                 }
             }
             Relayed::BackupWanted { track, codecs } => {
-                let wanted =
-                    self.relayed_track(node, track).and_then(|t| backup_requests::want(t, codecs));
-                self.outputs.extend(wanted);
+                let track = self.relayed_track(node, track);
+                if track.is_some_and(|track| track.nodes.set_undecodable(node, codecs)) {
+                    self.schedule.request_allocation(now);
+                }
             }
             Relayed::KeyAnchor { track } => {
                 if let Some(track) = self.relayed_track(node, track) {
@@ -308,12 +308,8 @@ impl Core {
         publish: &Publish,
     ) -> Option<TrackId> {
         let of = self.relays.track(node, of)?;
-        let track = self.tracks.get(of)?;
-        let fits = track.info.participant == participant
-            && track.info.kind == publish.kind
-            && track.backup.id().is_none()
-            && !track.backup.is_one();
-        fits.then(|| self.tracks.add_backup(of, publish))?
+        let same = self.tracks.get(of)?.info.participant == participant;
+        same.then(|| self.tracks.add_backup(of, publish))?
     }
 
     fn forward_remote_packet(&mut self, now: Instant, node: NodeId, packet: RelayedPacket) {
@@ -381,6 +377,6 @@ fn relayed_track(track: &Track) -> RelayedTrack {
         name: info.name.clone(),
         muted: info.muted,
         encrypted: info.encrypted,
-        backup_of: track.backup.of(),
+        backup_of: track.backup.of,
     }
 }

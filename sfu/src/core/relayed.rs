@@ -76,7 +76,7 @@ impl RemotePublisher {
         self.send(Relayed::KeyFrame { track: self.track, layer })
     }
 
-    /// Requests a backup of the track in one of these codecs.
+    /// Says which codecs would serve those here who cannot decode the track.
     pub(super) fn request_backup(&self, codecs: Vec<VideoCodec>) -> Output {
         self.send(Relayed::BackupWanted { track: self.track, codecs })
     }
@@ -94,11 +94,13 @@ struct NodeDemand {
     enhance: Option<Layer>,
     /// The anchor state last sent.
     sent_state: Option<AnchorState>,
+    /// The codecs that would serve its participants who cannot decode the track; empty: there are none.
+    undecodable: Vec<VideoCodec>,
 }
 
 impl Default for NodeDemand {
     fn default() -> NodeDemand {
-        NodeDemand { layers: [true; 3], enhance: None, sent_state: None }
+        NodeDemand { layers: [true; 3], enhance: None, sent_state: None, undecodable: Vec::new() }
     }
 }
 
@@ -161,6 +163,19 @@ impl NodeDemands {
     pub(super) fn set_enhanced(&mut self, node: NodeId, layer: Option<Layer>) -> bool {
         let demand = self.nodes.get_mut(&node);
         demand.map(|demand| demand.enhance = layer).is_some()
+    }
+
+    /// Sets the codecs that would serve a node's participants who cannot decode the track. Returns whether the node
+    /// gets the track.
+    pub(super) fn set_undecodable(&mut self, node: NodeId, codecs: Vec<VideoCodec>) -> bool {
+        let demand = self.nodes.get_mut(&node);
+        demand.map(|demand| demand.undecodable = codecs).is_some()
+    }
+
+    /// The codecs that would serve participants who cannot decode the track, a list for each node that has some.
+    pub(super) fn undecodable(&self) -> impl Iterator<Item = &[VideoCodec]> {
+        let lists = self.nodes.values().map(|demand| demand.undecodable.as_slice());
+        lists.filter(|codecs| !codecs.is_empty())
     }
 
     /// The layers whose anchors are wanted, one for each node.

@@ -71,8 +71,8 @@ mod tests {
     #[test]
     fn what_was_sent_is_counted_and_nothing_beyond_it() {
         let (mut quota, now) = (sent(10), Instant::now());
-        let said = AnchorReport { used: 6, late: 2, lost: 1, ..AnchorReport::default() };
-        assert_eq!(quota.take(now, said), Ok(TakenReport { counted: said, excess: 0 }));
+        let counts = AnchorReport { used: 6, late: 2, lost: 1, ..AnchorReport::default() };
+        assert_eq!(quota.take(now, counts), Ok(TakenReport { counted: counts, excess: 0 }));
         let all = AnchorReport {
             used: u32::MAX,
             late: u32::MAX,
@@ -105,8 +105,8 @@ mod tests {
     fn a_report_on_a_track_without_a_subscription_is_refused() {
         let (mut harness, track, _) = super::super::harness::call();
         let anchors = AnchorReport { used: 1, ..AnchorReport::default() };
-        let (now, said) = (harness.now, TrackReport { anchors, ..TrackReport::default() });
-        let mut report = |id, track| harness.core.report(now, id, track, said);
+        let (now, counts) = (harness.now, TrackReport { anchors, ..TrackReport::default() });
+        let mut report = |id, track| harness.core.report(now, id, track, counts);
         let publisher = ParticipantId(1);
         for (id, track) in [(publisher, track), (ParticipantId(99), track)] {
             assert_eq!(report(id, track), Err(ReportError::NotWatched));

@@ -254,16 +254,16 @@ mod tests {
 
     #[test]
     fn a_room_ends_with_its_last_member_here() {
-        let (mut rooms, mut told) = (Rooms::new(Shard::default()), VecDeque::new());
+        let (mut rooms, mut outputs) = (Rooms::new(Shard::default()), VecDeque::new());
         rooms.enter("tea", ANA, false);
         let found = rooms.enter("tea", BO, false);
         assert_eq!((found.members, found.speaker), (vec![ANA], None));
         rooms.get_mut("tea").expect("made").remote_members.insert(THERE, NodeId(9));
         assert_eq!(rooms.of(THERE).map(|(name, _)| name), Some("tea"));
-        let left = rooms.leave("tea", ANA, &mut told);
+        let left = rooms.leave("tea", ANA, &mut outputs);
         assert_eq!(left, Some(Left { loopback: false, ended: None }));
-        assert!(matches!(told.pop_front(), Some(Output::Event(BO, _))) && told.is_empty());
-        let left = rooms.leave("tea", BO, &mut told).expect("it was there");
+        assert!(matches!(outputs.pop_front(), Some(Output::Event(BO, _))) && outputs.is_empty());
+        let left = rooms.leave("tea", BO, &mut outputs).expect("it was there");
         assert_eq!((left.ended, rooms.len()), (Some(vec![THERE]), 0));
     }
 

@@ -399,7 +399,7 @@ mod tests {
         taps.set_capture(now, stream, Some(2), &layers, 1000);
         assert_eq!(taps.layers().collect::<Vec<_>>(), [Layer::Q, Layer::H]);
         let later = now + Duration::from_secs(9);
-        let told = taps.set_capture(later, stream, Some(2), &layers, 1000);
-        assert!(matches!(told, Some(TapInput::CaptureStop { stream: StreamId(1) })));
+        let stop = taps.set_capture(later, stream, Some(2), &layers, 1000);
+        assert!(matches!(stop, Some(TapInput::CaptureStop { stream: StreamId(1) })));
     }
 }

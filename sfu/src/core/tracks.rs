@@ -7,7 +7,6 @@ use std::time::Instant;
 use str0m::media::Mid;
 use windlass_types::{Refusal, StreamId};
 
-use super::backup::Backup;
 use super::layers::Layers;
 use super::shard::Shard;
 use super::track::Track;
@@ -48,9 +47,13 @@ impl Tracks {
         track
     }
 
-    /// Adds a backup of a track. It is no stream at the enhancer.
+    /// Adds a backup of a track; `None` where there may be none. It is no stream at the enhancer.
     pub(super) fn add_backup(&mut self, of: TrackId, publish: &Publish) -> Option<TrackId> {
-        let track = self.get(of)?;
+        let video = |kind| kind == Kind::Video;
+        let track = self.get(of).filter(|track| {
+            let taken = track.backup.is_one() || track.backup.id.is_some();
+            video(track.info.kind) && video(publish.kind) && !taken
+        })?;
         let (participant, muted) = (track.info.participant, track.info.muted);
         let (room, subscribers) = (track.room.clone(), track.subscribers.clone());
         let id = self.add(participant, publish, room);
@@ -59,8 +62,8 @@ impl Tracks {
         backup.info.muted = muted;
         backup.subscribers = subscribers;
         backup.layers = Layers::new(Some(Refusal::Codec));
-        backup.backup = Backup::Of(of);
-        self.get_mut(of)?.backup = Backup::Has(id);
+        backup.backup.of = Some(of);
+        self.get_mut(of)?.backup.id = Some(id);
         Some(id)
     }
 
@@ -70,10 +73,8 @@ impl Tracks {
         if let Some(stream) = track.info.stream {
             self.streams.remove(&stream);
         }
-        if let Backup::Of(of) = track.backup
-            && let Some(of) = self.get_mut(of)
-        {
-            of.backup = Backup::None;
+        if let Some(of) = track.backup.of.and_then(|of| self.get_mut(of)) {
+            of.backup.id = None;
         }
         Some(track)
     }

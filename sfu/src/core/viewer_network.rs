@@ -30,7 +30,7 @@ pub(super) struct ViewerNetwork {
 /// The last report of a viewer.
 #[derive(Debug, Clone, Copy)]
 struct Last {
-    said: NetworkReport,
+    report: NetworkReport,
     at: Instant,
     /// Since when a network has run, if one runs.
     since: Option<Instant>,
@@ -44,9 +44,9 @@ impl Default for ViewerNetwork {
 
 impl ViewerNetwork {
     /// Takes a report. Returns whether a network has begun or ended with it.
-    pub(super) fn report(&mut self, now: Instant, said: NetworkReport) -> bool {
+    pub(super) fn report(&mut self, now: Instant, report: NetworkReport) -> bool {
         let ran = self.last(now).and_then(|last| last.since);
-        let runs = said.network != FrameNetwork::None;
+        let runs = report.network != FrameNetwork::None;
         if let Some(since) = ran.filter(|_| !runs) {
             self.proof = match now.saturating_duration_since(since) {
                 lasted if lasted >= FORGIVEN => FIRST_PROOF,
@@ -55,13 +55,13 @@ impl ViewerNetwork {
             };
         }
         let since = runs.then_some(ran.unwrap_or(now));
-        self.last = Some(Last { said, at: now, since });
+        self.last = Some(Last { report, at: now, since });
         ran.is_some() != runs
     }
 
     /// The network that runs, by a report that still holds.
     pub(super) fn running(&self, now: Instant) -> FrameNetwork {
-        self.last(now).map_or(FrameNetwork::None, |last| last.said.network)
+        self.last(now).map_or(FrameNetwork::None, |last| last.report.network)
     }
 
     /// The network that runs, if it has run for long enough to be relied on.
@@ -73,7 +73,7 @@ impl ViewerNetwork {
 
     /// Why no network runs, by a report that still holds.
     pub(super) fn absence(&self, now: Instant) -> NoNetwork {
-        self.last(now).and_then(|last| last.said.absence).unwrap_or_default()
+        self.last(now).and_then(|last| last.report.absence).unwrap_or_default()
     }
 
     fn last(&self, now: Instant) -> Option<&Last> {
@@ -94,11 +94,11 @@ mod tests {
     fn reports(
         network: &mut ViewerNetwork,
         start: Instant,
-        said: NetworkReport,
+        report: NetworkReport,
         count: u32,
     ) -> Instant {
         (0..count).for_each(|n| {
-            network.report(start + n * SECOND, said);
+            network.report(start + n * SECOND, report);
         });
         start + (count - 1) * SECOND
     }

@@ -105,13 +105,13 @@ mod tests {
     /// A network that has run for so many seconds; or none, and why.
     fn network(now: Instant, runs: Result<u32, NoNetwork>) -> ViewerNetwork {
         let mut network = ViewerNetwork::default();
-        let said = NetworkReport {
+        let report = NetworkReport {
             network: if runs.is_ok() { FrameNetwork::Xs } else { FrameNetwork::None },
             absence: runs.err(),
         };
         let begun = now.checked_sub(Duration::from_secs(runs.unwrap_or(0).into())).unwrap();
         for after in 0..=runs.unwrap_or(0) {
-            network.report(begun + Duration::from_secs(after.into()), said);
+            network.report(begun + Duration::from_secs(after.into()), report);
         }
         network
     }

@@ -414,10 +414,10 @@ mod tests {
 
     #[tokio::test]
     async fn a_node_that_has_just_been_linked_is_told_who_is_there() {
-        let (said, mut hears) = mpsc::unbounded_channel();
+        let (sender, mut receiver) = mpsc::unbounded_channel();
         let relay: RelaySink = Arc::new(move |node, room, message| {
             if !matches!(message, crate::Relayed::Begin) {
-                let _ = said.send((node, room.to_string(), format!("{message:?}")));
+                let _ = sender.send((node, room.to_string(), format!("{message:?}")));
             }
         });
         let config =
@@ -431,10 +431,10 @@ mod tests {
         for _ in 0..50 {
             handle.linked(node, true).await.expect("running");
             handle.relayed(node, &room, crate::Relayed::Begin).await.expect("running");
-            let told = tokio::time::timeout(Duration::from_secs(5), hears.recv()).await;
-            let told = told.expect("in time").expect("told");
-            assert_eq!((told.0, &*told.1), (node, "tea"));
-            assert!(told.2.starts_with("Joined"), "{}", told.2);
+            let relayed = tokio::time::timeout(Duration::from_secs(5), receiver.recv()).await;
+            let relayed = relayed.expect("in time").expect("sent");
+            assert_eq!((relayed.0, &*relayed.1), (node, "tea"));
+            assert!(relayed.2.starts_with("Joined"), "{}", relayed.2);
             handle.linked(node, false).await.expect("running");
         }
         drop(joined);

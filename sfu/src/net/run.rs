@@ -524,15 +524,15 @@ mod tests {
 
     #[test]
     fn a_request_goes_beside_a_full_tap_and_a_stream_with_requests_is_not_stopped() {
-        let (told, requests) = std::sync::mpsc::channel();
-        let request = move |stream, request| told.send((stream, request)).is_ok();
+        let (sender, requests) = std::sync::mpsc::channel();
+        let request = move |stream, request| sender.send((stream, request)).is_ok();
         let sinks = EnhancerSinks { tap: Arc::new(|_| false), requests: Arc::new(request) };
         let mut taps = TapOutput { sinks, unsent_stops: HashSet::new() };
         let stream = StreamId(1);
         assert_eq!(taps.send(TapInput::Stop { stream }), Err((stream, false)));
         assert!(taps.request(stream, EnhancerRequest::Regions(true)));
-        let told = requests.try_recv().expect("told");
-        assert!(matches!(told, (of, EnhancerRequest::Regions(true)) if of == stream));
+        let request = requests.try_recv().expect("requested");
+        assert!(matches!(request, (of, EnhancerRequest::Regions(true)) if of == stream));
         assert!(taps.unsent_stops.is_empty());
     }
 }

@@ -174,11 +174,11 @@ pub enum ServerMessage {
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         layers: BTreeMap<Layer, LayerKnobs>,
     },
-    /// Others cannot decode the client's own track. The client may publish a backup (`backup_of`).
+    /// Others can decode neither the client's own track nor its backup. The client may publish one (`backup_of`).
     BackupWanted {
         /// The client's own track.
         track: String,
-        /// The codecs that all of them can decode, the preferred one first.
+        /// The codecs that serve most of those who cannot decode the track, the preferred one first.
         codecs: Vec<VideoCodec>,
     },
     /// A request for a still: tiles of the next camera frame of the client's own track, or all of it.

@@ -91,7 +91,7 @@ fn is_local(client: SocketAddr, headers: &HeaderMap) -> bool {
     // An address that was typed into a browser is no request of a page.
     let typed = headers.get("sec-fetch-site").is_none_or(|from| from == "none");
     client.ip().to_canonical().is_loopback()
-        && host::said(headers).is_some_and(|host| host::is_loopback(&host))
+        && host::authority(headers).is_some_and(|host| host::is_loopback(&host))
         && !headers.contains_key(ORIGIN)
         && typed
         && !headers.keys().any(passed_on)

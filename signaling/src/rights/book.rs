@@ -70,8 +70,8 @@ pub(crate) struct Recording {
 
 impl Book {
     /// Takes a rule, if it is the latest about its subject and there is room for it.
-    pub(crate) fn put(&mut self, told: RuleRecord) -> Update {
-        let RuleRecord { room, about, rule } = told;
+    pub(crate) fn put(&mut self, record: RuleRecord) -> Update {
+        let RuleRecord { room, about, rule } = record;
         let known = self.rooms.get(&room);
         if let Some(known) = known.and_then(|rules| rules.get(&about)) {
             if *known == rule {
@@ -258,7 +258,7 @@ mod tests {
             [[ban("tea", "ana", 1), lifted.clone()], [lifted.clone(), ban("tea", "ana", 1)]]
         {
             let mut book = Book::default();
-            let put = order.map(|told| book.put(told));
+            let put = order.map(|record| book.put(record));
             assert!(book.ban("tea", "ana").is_none());
             assert!(
                 put == [Update::Applied, Update::Applied]

@@ -417,9 +417,9 @@ pub(crate) struct RightsStats {
 pub(crate) struct Full;
 
 impl Inner {
-    fn put(&mut self, told: RuleRecord) -> Update {
-        let (room, about) = (told.room.clone(), told.about.clone());
-        let put = self.book.put(told);
+    fn put(&mut self, record: RuleRecord) -> Update {
+        let (room, about) = (record.room.clone(), record.about.clone());
+        let put = self.book.put(record);
         if put == Update::Applied {
             self.dirty.insert(room.clone());
             if let Some(unsent) = &mut self.unsent {
@@ -449,9 +449,9 @@ impl Inner {
         let whom = identity.clone().map_or(Grantee::Participant(id.0), Grantee::Identity);
         let grants = match self.book.grants(room, &whom) {
             None => grants.clone(),
-            Some(said) => {
+            Some(granted) => {
                 let by_token = [Grant::Moderate, Grant::Admin].into_iter();
-                Grants::new(said.iter().copied().chain(by_token.filter(|g| grants.has(*g))))
+                Grants::new(granted.iter().copied().chain(by_token.filter(|g| grants.has(*g))))
             }
         };
         let (entry, waiting) = if person.loopback {
@@ -519,10 +519,10 @@ impl Inner {
             }
         }
         let mut news = false;
-        for told in renewed {
-            let dirty = self.dirty.contains(&told.room);
-            let room = told.room.clone();
-            news |= self.put(told) == Update::Applied;
+        for record in renewed {
+            let dirty = self.dirty.contains(&record.room);
+            let room = record.room.clone();
+            news |= self.put(record) == Update::Applied;
             // A renewal has no effects.
             if !dirty {
                 self.dirty.remove(&room);

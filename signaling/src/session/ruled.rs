@@ -97,8 +97,8 @@ mod tests {
         let mut ruled = Ruled::at_first(&ruling(0));
         assert_eq!(ruled.change(now, &ruling(0)), []);
         let less = Ruling { grants: Grants::new([Grant::Subscribe]), ..ruling(0) };
-        let told = ServerMessage::Grants { grants: vec![Grant::Subscribe] };
-        assert_eq!(ruled.change(now, &less), [told]);
+        let grants = ServerMessage::Grants { grants: vec![Grant::Subscribe] };
+        assert_eq!(ruled.change(now, &less), [grants]);
         let locked = Ruling { entry: Entry { locked: true, lobby: false }, ..less };
         assert_eq!(
             ruled.change(now, &locked),

@@ -47,8 +47,8 @@ fn session_options() -> Response {
     options([("accept-patch", FRAGMENT), ("allow", "PATCH, DELETE, OPTIONS")])
 }
 
-fn options(said: [(&'static str, &'static str); 2]) -> Response {
-    let mut answer = (StatusCode::NO_CONTENT, said).into_response();
+fn options(headers: [(&'static str, &'static str); 2]) -> Response {
+    let mut answer = (StatusCode::NO_CONTENT, headers).into_response();
     cors::askable(answer.headers_mut());
     answer
 }

@@ -113,12 +113,12 @@ async fn send(client: &Client, action: &Action) -> Result<Report, AdminError> {
         Action::Limit { room, max_participants } => limit(client, room, *max_participants).await,
         Action::Close { room } => {
             client.send(Request::new(Method::DELETE, &["rooms", room])).await?;
-            Ok(Report::said(format!("The room {room} has ended.")))
+            Ok(Report::sentence(format!("The room {room} has ended.")))
         }
         Action::Kick { room, who, ban } => kick(client, room, who, *ban).await,
         Action::Unban { room, identity } => {
             client.send(Request::new(Method::DELETE, &["rooms", room, "bans", identity])).await?;
-            Ok(Report::said(format!("{identity} may join the room {room} again.")))
+            Ok(Report::sentence(format!("{identity} may join the room {room} again.")))
         }
         Action::Mute { room, what, muted } => mute(client, room, what, *muted).await,
         Action::Lock { room, locked, lobby } => {
@@ -132,7 +132,7 @@ async fn send(client: &Client, action: &Action) -> Result<Report, AdminError> {
         }
         Action::EndRecording { room } => {
             client.send(Request::new(Method::DELETE, &["rooms", room, "recording"])).await?;
-            Ok(Report::said(format!("The room {room} is not recorded any more.")))
+            Ok(Report::sentence(format!("The room {room} is not recorded any more.")))
         }
         Action::Policy { policy, room } => {
             let mut wanted = json!({"policy": policy.map(AnchorPolicy::name)});
@@ -176,7 +176,7 @@ async fn kick(client: &Client, room: &str, who: &str, ban: bool) -> Result<Repor
     let (id, name, identity) = (text(found, "id"), text(found, "name"), text(found, "identity"));
     if !ban {
         client.send(Request::new(Method::DELETE, &["rooms", room, "participants", id])).await?;
-        return Ok(Report::said(format!(
+        return Ok(Report::sentence(format!(
             "{name} ({id}) is removed from the room {room}, and may come back with a valid token."
         )));
     }
@@ -185,7 +185,7 @@ async fn kick(client: &Client, room: &str, who: &str, ban: bool) -> Result<Repor
     }
     let path = Request::new(Method::PUT, &["rooms", room, "bans", identity]);
     client.send(path.with(json!({}))).await?;
-    Ok(Report::said(format!("{name} ({identity}) is banned from the room {room}.")))
+    Ok(Report::sentence(format!("{name} ({identity}) is banned from the room {room}.")))
 }
 
 async fn record(

@@ -283,8 +283,8 @@ impl AdminCommand {
 impl Target {
     /// Access token for the request; `None` if the server is to accept this machine without one.
     fn token(&self) -> Result<Option<String>, AdminError> {
-        if let Some(said) = &self.token {
-            let token = at_file::text(said).map_err(AdminError::Token)?;
+        if let Some(token) = &self.token {
+            let token = at_file::text(token).map_err(AdminError::Token)?;
             return Ok(Some(token.trim().to_owned()));
         }
         let Some(key) = self.key.first() else { return Ok(None) };

@@ -20,7 +20,7 @@ pub struct Report {
 
 impl Report {
     /// Report of what was done, if the server's answer has nothing more.
-    pub(crate) fn said(text: String) -> Report {
+    pub(crate) fn sentence(text: String) -> Report {
         Report { json: json!({"done": &text}), text }
     }
 
@@ -189,7 +189,7 @@ pub(crate) fn enhancer(now: Value, wanted: bool) -> Report {
 
 pub(crate) fn muted(what: &str, now: &[Value]) -> Report {
     if now.is_empty() {
-        return Report::said(format!("{what} publishes no sound: nothing was changed."));
+        return Report::sentence(format!("{what} publishes no sound: nothing was changed."));
     }
     let text = now.iter().map(track).collect::<Vec<_>>().join("\n");
     Report { json: json!({"tracks": now}), text }
@@ -212,12 +212,12 @@ mod tests {
 
     #[test]
     fn rooms_are_a_table() {
-        let said = rooms(json!({"rooms": [
+        let report = rooms(json!({"rooms": [
             {"room": "tea", "participants": 2, "tracks": 3},
             {"room": "lectures", "participants": 11, "tracks": 1, "max_participants": 40,
              "policy": "cost-effective"}]}));
         let lines: Vec<_> =
-            said.text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>()).collect();
+            report.text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>()).collect();
         let expected: [Vec<&str>; 3] = [
             vec!["ROOM", "PARTICIPANTS", "TRACKS", "MAX", "POLICY"],
             vec!["tea", "2", "3", "-", "-"],
@@ -242,7 +242,7 @@ mod tests {
 
     #[test]
     fn an_answer_without_all_servers_says_so() {
-        let whole = Report::said("Done.".to_owned());
+        let whole = Report::sentence("Done.".to_owned());
         assert_eq!(whole.clone().without(0), whole);
         let part = whole.without(1);
         assert!(
@@ -261,9 +261,9 @@ mod tests {
 
     #[test]
     fn an_enhancer_that_cannot_run_is_told_from_one_that_was_stopped() {
-        let said = |now, wanted| enhancer(json!({"enabled": now}), wanted).text;
-        assert!(said(true, true).contains("runs."));
-        assert!(said(false, true).contains("device: off"));
-        assert!(said(false, false).contains("plain video"));
+        let answer = |now, wanted| enhancer(json!({"enabled": now}), wanted).text;
+        assert!(answer(true, true).contains("runs."));
+        assert!(answer(false, true).contains("device: off"));
+        assert!(answer(false, false).contains("plain video"));
     }
 }

@@ -105,7 +105,7 @@ impl TokenArgs {
     ///
     /// Fails if an option has a value that no token can have, or if the key cannot sign.
     pub fn run(&self) -> Result<String, TokenError> {
-        Ok(said(self, &make(self, now()?)?))
+        Ok(sentence(self, &make(self, now()?)?))
     }
 }
 
@@ -147,7 +147,7 @@ pub(crate) fn operator(key: &TokenKey, lifetime: Duration) -> Result<String, Bad
 }
 
 /// The token, or a link with the token after `#`. Browsers send that part to no server.
-fn said(args: &TokenArgs, token: &str) -> String {
+fn sentence(args: &TokenArgs, token: &str) -> String {
     match &args.page {
         None => token.to_owned(),
         Some(page) if args.room == ALL_ROOMS => format!("{page}/#token={token}"),
@@ -233,7 +233,7 @@ mod tests {
 
     #[test]
     fn a_link_has_room_and_token_where_browsers_send_them_to_nobody() {
-        let link = |more: &[&str]| said(&args(more).unwrap(), "x.y.z");
+        let link = |more: &[&str]| sentence(&args(more).unwrap(), "x.y.z");
         assert_eq!(link(&["tea"]), "x.y.z");
         let page = ["--page", "https://calls.example/"];
         assert_eq!(link(&["tea", page[0], page[1]]), "https://calls.example/#room=tea&token=x.y.z");

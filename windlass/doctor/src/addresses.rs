@@ -31,20 +31,20 @@ pub fn addresses(reach: &Reach) -> Finding {
             format!("serves this machine only ({http}); others: --http 0.0.0.0:{}", http.port()),
         );
     }
-    let told: Vec<IpAddr> = match (advertised.is_empty(), udp.ip().is_unspecified()) {
+    let announced: Vec<IpAddr> = match (advertised.is_empty(), udp.ip().is_unspecified()) {
         (false, _) => advertised.clone(),
         (true, true) => outward.clone(),
         (true, false) => vec![udp.ip()],
     };
-    let list = told.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-    if told.is_empty() {
+    let list = announced.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    if announced.is_empty() {
         return Finding::fault(
             CHECK,
             "this machine has no route outward: browsers are told no address",
             "connect it, or --advertise ADDRESS",
         );
     }
-    if told.iter().all(IpAddr::is_loopback) {
+    if announced.iter().all(IpAddr::is_loopback) {
         return Finding::fault(
             CHECK,
             format!(
@@ -53,14 +53,14 @@ pub fn addresses(reach: &Reach) -> Finding {
             format!("--udp 0.0.0.0:{} --advertise PUBLIC_IP", udp.port()),
         );
     }
-    if let Some(seen) = seen.filter(|seen| !told.contains(seen)) {
+    if let Some(seen) = seen.filter(|seen| !announced.contains(seen)) {
         return Finding::warning(
             CHECK,
             format!("browsers are told {list}, and a STUN server sees this machine at {seen}"),
             format!("--advertise {seen}, and open the port {} there", udp.port()),
         );
     }
-    if told.iter().all(|ip| is_private(*ip)) {
+    if announced.iter().all(|ip| is_private(*ip)) {
         return Finding::warning(
             CHECK,
             format!("browsers are told {list}: only those of the same network reach that"),

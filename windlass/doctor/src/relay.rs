@@ -100,23 +100,24 @@ pub fn seen(url: &str) -> Result<IpAddr, String> {
 /// Asks a TURN server for a relayed address, and returns it.
 fn allocated(place: &Place<'_>, user: &(String, String)) -> Result<String, String> {
     let config = TurnConfig::new(TurnCredentials::new(&user.0, &user.1));
-    let said = |error: std::io::Error| error.to_string();
+    let described = |error: std::io::Error| error.to_string();
     if !place.tcp {
         let (socket, to) = udp(place.host, place.port)?;
-        let from = socket.local_addr().map_err(said)?;
+        let from = socket.local_addr().map_err(described)?;
         return talk(&mut TurnClientUdp::allocate(from, to, config), &mut Datagrams(socket));
     }
     let stream = tcp(place.host, place.port)?;
-    let (from, to) = (stream.local_addr().map_err(said)?, stream.peer_addr().map_err(said)?);
+    let (from, to) =
+        (stream.local_addr().map_err(described)?, stream.peer_addr().map_err(described)?);
     let mut client = TurnClientTcp::allocate(from, to, config);
     if place.tls {
         // The handshake needs more patience than what follows.
-        stream.set_read_timeout(Some(TIMEOUT)).map_err(said)?;
+        stream.set_read_timeout(Some(TIMEOUT)).map_err(described)?;
         let stream = secured(place.host, stream)?;
-        stream.sock.set_read_timeout(Some(WAIT)).map_err(said)?;
+        stream.sock.set_read_timeout(Some(WAIT)).map_err(described)?;
         return talk(&mut client, &mut Bytes(stream));
     }
-    stream.set_read_timeout(Some(WAIT)).map_err(said)?;
+    stream.set_read_timeout(Some(WAIT)).map_err(described)?;
     talk(&mut client, &mut Bytes(stream))
 }
 
@@ -192,16 +193,16 @@ fn talk(client: &mut impl TurnClientApi, carrier: &mut impl Carries) -> Result<S
                 _ => {}
             }
         }
-        let said = |error: std::io::Error| format!("no answer: {error}");
+        let described = |error: std::io::Error| format!("no answer: {error}");
         while let Some(transmit) = client.poll_transmit(now) {
-            carrier.send(transmit.data.as_ref()).map_err(said)?;
+            carrier.send(transmit.data.as_ref()).map_err(described)?;
         }
         let size = match carrier.receive(&mut answer) {
             Ok(0) => return Err("it closed the connection".to_owned()),
             Ok(size) => size,
             // The client asks, or asks again, when its time has come.
             Err(error) if is_timeout(&error) => continue,
-            Err(error) => return Err(said(error)),
+            Err(error) => return Err(described(error)),
         };
         // The first request has no credentials, and is refused as that. The client goes on after another refusal.
         refusals += u32::from(is_unauthorized(&answer[..size]));

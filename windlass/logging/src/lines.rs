@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn a_stream_that_nobody_reads_holds_up_nobody_and_what_it_lost_is_told_once() {
-        let (lines, open, written, told) = gated();
+        let (lines, open, written, reports) = gated();
         let line = [&[b'x'; 1023][..], b"\n"].concat();
         let begun = Instant::now();
         // One batch is being written, one waits, and the rest is lost.
@@ -173,8 +173,8 @@ mod tests {
         }
         lines.flushed(Duration::from_secs(5));
         assert!(written.try_iter().flatten().count() >= MAX_QUEUED_BYTES - line.len());
-        assert_eq!(told.recv().unwrap(), lost);
-        assert!(told.try_recv().is_err());
+        assert_eq!(reports.recv().unwrap(), lost);
+        assert!(reports.try_recv().is_err());
     }
 
     #[test]

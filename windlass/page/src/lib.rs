@@ -159,8 +159,9 @@ mod tests {
     async fn pages_of_other_origins_may_load_the_sdks_files_and_nothing_else() {
         let open = async |path| {
             let response = get(path).await;
-            let said = |name| response.headers().get(name).map(|value| value.as_bytes().to_owned());
-            (said("access-control-allow-origin"), said("cross-origin-resource-policy"))
+            let value =
+                |name| response.headers().get(name).map(|value| value.as_bytes().to_owned());
+            (value("access-control-allow-origin"), value("cross-origin-resource-policy"))
         };
         for path in ["/windlass-client.js", "/worker.js", "/windlass.wasm", "/network-webgpu.js"] {
             let expected = (Some(b"*".to_vec()), Some(b"cross-origin".to_vec()));

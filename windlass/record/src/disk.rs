@@ -199,14 +199,14 @@ impl<F: Files> Disk<F> {
     fn end(&mut self, room: &str, reason: EndReason, error: Option<&io::Error>) {
         let Some(recording) = self.recordings.get_mut(room) else { return };
         let folder = recording.folder().to_owned();
-        let told = error.map(|error| format!("cannot write into {}: {error}", folder.display()));
+        let failure = error.map(|error| format!("cannot write into {}: {error}", folder.display()));
         if let Some(error) = error {
             self.queue.failed();
             tracing::error!(folder = %folder.display(), %error, "recording ended: its file cannot be written; check space and permissions of the folder; calls go on");
         }
         let who = &self.hooks.who;
-        let ended = recording.end(reason, told.clone(), &mut self.files, who);
-        if let (None, Err(error)) = (&told, &ended) {
+        let ended = recording.end(reason, failure.clone(), &mut self.files, who);
+        if let (None, Err(error)) = (&failure, &ended) {
             self.queue.failed();
             tracing::error!(folder = %folder.display(), %error, "recording ended, but its last data cannot be written; check space and permissions of the folder");
             recording.manifest.reason = Some(EndReason::WriteFailed);

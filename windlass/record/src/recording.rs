@@ -236,7 +236,7 @@ impl Recording {
         let file = format!("{id}-{number}.webm");
         let whole = self.folder.join(&file);
         let (path, enhanced) = (part_of(&whole), shape.video.is_some() && self.manifest.enhanced);
-        let told = who(stream.participant).unwrap_or_default();
+        let person = who(stream.participant).unwrap_or_default();
         let name = |slot| stream.names.get(&slot).cloned().unwrap_or_default();
         let track = |slot, kind: &str, codec: &str| MediaTrack {
             kind: kind.to_owned(),
@@ -251,8 +251,8 @@ impl Recording {
         self.manifest.files.push(MediaFile {
             file,
             participant: id,
-            identity: told.identity,
-            name: told.name,
+            identity: person.identity,
+            name: person.name,
             offset: milliseconds(seconds(began) - self.manifest.started),
             duration: 0.0,
             bytes: 0,

@@ -233,7 +233,7 @@ async fn serve(args: &EnhanceArgs, config: Config) -> Result<()> {
 /// Routes for monitoring a worker: metrics, whether it lives, and whether it takes streams.
 fn figures(enhancer: &Arc<Enhancer>, worker: &Arc<Worker>, tls: Option<Mutual>) -> Router {
     let (enhancer, worker) = (enhancer.clone(), worker.clone());
-    let told = move |request: HeaderMap| async move {
+    let page = move |request: HeaderMap| async move {
         let mut all = windlass_metrics::of_process(windlass_logging::lost());
         all.extend(windlass_metrics::of_enhancer(&enhancer));
         all.extend(tls.iter().flat_map(mutual::metrics));
@@ -250,7 +250,7 @@ fn figures(enhancer: &Arc<Enhancer>, worker: &Arc<Worker>, tls: Option<Mutual>) 
         }
     };
     Router::new()
-        .route("/metrics", get(told))
+        .route("/metrics", get(page))
         .route("/healthz", get(|| async { "ok\n" }))
         .route("/readyz", get(ready))
 }

@@ -159,7 +159,10 @@ export function publication(name: string): Publication {
     backUp(codecs: readonly string[]) {
       return codecs.length === 0
         ? null
-        : Object.assign(publication(`${name} in ${codecs[0]}`), { backupOf: this as unknown as Publication });
+        : Object.assign(publication(`${name} in ${codecs[0]}`), {
+            backupOf: this as unknown as Publication,
+            codec: codecs[0],
+          });
     },
     uplink: () => ({ kbps: 100, width: 1280, height: 720, fps: 30 }),
   };

@@ -291,12 +291,12 @@ mod tests {
             let all: Vec<Client> = (0..).zip(&decays).map(|(id, &decay)| client(id, decay)).collect();
             let mut turned = all.clone();
             turned.rotate_left(turn % all.len());
-            let told = |all: &[Client]| {
+            let verdicts = |all: &[Client]| {
                 let mut admission = Admission::default();
                 admission.plan(NOW, all, &[NOW]);
                 all.iter().map(|c| (c.id, admission.verdict(c.id))).collect::<BTreeMap<_, _>>()
             };
-            prop_assert_eq!(told(&all), told(&turned));
+            prop_assert_eq!(verdicts(&all), verdicts(&turned));
         }
 
         #[test]

@@ -161,7 +161,7 @@ pub(crate) struct Promises {
     last_plan: Option<Duration>,
     clients: Vec<Client>,
     free: Vec<Duration>,
-    told: Vec<(StreamId, Option<Refusal>)>,
+    changes: Vec<(StreamId, Option<Refusal>)>,
     served: usize,
     costliest: Duration,
 }
@@ -208,7 +208,7 @@ impl Promises {
             }
         }
         self.served = served.len();
-        self.told.extend(self.admission.changes().iter().map(|&(id, verdict)| match verdict {
+        self.changes.extend(self.admission.changes().iter().map(|&(id, verdict)| match verdict {
             Verdict::Refused => (id, Some(Refusal::Promise)),
             Verdict::Served => (id, None),
         }));
@@ -222,14 +222,14 @@ impl Promises {
 
     /// Queues a refusal, or its end, that no plan has decided.
     pub(crate) fn refuse(&mut self, id: StreamId, reason: Option<Refusal>) {
-        self.told.push((id, reason));
+        self.changes.push((id, reason));
         self.forget_excess();
     }
 
     /// Drops the oldest queued refusals if nobody takes them.
     fn forget_excess(&mut self) {
-        let excess = self.told.len().saturating_sub(MAX_TOLD);
-        self.told.drain(..excess);
+        let excess = self.changes.len().saturating_sub(MAX_CHANGES);
+        self.changes.drain(..excess);
     }
 
     /// Whether a stream was refused by the last plan.
@@ -245,13 +245,13 @@ impl Promises {
 
     /// Refusals, and their ends, since the last call.
     pub(crate) fn take_told(&mut self) -> std::vec::Drain<'_, (StreamId, Option<Refusal>)> {
-        self.told.drain(..)
+        self.changes.drain(..)
     }
 
     /// Forgets a stream that has ended or has another policy.
     pub(crate) fn left(&mut self, id: StreamId) {
         if self.refuses(id) {
-            self.told.push((id, None));
+            self.changes.push((id, None));
         }
     }
 }
@@ -266,7 +266,7 @@ pub struct PromisedStreams {
 }
 
 /// Maximum refusals that wait to be taken.
-const MAX_TOLD: usize = 4096;
+const MAX_CHANGES: usize = 4096;
 
 #[cfg(test)]
 mod tests {

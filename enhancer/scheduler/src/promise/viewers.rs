@@ -50,15 +50,15 @@ impl Viewers {
     pub(super) fn lost(&self, now: Duration, usual: f64) -> Option<f64> {
         let heard =
             self.viewers.iter().filter(|viewer| now.saturating_sub(viewer.heard) < FORGOTTEN);
-        let mut said: Vec<f64> = heard.map(|viewer| viewer.first).collect();
-        if said.is_empty() {
+        let mut values: Vec<f64> = heard.map(|viewer| viewer.first).collect();
+        if values.is_empty() {
             return None;
         }
-        if said.len().is_multiple_of(2) {
-            said.push(usual);
+        if values.len().is_multiple_of(2) {
+            values.push(usual);
         }
-        let middle = said.len() / 2;
-        Some(*said.select_nth_unstable_by(middle, f64::total_cmp).1)
+        let middle = values.len() / 2;
+        Some(*values.select_nth_unstable_by(middle, f64::total_cmp).1)
     }
 }
 
@@ -70,7 +70,7 @@ mod tests {
     const START: Duration = Duration::ZERO;
     const SECOND: Duration = Duration::from_secs(1);
 
-    fn said(reports: &[f64]) -> Option<f64> {
+    fn values(reports: &[f64]) -> Option<f64> {
         let mut viewers = Viewers::default();
         for (id, &first) in (0..).zip(reports) {
             viewers.report(id, START, first);
@@ -80,12 +80,12 @@ mod tests {
 
     #[test]
     fn a_false_report_moves_the_decay_no_further_than_to_what_others_report() {
-        assert_eq!(said(&[]), None);
-        assert_eq!(said(&[0.4]), Some(0.4), "who watches alone is believed");
-        assert_eq!(said(&[0.4, 1e9]), Some(USUAL));
-        assert_eq!(said(&[2.0, 1e-9]), Some(USUAL));
-        assert_eq!(said(&[0.4, 0.5, 1e9]), Some(0.5));
-        assert_eq!(said(&[0.4, 0.5, 0.0]), Some(0.4));
+        assert_eq!(values(&[]), None);
+        assert_eq!(values(&[0.4]), Some(0.4), "who watches alone is believed");
+        assert_eq!(values(&[0.4, 1e9]), Some(USUAL));
+        assert_eq!(values(&[2.0, 1e-9]), Some(USUAL));
+        assert_eq!(values(&[0.4, 0.5, 1e9]), Some(0.5));
+        assert_eq!(values(&[0.4, 0.5, 0.0]), Some(0.4));
     }
 
     #[test]

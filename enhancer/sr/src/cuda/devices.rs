@@ -94,7 +94,9 @@ impl Device {
 
 /// Profile of a slice with this name; `None` for the name of a GPU.
 pub fn profile(name: &str) -> Option<&str> {
-    name.rsplit_once(" MIG ").map(|(_, profile)| profile.trim()).filter(|said| !said.is_empty())
+    name.rsplit_once(" MIG ")
+        .map(|(_, profile)| profile.trim())
+        .filter(|profile| !profile.is_empty())
 }
 
 impl fmt::Display for Device {
@@ -297,15 +299,16 @@ mod tests {
 
     #[test]
     fn what_cannot_be_had_is_told_with_what_can() {
-        let told = choose(&["3"]).unwrap_err();
+        let error = choose(&["3"]).unwrap_err();
         assert!(
-            told.contains("no device 3") && told.contains("0:0 (MIG-bbbb-0, A card MIG 1g.10gb), "),
-            "{told}"
+            error.contains("no device 3")
+                && error.contains("0:0 (MIG-bbbb-0, A card MIG 1g.10gb), "),
+            "{error}"
         );
-        assert!(told.contains("1 (GPU-cccc-1") && !told.contains("GPU-aaaa"), "{told}");
-        let told = choose(&["0"]).unwrap_err();
-        assert!(told.contains("cut into slices") && told.contains("0:1 (MIG-bbbb-1"), "{told}");
-        assert!(!told.contains("GPU-cccc"), "{told}");
+        assert!(error.contains("1 (GPU-cccc-1") && !error.contains("GPU-aaaa"), "{error}");
+        let error = choose(&["0"]).unwrap_err();
+        assert!(error.contains("cut into slices") && error.contains("0:1 (MIG-bbbb-1"), "{error}");
+        assert!(!error.contains("GPU-cccc"), "{error}");
         assert!(choose(&["GPU-dddd-2"]).unwrap_err().ends_with("there are: none"));
         assert!(choose(&["MIG-bbbb"]).unwrap_err().contains("several"));
     }

@@ -135,34 +135,34 @@ impl Library {
             return Ok(());
         }
         // SAFETY: it gives a text that is never freed, for every number.
-        let said = unsafe { (self.error)(code) };
-        if said.is_null() {
+        let message = unsafe { (self.error)(code) };
+        if message.is_null() {
             return Err(DevicesError::Nvml(format!("error {code}")));
         }
         // SAFETY: it is not null, and ends with a zero.
-        let said = unsafe { CStr::from_ptr(said) };
-        Err(DevicesError::Nvml(said.to_string_lossy().into_owned()))
+        let message = unsafe { CStr::from_ptr(message) };
+        Err(DevicesError::Nvml(message.to_string_lossy().into_owned()))
     }
 
     fn driver(&self) -> Result<String, DevicesError> {
-        let mut said = [0; TEXT];
+        let mut buffer = [0; TEXT];
         // SAFETY: the buffer has so many bytes.
-        self.fine(unsafe { (self.driver)(said.as_mut_ptr().cast(), TEXT as c_uint) })?;
-        Ok(text(&said))
+        self.fine(unsafe { (self.driver)(buffer.as_mut_ptr().cast(), TEXT as c_uint) })?;
+        Ok(text(&buffer))
     }
 
-    fn said(&self, of: Handle, what: Named) -> Result<String, DevicesError> {
-        let mut said = [0; TEXT];
+    fn read_text(&self, of: Handle, what: Named) -> Result<String, DevicesError> {
+        let mut buffer = [0; TEXT];
         // SAFETY: the handle is of this library, and the buffer has so many bytes.
-        self.fine(unsafe { what(of, said.as_mut_ptr().cast(), TEXT as c_uint) })?;
-        Ok(text(&said))
+        self.fine(unsafe { what(of, buffer.as_mut_ptr().cast(), TEXT as c_uint) })?;
+        Ok(text(&buffer))
     }
 
     fn device(&self, of: Handle, ordinal: String, kind: Kind) -> Result<Device, DevicesError> {
         let mut memory = Memory::default();
         // SAFETY: the handle is of this library, the address that of a variable.
         let known = self.fine(unsafe { (self.memory)(of, &raw mut memory) });
-        let (name, uuid) = (self.said(of, self.name)?, self.said(of, self.uuid)?);
+        let (name, uuid) = (self.read_text(of, self.name)?, self.read_text(of, self.uuid)?);
         let memory_bytes = known.is_ok().then_some(memory.total);
         Ok(Device { ordinal, kind, name, uuid, memory_bytes, bus: String::new(), numa_node: None })
     }

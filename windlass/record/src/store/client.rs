@@ -33,12 +33,12 @@ pub(super) enum StoreError {
     #[error("no answer: {0}")]
     Unreachable(String),
     /// The store refuses.
-    #[error("refused with status {status}: {said}")]
+    #[error("refused with status {status}: {reason}")]
     Refused {
         /// HTTP status of the answer.
         status: StatusCode,
         /// The store's words.
-        said: String,
+        reason: String,
     },
     /// The answer is not one of a store.
     #[error("the answer is not that of an S3-compatible store")]
@@ -121,7 +121,7 @@ impl Client {
         // A store may find out that it cannot, after it has answered with 200.
         CompleteMultipartUploadResponse::parse(&answer.text).map_err(|_| StoreError::Refused {
             status: StatusCode::OK,
-            said: answer.text.chars().take(MAX_TOLD).collect(),
+            reason: answer.text.chars().take(MAX_TOLD).collect(),
         })?;
         Ok(())
     }
@@ -136,8 +136,8 @@ impl Client {
             let bytes = bytes.map_err(|error| StoreError::Unreachable(error.to_string()))?;
             let text = String::from_utf8_lossy(&bytes.to_bytes()).into_owned();
             if !head.status.is_success() {
-                let said = text.chars().take(MAX_TOLD).collect();
-                return Err(StoreError::Refused { status: head.status, said });
+                let reason = text.chars().take(MAX_TOLD).collect();
+                return Err(StoreError::Refused { status: head.status, reason });
             }
             let etag = head.headers.get(ETAG).and_then(|tag| tag.to_str().ok());
             Ok(Answer { etag: etag.map(str::to_owned), text })
