@@ -7,6 +7,7 @@ import { bar, emptyStage } from "./call-frame.js";
 import { Chat } from "./chat.js";
 import { Controls } from "./controls.js";
 import { icon, make } from "./dom.js";
+import { encryptedBadge } from "./encrypted.js";
 import { lineOf, saidOf } from "./failure.js";
 import { HearButton } from "./hear.js";
 import { type Key, listenForKeys } from "./keys.js";
@@ -87,7 +88,7 @@ export class CallScreen {
     this.element = make(
       "main",
       { class: loopback ? "call alone" : "call" },
-      bar(named, this.recorded.element, this.count, this.stills.element),
+      bar(named, ...encryptedBadge(room), this.recorded.element, this.count, this.stills.element),
       this.banner.element,
       this.stage.element,
       this.chat.element,

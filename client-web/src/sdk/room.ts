@@ -340,6 +340,11 @@ export class Room extends Emitter<RoomEvents> {
     return this.call.session?.may(grant) ?? (grant !== "admin" && grant !== "moderate");
   }
 
+  /** Whether this participant encrypts what it sends end to end, and receives nothing else. */
+  get encrypted(): boolean {
+    return this.encryption !== null;
+  }
+
   /** Whether the room is recorded now, on the server. The event `recording` tells when that changes. */
   get recording(): boolean {
     return this.call.session?.recording ?? false;

@@ -73,6 +73,7 @@ describe("a call with end-to-end encryption", { timeout: 180_000 }, () => {
     await until(async () => (await remote(viewer.page)).state === "rebuilt", "the picture is rebuilt", 30_000, () => remote(viewer.page));
     await until(async () => (await heard(viewer.page, "tone"))?.totalAudioEnergy > 0.01, "the tone is heard", 20_000);
     await until(async () => (await refused(viewer.page)) === "encrypted", "it is told why there are no anchors", 10_000);
+    assert.equal(await viewer.page.innerText(".bar .encrypted"), "Encrypted end to end");
     assert.equal((await remote(viewer.page)).stats.anchorsUsed, 0);
     assert.equal(await forgeAnchor(viewer), 0, "a server cannot draw into the picture");
     assert.equal((await server.metrics()).windlass_sfu_tap_frames_total, 0, "the server has tapped nothing");
@@ -92,6 +93,7 @@ describe("a call with end-to-end encryption", { timeout: 180_000 }, () => {
     const guest = await subscribe(server, { name: "Guest", browser: viewer });
     t.after(() => guest.closePage());
     await until(() => guest.page.evaluate(() => window.windlass.remoteVideos()[0]?.encrypted), "the track is announced", 10_000);
+    assert.equal(await guest.page.locator(".bar .encrypted").count(), 0);
     await sleep(2000);
     assert.equal(await bytes(guest), 0);
     assert.equal(await heard(guest.page, "tone"), null);
