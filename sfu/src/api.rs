@@ -363,7 +363,7 @@ pub enum SfuEvent {
     BackupWanted {
         /// The participant's own track.
         track: TrackId,
-        /// The codecs that serve most of those who cannot decode the track, the preferred one first.
+        /// The codecs that serve those who cannot decode the track, what serves most of them first.
         codecs: Vec<VideoCodec>,
     },
     /// A request for a still of the participant's own track.

@@ -101,7 +101,7 @@ pub enum Relayed {
     BackupWanted {
         /// The track.
         track: TrackId,
-        /// The codecs, the preferred one first; none: all subscribers decode the track.
+        /// The codecs, what serves most of them first; none: all subscribers decode the track.
         codecs: Vec<VideoCodec>,
     },
 }

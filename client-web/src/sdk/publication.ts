@@ -129,7 +129,6 @@ export class Publication {
     if (!this.hasBackup || codec === undefined) return null;
     const backup = new Publication(this.source, this.name, this.layers, "off", false, this.content, codec, false, this);
     backup.isMuted = this.isMuted;
-    this.backups.add(backup);
     return backup;
   }
 
@@ -156,6 +155,7 @@ export class Publication {
   /** @internal */
   attach({ pc, relay, files, scale, offer }: Uplink): void {
     this.forgetRequests();
+    this.backupOf?.backups.add(this);
     if (this.kind === "audio") {
       const transceiver = pc.addTransceiver(this.source, { direction: "sendonly" });
       this.links.set(pc, { transceiver, stills: null, encryption: encrypt(transceiver, relay), id: null, offer });
@@ -189,7 +189,10 @@ export class Publication {
     link.encryption?.passage?.close();
     link.transceiver.direction = "inactive";
     void link.transceiver.sender.replaceTrack(null);
-    if (this.links.size === 0) this.backupOf?.backups.delete(this);
+    if (this.backupOf === null) return;
+    // Others decide how often there is a backup: its section is free for another one.
+    link.transceiver.stop();
+    if (this.links.size === 0) this.backupOf.backups.delete(this);
   }
 
   /** Forgets the requests of a server: they do not hold for another one. */

@@ -380,10 +380,10 @@ test("a backup that the server wants is sent, turned by itself, and ends with it
   assert.equal(backup?.name, "camera in vp8");
   server.send({ type: "knobs", track: "a-1/camera in vp8", layers: { q: { active: false } } });
   assert.equal((backup as unknown as { requests: unknown[] }).requests.length, 1);
-  wanted("a-1/camera", ["h264", "vp8"]);
+  wanted("a-1/camera", ["vp8", "av1"]);
   await pass(0);
-  assert.deepEqual([...transport.sent], [camera, backup], "it serves them too");
-  wanted("a-1/camera", ["h264"]);
+  assert.deepEqual([...transport.sent], [camera, backup], "it is what is asked for");
+  wanted("a-1/camera", ["h264", "vp8"]);
   await pass(0);
   assert.deepEqual(
     [...transport.sent].map(({ name }) => name),
@@ -404,6 +404,14 @@ test("a backup that the server refuses leaves the track as it is", async () => {
   await pass(0);
   assert.deepEqual([...transport.sent], [camera]);
   assert.deepEqual(server.types, ["join"]);
+  transport.refusal = null;
+  server.send({ type: "backup_wanted", track: "a-1/camera", codecs: ["vp8", "h264"] });
+  await pass(0);
+  assert.deepEqual(
+    [...transport.sent].map(({ name }) => name),
+    ["camera", "camera in h264"],
+    "what was refused is not tried again",
+  );
 });
 
 test("a session is lost once, and then only closes", async () => {

@@ -97,6 +97,8 @@ export class Session extends Emitter<SessionEvents> {
   private readonly roster = new Roster();
   private readonly publications = new Set<Publication>();
   private readonly mutedByModerator = new Set<Publication>();
+  /** Codecs of backups that the server has refused. */
+  private readonly refusedCodecs = new Set<VideoCodec>();
   private readonly timers = new Set<ReturnType<typeof setTimeout>>();
   /** Every track of the room, received or not. */
   private readonly roomTracks = new Map<string, TrackInfo>();
@@ -217,18 +219,19 @@ export class Session extends Emitter<SessionEvents> {
     if (publication.muted && publication.backupOf === null) this.sendMuted(publication);
   }
 
-  /** Sends a track in a second codec too, for those who decode these; in another one than before, where that is needed. */
+  /** Sends a track in a second codec too, for those who decode these; in another one than before, where that serves more. */
   private backUp(track: string, codecs: readonly VideoCodec[]): void {
     const publication = this.ownTrack(track);
-    if (publication === undefined) return;
-    const former = [...this.publications].find(({ backupOf }) => backupOf === publication);
-    // One that is being negotiated may be what is asked for.
-    if (former?.codec && codecs.includes(former.codec)) return;
-    const backup = publication.backUp(codecs);
+    const backup = publication?.backUp(codecs.filter((codec) => !this.refusedCodecs.has(codec))) ?? null;
     if (backup === null) return;
+    const former = [...this.publications].find(({ backupOf }) => backupOf === publication);
+    if (former?.codec === backup.codec) return;
     if (former !== undefined) this.unpublish(former).catch(() => undefined); // `lost` follows
-    // A refusal leaves them without a picture, as before.
-    this.publish(backup).catch(() => this.unpublish(backup).catch(() => undefined));
+    this.publish(backup).catch(() => {
+      // The server asks again, of all codecs that would do.
+      if (backup.codec !== null) this.refusedCodecs.add(backup.codec);
+      this.unpublish(backup).catch(() => undefined);
+    });
   }
 
   /** Stops sending a track, and its backup. */

@@ -5,6 +5,7 @@
 //! Nobody else hears of it: on the m-lines of those who need it, its packets take the place of the other track's
 //! ([`source`](super::slot::Slot::source)). While nobody needs it, all of its layers are paused. It has no anchors.
 
+use std::cmp::Reverse;
 use std::time::{Duration, Instant};
 
 use windlass_types::VideoCodec;
@@ -44,6 +45,11 @@ impl Backup {
         due
     }
 
+    /// Whether somebody was asked for a backup.
+    pub(super) fn was_asked(&self) -> bool {
+        self.asked.is_some()
+    }
+
     /// Takes what another node is to know of the codecs that are needed here. Returns whether it does not know it yet.
     pub(super) fn is_news(&mut self, now: Instant, codecs: &[VideoCodec]) -> bool {
         let known = self.asked.as_ref().map_or(&[][..], |(_, codecs)| codecs);
@@ -51,11 +57,37 @@ impl Backup {
     }
 }
 
-/// The codecs that serve the most of those who each decode one of these lists; none for nobody.
-pub(super) fn best(lists: &[&[VideoCodec]]) -> Vec<VideoCodec> {
-    let served = |codec| lists.iter().filter(|list| list.contains(&codec)).count();
-    let most = VideoCodec::ALL.into_iter().map(served).max().unwrap_or_default();
-    VideoCodec::ALL.into_iter().filter(|&codec| most > 0 && served(codec) == most).collect()
+/// What subscribers decode who cannot decode a track, a list of codecs for each.
+#[derive(Debug, Default)]
+pub(super) struct Votes {
+    lists: Vec<Vec<VideoCodec>>,
+    /// Whether one of them shows the track and has no picture of it.
+    pub(super) needed: bool,
+}
+
+impl Votes {
+    /// Adds a subscriber.
+    pub(super) fn add(&mut self, codecs: Vec<VideoCodec>) {
+        self.lists.push(codecs);
+    }
+
+    /// The number of those who decode a codec.
+    fn count(&self, codec: VideoCodec) -> usize {
+        self.lists.iter().filter(|list| list.contains(&codec)).count()
+    }
+
+    /// The codecs that serve somebody: those that serve most first, then the preferred ones.
+    pub(super) fn codecs(&self) -> Vec<VideoCodec> {
+        let mut codecs = VideoCodec::ALL.to_vec();
+        codecs.retain(|&codec| self.count(codec) > 0);
+        codecs.sort_by_key(|&codec| Reverse(self.count(codec)));
+        codecs
+    }
+
+    /// Whether no other codec serves more of them.
+    pub(super) fn is_best(&self, codec: VideoCodec) -> bool {
+        VideoCodec::ALL.into_iter().all(|other| self.count(other) <= self.count(codec))
+    }
 }
 
 #[cfg(test)]
@@ -67,12 +99,20 @@ mod tests {
     const AV1: VideoCodec = VideoCodec::Av1;
 
     #[test]
-    fn codecs_that_serve_most_are_the_best_and_nobody_takes_them_from_others() {
-        assert_eq!(best(&[]), []);
-        assert_eq!(best(&[&[]]), []);
-        assert_eq!(best(&[&[H264, VP8]]), [VP8, H264]);
-        assert_eq!(best(&[&[H264, VP8], &[H264]]), [H264]);
-        assert_eq!(best(&[&[VP8], &[VP8], &[AV1]]), [VP8]);
+    fn codecs_that_serve_most_come_first_and_nobody_takes_them_from_others() {
+        let of = |lists: &[&[VideoCodec]]| {
+            let mut votes = Votes::default();
+            lists.iter().for_each(|list| votes.add(list.to_vec()));
+            votes
+        };
+        assert_eq!(of(&[]).codecs(), []);
+        assert_eq!(of(&[&[]]).codecs(), []);
+        assert_eq!(of(&[&[H264, VP8]]).codecs(), [VP8, H264]);
+        assert_eq!(of(&[&[H264, VP8], &[H264]]).codecs(), [H264, VP8]);
+        let three = of(&[&[VP8], &[VP8], &[AV1]]);
+        assert_eq!(three.codecs(), [VP8, AV1]);
+        assert!(three.is_best(VP8) && !three.is_best(AV1));
+        assert!(of(&[&[VP8], &[AV1]]).is_best(AV1), "none serves more");
     }
 
     #[test]

@@ -307,3 +307,19 @@ fn a_backup_counts_toward_no_limit() {
     let (_, answer) = Backup::publish(&mut harness);
     assert_eq!(answer.tracks.len(), 2);
 }
+
+#[test]
+fn a_camera_that_becomes_the_backup_of_a_new_one_ends_as_a_track() {
+    let (mut harness, track, _) = call();
+    let mut api = harness.clients[0].rtc.sdp_api();
+    let mid = api.add_media(MediaKind::Video, Direction::SendOnly, None, None, None);
+    let (sdp, pending) = api.apply().expect("offer");
+    let (old, new) = (camera_at(harness.camera.mid.expect("published")), camera_at(mid));
+    let publish = vec![new.clone(), Publish { backup_of: Some(new.mid), ..old }];
+    let offer = Offer { sdp: sdp.to_sdp_string(), publish, subscribe: Vec::new() };
+    let answer = harness.exchange(0, PUBLISHER, &offer, pending);
+    harness.deliver();
+    assert!(answer.tracks.len() == 2 && answer.tracks.iter().all(|(_, id)| *id != track));
+    assert!(harness.events[&SUBSCRIBER].contains(&SfuEvent::TrackRemoved { track }));
+    assert_eq!(harness.core.tracks.announced().count(), 1);
+}

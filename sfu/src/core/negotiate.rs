@@ -176,9 +176,13 @@ impl Core {
     fn end_if_other(&mut self, id: ParticipantId, publish: &Publish) {
         let Some(peer) = self.peers.get_mut(id) else { return };
         let at = |mid: &String| peer.published.get(&Mid::from(mid.as_str())).copied();
-        let (known, of) = (at(&publish.mid), publish.backup_of.as_ref().map(at));
+        let (known, main) = (at(&publish.mid), publish.backup_of.as_ref().map(at));
         let Some(known) = known else { return };
-        if self.tracks.get(known).is_none_or(|track| track.backup.of != of.flatten()) {
+        let same = |of: Option<TrackId>| match publish.backup_of {
+            None => of.is_none(),
+            Some(_) => of.is_some() && of == main.flatten(),
+        };
+        if !self.tracks.get(known).is_some_and(|track| same(track.backup.of)) {
             peer.published.remove(&Mid::from(publish.mid.as_str()));
             self.remove_track(known);
         }

@@ -178,7 +178,7 @@ pub enum ServerMessage {
     BackupWanted {
         /// The client's own track.
         track: String,
-        /// The codecs that serve most of those who cannot decode the track, the preferred one first.
+        /// The codecs that serve those who cannot decode the track, what serves most of them first.
         codecs: Vec<VideoCodec>,
     },
     /// A request for a still: tiles of the next camera frame of the client's own track, or all of it.

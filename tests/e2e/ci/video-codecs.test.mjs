@@ -121,6 +121,11 @@ describe("calls in other codecs than VP9", { timeout: 240_000 }, () => {
     const before = await nativeFrames(old.page);
     await until(async () => (await nativeFrames(old.page)) > before + 30, "it goes on with its track", 30_000, shown);
 
+    await publisher.page.evaluate(() => window.windlass.room.unpublish(window.sent));
+    await until(async () => (await tracks(old.page)) === 0, "it ends with its track");
+    await send(publisher.page, "vp9");
+    await until(async () => (await nativeFrames(old.page)) > 30, "the next camera has a backup too", 30_000, shown);
+
     await old.closePage();
     await until(async () => (await codecsSent(publisher.page)).length === 1, "it is paused again", 30_000);
     assert.deepEqual(await codecsSent(publisher.page), ["video/VP9"]);
