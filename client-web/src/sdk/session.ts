@@ -219,7 +219,7 @@ export class Session extends Emitter<SessionEvents> {
     if (publication.muted && publication.backupOf === null) this.sendMuted(publication);
   }
 
-  /** Sends a track in a second codec too, for those who decode these; in another one than before, where that serves more. */
+  /** Sends a track in a second codec too, for those who decode these: in another one than before, if asked to. */
   private backUp(track: string, codecs: readonly VideoCodec[]): void {
     const publication = this.ownTrack(track);
     const backup = publication?.backUp(codecs.filter((codec) => !this.refusedCodecs.has(codec))) ?? null;

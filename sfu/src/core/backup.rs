@@ -102,7 +102,9 @@ mod tests {
     fn codecs_that_serve_most_come_first_and_nobody_takes_them_from_others() {
         let of = |lists: &[&[VideoCodec]]| {
             let mut votes = Votes::default();
-            lists.iter().for_each(|list| votes.add(list.to_vec()));
+            for list in lists {
+                votes.add(list.to_vec());
+            }
             votes
         };
         assert_eq!(of(&[]).codecs(), []);
