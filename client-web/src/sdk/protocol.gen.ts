@@ -411,7 +411,7 @@ export type ServerMessage = {
   type: "backup_wanted";
   /** The client's own track. */
   track: string;
-  /** The codecs that serve most of those who cannot decode the track, the preferred one first. */
+  /** The codecs that serve those who cannot decode the track, what serves most of them first. */
   codecs: Array<VideoCodec>;
 }
   | {
