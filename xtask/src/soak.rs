@@ -8,7 +8,7 @@ use clap::ValueEnum;
 
 use crate::clips::for_tests;
 use crate::process::{Cmd, Missing, step};
-use crate::test::{build_programs, e2e};
+use crate::test::{bound, build_programs, e2e};
 use crate::{apt, fuzz, gpu, memory, neon, page, python, skipped, target_dir};
 
 /// Browser tests that take long or need other browsers. Two of them run for every change too, and last longer here.
@@ -124,7 +124,7 @@ fn browsers(times: u32) -> Result<()> {
     if let Ok(programs) = python::environment("aiortc", &AIORTC) {
         env.push(("WINDLASS_AIORTC", programs.join("python").display().to_string()));
     }
-    e2e(&SUITES, &[], &env)
+    e2e(&SUITES, &[&bound(times)], &env)
 }
 
 /// Sends a number of malformed datagrams beside a call.

@@ -27,7 +27,7 @@ const keepSenders = () => {
   };
 };
 
-describe("knobs that follow the uplink", { timeout: 240_000 }, () => {
+describe("knobs that follow the uplink", () => {
   let server;
   let publisher;
   let viewer;

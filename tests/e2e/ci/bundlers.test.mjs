@@ -17,7 +17,7 @@ const HEAD = '<!doctype html><meta charset="utf-8"><link rel="icon" href="data:,
 
 const skip = skipped("the SDK in bundlers", noBundlers());
 
-describe("the packed SDK", { timeout: 600_000, skip }, () => {
+describe("the packed SDK", { skip }, () => {
   let sdk;
   let server;
   let publisher;

@@ -17,7 +17,7 @@ const CLIPS = [
 const shown = clipsFolder() === null ? CLIPS.slice(0, 1) : CLIPS;
 
 for (const { clip, seconds, beats, by } of shown) {
-  describe(`a call that shows ${clip}`, { timeout: 240_000 + seconds * 4000 }, () => {
+  describe(`a call that shows ${clip}`, () => {
     let scene;
     let server;
     let publisher;

@@ -7,7 +7,7 @@ import { makeScene } from "../support/scene.mjs";
 import { startServer } from "../support/server.mjs";
 import { standing } from "../support/standing.mjs";
 
-describe("a rung between h and f", { timeout: 240_000 }, () => {
+describe("a rung between h and f", () => {
   let scene;
   let server;
   let publisher;
@@ -95,7 +95,7 @@ describe("a rung between h and f", { timeout: 240_000 }, () => {
   });
 });
 
-describe("a large tile of q whose publisher sends no more than h", { timeout: 240_000 }, () => {
+describe("a large tile of q whose publisher sends no more than h", () => {
   let scene;
   let server;
   let publisher;
@@ -140,7 +140,7 @@ describe("a large tile of q whose publisher sends no more than h", { timeout: 24
   });
 });
 
-describe("regions that the server asks for", { timeout: 240_000 }, () => {
+describe("regions that the server asks for", () => {
   let scene;
   let server;
   let publisher;

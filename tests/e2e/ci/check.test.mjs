@@ -29,7 +29,7 @@ const shown = (page, part) => page.locator(`[data-part=${part}]`).innerText();
 const outcomes = (results) => Object.fromEntries(Object.entries(results).map(([name, { outcome }]) => [name, outcome]));
 const WELL = { socket: "ok", udp: "ok", tcp: "ok", turn: "skipped", camera: "ok", microphone: "ok", decode: "ok", encode: "ok", speed: "ok" };
 
-describe("the check", { timeout: 120_000 }, () => {
+describe("the check", () => {
   let server;
   let tab;
 

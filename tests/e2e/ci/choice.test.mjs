@@ -11,7 +11,7 @@ import { startServer } from "../support/server.mjs";
 /** For how long a network must have run before anchors end for it, less the second of a report (`sfu/core/viewer_network`). */
 const PROVED_MS = 9000;
 
-describe("who does what", { timeout: 360_000 }, () => {
+describe("who does what", () => {
   let scene;
   let server;
   let publisher;

@@ -10,7 +10,7 @@ import { pictureGap, roomEvents, watchPicture, watchRoom } from "../support/pict
 import { makeScene } from "../support/scene.mjs";
 import { startServer } from "../support/server.mjs";
 
-describe("a room on one of three servers", { timeout: 180_000 }, () => {
+describe("a room on one of three servers", () => {
   let nats;
   let servers;
   let keeper;
@@ -101,7 +101,7 @@ describe("a room on one of three servers", { timeout: 180_000 }, () => {
   });
 });
 
-describe("two servers without NATS", { timeout: 120_000 }, () => {
+describe("two servers without NATS", () => {
   let nats;
   let servers;
   let publisher;

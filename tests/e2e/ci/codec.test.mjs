@@ -17,7 +17,7 @@ function sayNothingOfCodecs() {
   };
 }
 
-describe("a call of clients that can decode anchors and one that cannot", { timeout: 240_000 }, () => {
+describe("a call of clients that can decode anchors and one that cannot", () => {
   let server;
   let publisher;
   let viewer;

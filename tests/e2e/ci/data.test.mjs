@@ -20,7 +20,7 @@ const keepSockets = () => {
   };
 };
 
-describe("what participants of a room on two servers send each other", { timeout: 120_000 }, () => {
+describe("what participants of a room on two servers send each other", () => {
   let nats;
   let servers;
   let browser;

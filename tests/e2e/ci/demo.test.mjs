@@ -30,7 +30,7 @@ const halves = (page) =>
     }),
   );
 
-describe("the demonstration", { timeout: 120_000 }, () => {
+describe("the demonstration", () => {
   let server;
   let tab;
 

@@ -89,7 +89,7 @@ async function openAt(server, options) {
 const framesSince = (page, from) => page.evaluate((from) => window.seen.frames.filter(({ at }) => at >= from), from);
 const now = (page) => page.evaluate(() => performance.timeOrigin + performance.now());
 
-describe("the devices of a participant", { timeout: 120_000 }, () => {
+describe("the devices of a participant", () => {
   let server;
   let publisher;
   let viewer;
@@ -252,7 +252,7 @@ describe("the devices of a participant", { timeout: 120_000 }, () => {
   });
 });
 
-describe("a device that may not be used", { timeout: 60_000 }, () => {
+describe("a device that may not be used", () => {
   let server;
 
   before(async () => {
@@ -296,7 +296,7 @@ describe("a device that may not be used", { timeout: 60_000 }, () => {
   });
 });
 
-describe("a call that is left while its devices open", { timeout: 60_000 }, () => {
+describe("a call that is left while its devices open", () => {
   test("leaves no camera and no microphone open", async () => {
     const server = await startServer({ args: ["--device=off"] });
     const tab = await openAt(server);
@@ -334,7 +334,7 @@ const sound = () =>
     [element.sound] = new AudioContext().createMediaStreamDestination().stream.getAudioTracks();
   });
 
-describe("sound that the browser blocks", { timeout: 60_000 }, () => {
+describe("sound that the browser blocks", () => {
   let server;
   let tab;
 
@@ -356,7 +356,7 @@ describe("sound that the browser blocks", { timeout: 60_000 }, () => {
   ]) {
     test(what, async () => {
       const { page, closePage } = await tab.newPage({ init: sound });
-      const said = (text) => page.waitForEvent("console", { predicate: (message) => message.text() === text, timeout: 10_000 });
+      const said = (text) => page.waitForEvent("console", { predicate: (message) => message.text() === text });
       const blocked = said("blocked");
       await page.goto(`${server.url}/?source=none`);
       await blocked;

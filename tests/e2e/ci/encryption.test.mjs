@@ -41,7 +41,7 @@ async function forgeAnchor({ page }) {
   });
 }
 
-describe("a call with end-to-end encryption", { timeout: 180_000 }, () => {
+describe("a call with end-to-end encryption", () => {
   let server;
   let publisher;
   let viewer;

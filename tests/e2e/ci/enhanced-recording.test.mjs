@@ -50,7 +50,7 @@ async function play(file) {
 const NAME = "an enhanced recording has a larger picture that plays, though the server was killed while it was made";
 const why = !existsSync("/usr/bin/ffprobe") && "no ffprobe to read recordings with";
 
-test(NAME, { timeout: 300_000, skip: skipped(NAME, why) }, async () => {
+test(NAME, { skip: skipped(NAME, why) }, async () => {
   let server = await start();
   let ana;
   try {

@@ -26,7 +26,7 @@ const shown = (tab) =>
     }),
   );
 
-describe("the examples", { timeout: 90_000 }, () => {
+describe("the examples", () => {
   let program;
   let url;
   const tabs = [];
@@ -74,7 +74,7 @@ describe("the examples", { timeout: 90_000 }, () => {
   });
 });
 
-describe("the page of a few lines, at a server that enhances", { timeout: 120_000 }, () => {
+describe("the page of a few lines, at a server that enhances", () => {
   const html = readFileSync(path.join(import.meta.dirname, "../../../client-web/examples/call.html"), "utf8");
   let server;
   const tabs = [];
@@ -177,7 +177,7 @@ describe("the page of a few lines, at a server that enhances", { timeout: 120_00
 
 const withFirefox = "the page of a few lines, with Firefox";
 
-describe(withFirefox, { timeout: 180_000, skip: skipped(withFirefox, firefoxMissing) }, () => {
+describe(withFirefox, { skip: skipped(withFirefox, firefoxMissing) }, () => {
   const page = readFileSync(path.join(import.meta.dirname, "../../../client-web/examples/call.html"), "utf8");
   // Small pictures: three browsers of two kinds share one machine.
   const html = page.replace("camera: true", 'camera: { width: 320, height: 180, publish: { layers: "q" } }');

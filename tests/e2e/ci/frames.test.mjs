@@ -8,7 +8,7 @@ import { capture, means, numbers, scored } from "../support/capture.mjs";
 import { makeScene } from "../support/scene.mjs";
 import { startServer } from "../support/server.mjs";
 
-describe("a network on every frame", { timeout: 240_000 }, () => {
+describe("a network on every frame", () => {
   let scene;
   let server;
   let publisher;

@@ -27,7 +27,7 @@ after(async () => {
 const adapter = await viewer.page.evaluate(async () => (await navigator.gpu?.requestAdapter()) != null);
 const missing = !adapter && "this Chromium has no software adapter for WebGPU";
 
-describe("a network on WebGPU in a call", { timeout: 120_000, skip: skipped("a network on WebGPU in a call", missing) }, () => {
+describe("a network on WebGPU in a call", { skip: skipped("a network on WebGPU in a call", missing) }, () => {
   let scene;
   let publisher;
   let other;

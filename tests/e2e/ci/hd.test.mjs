@@ -41,7 +41,7 @@ function countPictures(page, seconds) {
   }, seconds);
 }
 
-describe("a call from 360p to 720p", { timeout: 240_000 }, () => {
+describe("a call from 360p to 720p", () => {
   let server;
   let publisher;
   let viewer;

@@ -18,7 +18,7 @@ const wideUplink = () => {
   };
 };
 
-describe("a call over a path with 5 % loss and 50 ms of jitter", { timeout: 300_000 }, () => {
+describe("a call over a path with 5 % loss and 50 ms of jitter", () => {
   let scene;
   let server;
   let publisher;
@@ -97,7 +97,7 @@ describe("a call over a path with 5 % loss and 50 ms of jitter", { timeout: 300_
   });
 });
 
-describe("a call with congestion control over the same path", { timeout: 120_000 }, () => {
+describe("a call with congestion control over the same path", () => {
   test("video goes on and is enhanced on whatever rung fits", async () => {
     const scene = makeScene({ clip: "d13", out: "output" });
     const server = await startServer({ path: { loss: 0.05, jitterMs: 50, seed: 8 } });

@@ -14,7 +14,7 @@ import { startServer } from "../support/server.mjs";
 const windlass = (...args) => execFileSync(process.env.WINDLASS_BIN, args, { encoding: "utf8" });
 const phase = (page) => page.evaluate(() => window.windlass?.phase);
 
-describe("the page of a server with a token key", { timeout: 60_000 }, () => {
+describe("the page of a server with a token key", () => {
   let folder;
   let key;
   let server;

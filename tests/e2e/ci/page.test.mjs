@@ -74,7 +74,7 @@ const figures = (page) =>
     return Object.fromEntries(words("dt").map((name, i) => [name, values[i]]));
   });
 
-describe("the demo page", { timeout: 240_000 }, () => {
+describe("the demo page", () => {
   let server;
   let scene;
   /** A browser with a camera. */

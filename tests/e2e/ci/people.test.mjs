@@ -37,7 +37,7 @@ const phase = (page) => page.evaluate(() => window.windlass?.phase);
 const inCall = (page, who) => until(async () => (await phase(page)) === "call", `${who} is in the call`, 20_000);
 const named = (page, name, role = "button") => page.getByRole(role, { name });
 
-describe("the demo page for people", { timeout: 120_000 }, () => {
+describe("the demo page for people", () => {
   let server;
   /** Ana has two cameras and joins by hand. */
   let ana;

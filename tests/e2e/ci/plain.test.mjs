@@ -131,7 +131,7 @@ const workerIs = (body) => ({ init: ownCopy(body), routes: { "/worker.js": scrip
 const NO_WORKER = { reason: "worker", notice: /^Plain picture: the page's worker for enhancement does not run$/ };
 const NO_WASM = { reason: "wasm", notice: /^Plain picture: the decoder for enhancement did not load$/ };
 
-describe("the plain picture goes on", { timeout: 120_000 }, () => {
+describe("the plain picture goes on", () => {
   let server;
   let publisher;
   let viewer;

@@ -6,7 +6,7 @@ import { after, before, describe, test } from "node:test";
 import { publish, subscribe, until } from "../support/call.mjs";
 import { startServer } from "../support/server.mjs";
 
-describe("the quality of connections", { timeout: 240_000 }, () => {
+describe("the quality of connections", () => {
   let server;
   let publisher;
   let viewer;

@@ -44,7 +44,7 @@ const overflow = (tab) => tab.page.evaluate(() => document.documentElement.scrol
 
 const skip = skipped("the React example", noBundlers());
 
-describe("the React example", { timeout: 240_000, skip }, () => {
+describe("the React example", { skip }, () => {
   let sdk;
   let server;
   const pages = [];

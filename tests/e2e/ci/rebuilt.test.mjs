@@ -6,7 +6,7 @@ import { capture, numbers, quality } from "../support/capture.mjs";
 import { makeScene } from "../support/scene.mjs";
 import { startServer } from "../support/server.mjs";
 
-describe("a call without anchors", { timeout: 240_000 }, () => {
+describe("a call without anchors", () => {
   let scene;
   let server;
   let publisher;

@@ -44,7 +44,7 @@ const badge = (tab) => tab.page.locator(".recorded").isVisible();
 const NAME = "a recorded room says so, and its files play, also after the server was killed";
 const why = !existsSync("/usr/bin/ffprobe") && "no ffprobe to read recordings with";
 
-test(NAME, { timeout: 120_000, skip: skipped(NAME, why) }, async () => {
+test(NAME, { skip: skipped(NAME, why) }, async () => {
   let server = await start();
   const tabs = [];
   try {
@@ -102,7 +102,7 @@ const FULL = "a full disk ends the recording, with its reason, and no call";
 const disk = smallDisk();
 const noDisk = disk === null && "no right to mount a small disk";
 
-test(FULL, { timeout: 60_000, skip: skipped(FULL, noDisk) }, async () => {
+test(FULL, { skip: skipped(FULL, noDisk) }, async () => {
   const server = await start(undefined, disk);
   let ana;
   let bo;
@@ -130,7 +130,7 @@ test(FULL, { timeout: 60_000, skip: skipped(FULL, noDisk) }, async () => {
 
 const STORED = "a recording waits for a store that is away, and then leaves the disk";
 
-test(STORED, { timeout: 60_000, skip: skipped(STORED, why) }, async () => {
+test(STORED, { skip: skipped(STORED, why) }, async () => {
   const port = await freePort();
   const [state, bucket] = ["state", "store"].map((name) => path.join(folder, name));
   const env = {

@@ -20,7 +20,7 @@ function token(identity, grants = GUEST) {
   return `${head}.${createHmac("sha256", SECRET).update(head).digest("base64url")}`;
 }
 
-describe("rights while a call runs", { timeout: 120_000 }, () => {
+describe("rights while a call runs", () => {
   let server;
   /** Ana sends and moderates, Bo sends, Cy only watches. */
   let ana;
@@ -36,7 +36,7 @@ describe("rights while a call runs", { timeout: 120_000 }, () => {
   };
   const inCall = (page, who) => until(async () => (await phase(page)) === "call", `${who} is in the call`, 20_000);
   const says = (page, pattern) => until(async () => pattern.test(await page.innerText("body")), `the page says ${pattern}`, 8_000);
-  const press = (page, name) => page.getByRole("button", { name, exact: true }).first().click({ timeout: 5_000 });
+  const press = (page, name) => page.getByRole("button", { name, exact: true }).first().click();
   const failure = (page) => page.evaluate(() => window.windlass.failure?.code);
 
   before(async () => {

@@ -74,7 +74,7 @@ function psnr(a, b) {
   return 10 * Math.log10((255 * 255 * x.length) / sum);
 }
 
-describe("a shared screen", { timeout: 180_000 }, () => {
+describe("a shared screen", () => {
   let server;
   let publisher;
   let viewer;

@@ -9,7 +9,7 @@ import { pictureGap, roomEvents, watchPicture, watchRoom } from "../support/pict
 import { makeScene } from "../support/scene.mjs";
 import { startServer } from "../support/server.mjs";
 
-describe("a room on three of four servers", { timeout: 240_000 }, () => {
+describe("a room on three of four servers", () => {
   let nats;
   let worker;
   let servers;

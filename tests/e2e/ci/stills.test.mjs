@@ -20,7 +20,7 @@ function keepSockets() {
   };
 }
 
-describe("stills that the publisher codes over its own low layer", { timeout: 600_000 }, () => {
+describe("stills that the publisher codes over its own low layer", () => {
   let call;
   let publisher;
   let viewer;
@@ -123,7 +123,7 @@ describe("stills that the publisher codes over its own low layer", { timeout: 60
   test("nothing is written to the console as an error", () => assert.deepEqual(call.errors(), []));
 });
 
-describe("consent", { timeout: 120_000 }, () => {
+describe("consent", () => {
   let scene;
   let server;
   let tab;

@@ -9,7 +9,7 @@ import { blackHole, selectedPair } from "../support/paths.mjs";
 import { callOver } from "../support/reach.mjs";
 import { startServer } from "../support/server.mjs";
 
-describe("a network that lets no UDP through", { timeout: 120_000 }, () => {
+describe("a network that lets no UDP through", () => {
   test("the call goes by TCP, both ways, and is enhanced", async () => {
     const hole = await blackHole();
     const { pairs, frames, metrics, errors } = await callOver({

@@ -50,7 +50,7 @@ function haveVp8Alone() {
   };
 }
 
-describe("calls in other codecs than VP9", { timeout: 240_000 }, () => {
+describe("calls in other codecs than VP9", () => {
   let server;
   let viewer;
 

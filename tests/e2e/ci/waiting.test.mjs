@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { subscribe, until } from "../support/call.mjs";
 import { startServer } from "../support/server.mjs";
 
-test("somebody who waits alone in a room has a connection", { timeout: 60_000 }, async () => {
+test("somebody who waits alone in a room has a connection", async () => {
   const server = await startServer({ args: ["--device=off"] });
   let waiting;
   try {

@@ -138,7 +138,7 @@ after(() => lab.close());
 const adapter = await lab.run(async () => (await navigator.gpu?.requestAdapter()) != null);
 const missing = !adapter && "this Chromium has no software adapter for WebGPU";
 
-describe("with an adapter", { timeout: 300_000, skip: skipped("frame networks on WebGPU", missing) }, () => {
+describe("with an adapter", { skip: skipped("frame networks on WebGPU", missing) }, () => {
 
   for (const [what, given] of [
     ["x2", { scale: 2, channels: 16, convs: 5, width: 24, height: 20 }],
@@ -395,7 +395,7 @@ describe("with an adapter", { timeout: 300_000, skip: skipped("frame networks on
   });
 });
 
-describe("without", { timeout: 60_000 }, () => {
+describe("without", () => {
   test("a browser that gives no adapter says so", async () => {
     const lab = await openLab([]);
     try {

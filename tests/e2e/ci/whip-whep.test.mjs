@@ -18,7 +18,7 @@ const received = (peer) =>
     };
   });
 
-describe("a WHIP encoder and a WHEP player", { timeout: 180_000 }, () => {
+describe("a WHIP encoder and a WHEP player", () => {
   let server;
   let clients;
   let encoder;

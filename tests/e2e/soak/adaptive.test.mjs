@@ -24,7 +24,7 @@ async function rates(page) {
   return Object.fromEntries(Object.keys(to).map((rid) => [rid, ((to[rid] - (from[rid] ?? 0)) * 8) / 3000]));
 }
 
-describe("a call that fits its tiles", { timeout: 240_000, only: true }, () => {
+describe("a call that fits its tiles", { only: true }, () => {
   let server;
   let publisher;
   let viewer;

@@ -6,7 +6,7 @@ import { publish, subscribe, until } from "../support/call.mjs";
 import { makeScene } from "../support/scene.mjs";
 import { startServer } from "../support/server.mjs";
 
-describe("audio in a call", { timeout: 180_000, only: true }, () => {
+describe("audio in a call", { only: true }, () => {
   let server;
   let publisher;
   let viewer;

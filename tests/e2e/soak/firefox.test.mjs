@@ -48,7 +48,7 @@ async function moves(page, selector, frames = 60) {
 const PLAIN = "video.plain";
 const ENHANCED = "video.enhanced";
 
-describe("a room with Firefox and Chromium", { timeout: 240_000, only: true, skip: skipped("a room with Firefox and Chromium", firefoxMissing) }, () => {
+describe("a room with Firefox and Chromium", { only: true, skip: skipped("a room with Firefox and Chromium", firefoxMissing) }, () => {
   let server;
   let chromium;
   let firefox;

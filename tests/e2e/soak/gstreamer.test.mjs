@@ -15,7 +15,7 @@ const NEEDS = "import gi; gi.require_version('GstWebRTC', '1.0'); from gi.reposi
 const missing =
   (spawnSync(PYTHON, ["-c", NEEDS]).status !== 0 && "no GStreamer with WebRTC for Python (`cargo xtask soak` installs it)") || (!ownAddress && "no address but localhost");
 
-describe("GStreamer as an encoder", { timeout: 120_000, only: true, skip: skipped("GStreamer as an encoder", missing) }, () => {
+describe("GStreamer as an encoder", { only: true, skip: skipped("GStreamer as an encoder", missing) }, () => {
   let server;
   let viewer;
   let encoder;

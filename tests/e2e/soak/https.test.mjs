@@ -11,7 +11,7 @@ const address = Object.values(networkInterfaces())
   .flat()
   .find((a) => a.family === "IPv4" && !a.internal)?.address;
 
-describe("a server with a development certificate", { timeout: 120_000, only: true, skip: skipped("a server with a development certificate", !address && "no address but localhost") }, () => {
+describe("a server with a development certificate", { only: true, skip: skipped("a server with a development certificate", !address && "no address but localhost") }, () => {
   let server;
   let publisher;
   let viewer;

@@ -49,7 +49,7 @@ const aiortc = (way, url, codec) => run(python, [support("aiortc_client.py"), wa
 /** Frames of video and audio that an aiortc player has decoded, and the picture's width. */
 const got = (player) => player.said().trim().split("\n").findLast((line) => line.startsWith("got"))?.split(" ").slice(1).map(Number) ?? [0, 0, 0];
 
-describe("clients of other stacks", { timeout: 240_000, only: true, skip: skipped("clients of other stacks", !ownAddress && "no address but localhost") }, () => {
+describe("clients of other stacks", { only: true, skip: skipped("clients of other stacks", !ownAddress && "no address but localhost") }, () => {
   let server;
   let viewer;
 

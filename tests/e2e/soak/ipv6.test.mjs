@@ -7,7 +7,7 @@ import { skipped } from "../support/skips.mjs";
 
 const v6 = ipv6();
 
-describe("IPv6", { timeout: 240_000, only: true, skip: skipped("IPv6", v6 === undefined && "this machine has no IPv6 address") }, () => {
+describe("IPv6", { only: true, skip: skipped("IPv6", v6 === undefined && "this machine has no IPv6 address") }, () => {
   test("one socket carries a call over IPv6, and TCP is advertised beside it", { only: true }, async () => {
     const { pairs, frames, errors } = await callOver({ udpHost: "[::]", args: ["--advertise", v6] });
     console.log("ipv6:", JSON.stringify({ pairs, frames }));

@@ -56,7 +56,7 @@ async function weakUplink(kbps) {
   return { server, publisher, viewer, steady, close };
 }
 
-describe("a camera on an uplink for a quarter of its size", { timeout: 120_000, only: true }, () => {
+describe("a camera on an uplink for a quarter of its size", { only: true }, () => {
   test("sends a quarter of its size from the beginning", { only: true }, async () => {
     const call = await weakUplink(80);
     try {
@@ -67,7 +67,7 @@ describe("a camera on an uplink for a quarter of its size", { timeout: 120_000, 
   });
 });
 
-describe("a camera on a weak uplink", { timeout: 480_000 }, () => {
+describe("a camera on a weak uplink", () => {
   let call;
 
   before(async () => {

@@ -5,7 +5,7 @@ import { enhancedAt, publish, remote, sleep, subscribe, until } from "../support
 import { makeScene } from "../support/scene.mjs";
 import { startServer } from "../support/server.mjs";
 
-describe("a full layer that ends", { timeout: 300_000, only: true }, () => {
+describe("a full layer that ends", { only: true }, () => {
   let server;
   let publisher;
   let viewer;

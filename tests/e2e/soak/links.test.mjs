@@ -31,7 +31,7 @@ const fullLayer = (page) =>
     return all.find((s) => s.type === "outbound-rtp" && s.kind === "video" && s.rid === "f")?.targetBitrate ?? 0;
   });
 
-describe("a viewer on a link of 800 kbit/s", { timeout: 90_000, only: true }, () => {
+describe("a viewer on a link of 800 kbit/s", { only: true }, () => {
   test("is sent the layer that it carries, without freezes", { only: true }, async () => {
     const scene = makeScene({ clip: "s18", width: 960, height: 540, out: "output" });
     const server = await startServer({ link: ["--profile", "800k", "--down-only"] });
@@ -55,7 +55,7 @@ describe("a viewer on a link of 800 kbit/s", { timeout: 90_000, only: true }, ()
   });
 });
 
-describe("a viewer on a link that becomes narrower, and wide again", { timeout: 180_000 }, () => {
+describe("a viewer on a link that becomes narrower, and wide again", () => {
   test("its picture goes on with less, and comes back", async () => {
     const scene = makeScene({ clip: "s18", width: 960, height: 540, out: "output" });
     // 2.5 Mbit/s; 800 kbit/s from 20 s to 40 s of the course, which begins 25 s after the viewer has come.

@@ -12,7 +12,7 @@ import { StillReader, takeStills, watchStills } from "../support/stills.mjs";
 
 const network = (name) => fileURLToPath(new URL(`../../../models/${name}`, import.meta.url));
 
-describe("a network that enlarges by four", { timeout: 240_000, only: true }, () => {
+describe("a network that enlarges by four", { only: true }, () => {
   let scene;
   let server;
   let publisher;
@@ -74,7 +74,7 @@ async function meets(count, { page }, scene) {
   await until(enough, `${count} stills of the camera's size`, 60_000);
 }
 
-describe("the publisher's own stills beside such a network", { timeout: 240_000 }, () => {
+describe("the publisher's own stills beside such a network", () => {
   test("they are four times as large as the smallest layer", async () => {
     const scene = makeScene({ clip: "d13", out: "output" });
     const server = await startServer({ args: ["--no-congestion-control", "--network", network("xs-x4.safetensors")] });
@@ -92,7 +92,7 @@ describe("the publisher's own stills beside such a network", { timeout: 240_000 
   });
 });
 
-describe("networks of two factors", { timeout: 240_000 }, () => {
+describe("networks of two factors", () => {
   const byScale = async (server, scale) => (await server.metrics())[`windlass_enhancer_scale_streams{scale="${scale}"}`];
 
   test("each publisher is enlarged to its camera's size, in the middle of the call", async () => {

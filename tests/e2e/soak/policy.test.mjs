@@ -8,7 +8,7 @@ import { startServer } from "../support/server.mjs";
 // What is chosen later than this cannot be in time within the budget: the server leaves 60 of 200 ms for the way.
 const DEADLINE = 140;
 
-describe("policies", { timeout: 300_000, only: true }, () => {
+describe("policies", { only: true }, () => {
   let server;
   let publisher;
   let viewer;

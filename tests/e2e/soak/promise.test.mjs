@@ -5,7 +5,7 @@ import { enhancedAt, publish, remote, subscribe, until } from "../support/call.m
 import { makeScene } from "../support/scene.mjs";
 import { startServer } from "../support/server.mjs";
 
-describe("a promised quality", { timeout: 300_000, only: true }, () => {
+describe("a promised quality", { only: true }, () => {
   const scene = makeScene({ clip: "s18", out: "output" });
   let server;
   const open = [];

@@ -20,7 +20,7 @@ const life = (page) =>
     return { id: room.participant, seen: window.seen };
   });
 
-describe("a call behind a NAT that forgets it", { timeout: 60_000, only: true }, () => {
+describe("a call behind a NAT that forgets it", { only: true }, () => {
   test("goes on from its new addresses without a restart", { only: true }, async () => {
     const scene = makeScene({ clip: "d13", out: "output" });
     const server = await startServer({ path: {}, args: ["--tcp=off"] });
@@ -46,7 +46,7 @@ describe("a call behind a NAT that forgets it", { timeout: 60_000, only: true },
   });
 });
 
-describe("a call whose path is cut", { timeout: 180_000 }, () => {
+describe("a call whose path is cut", () => {
   test("goes on over another path, with the same participants", async () => {
     const scene = makeScene({ clip: "d13", out: "output" });
     const other = await freeUdpPort();

@@ -26,7 +26,7 @@ const told = ({ share, decoded, freezes, frozen }) =>
 /** Stills that the server has taken. */
 const given = async ({ server }) => (await server.metrics()).windlass_sfu_regions_in_total;
 
-describe("stills that come late and out of order to the server", { timeout: 200_000, only: true }, () => {
+describe("stills that come late and out of order to the server", { only: true }, () => {
   let call;
 
   before(async () => {
@@ -65,7 +65,7 @@ describe("stills that come late and out of order to the server", { timeout: 200_
   test("nothing is written to the console as an error", () => assert.deepEqual(call.errors(), []));
 });
 
-describe("stills that come late and out of order to the subscriber", { timeout: 300_000 }, () => {
+describe("stills that come late and out of order to the subscriber", () => {
   let call;
 
   const counted = async () => (await remote(call.viewer.page)).stats;
@@ -117,7 +117,7 @@ describe("stills that come late and out of order to the subscriber", { timeout: 
   test("nothing is written to the console as an error", () => assert.deepEqual(call.errors(), []));
 });
 
-describe("a publisher short of CPU time", { timeout: 300_000 }, () => {
+describe("a publisher short of CPU time", () => {
   let call;
 
   before(async () => {
@@ -162,7 +162,7 @@ describe("a publisher short of CPU time", { timeout: 300_000 }, () => {
   test("nothing is written to the console as an error", () => assert.deepEqual(call.errors(), []));
 });
 
-describe("a camera whose size changes", { timeout: 200_000 }, () => {
+describe("a camera whose size changes", () => {
   let call;
 
   before(async () => {
@@ -205,7 +205,7 @@ describe("a camera whose size changes", { timeout: 200_000 }, () => {
   test("nothing is written to the console as an error", () => assert.deepEqual(call.errors(), []));
 });
 
-describe("a shared tab instead of a camera", { timeout: 200_000 }, () => {
+describe("a shared tab instead of a camera", () => {
   let call;
 
   before(async () => {

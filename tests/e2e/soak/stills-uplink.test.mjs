@@ -33,7 +33,7 @@ async function narrowing(stills, uplink) {
   }
 }
 
-describe("stills on an uplink that falls", { timeout: 120_000, only: true }, () => {
+describe("stills on an uplink that falls", { only: true }, () => {
   test("end within ten seconds, and the low layer goes on", { only: true }, async () => {
     const { low, more, errors } = await narrowing(true, async (call, sent) => {
       call.server.proxy.uplinkKbps = 50;
@@ -49,7 +49,7 @@ describe("stills on an uplink that falls", { timeout: 120_000, only: true }, () 
   });
 });
 
-describe("an uplink that falls to 50 kbit/s at once", { timeout: 300_000 }, () => {
+describe("an uplink that falls to 50 kbit/s at once", () => {
   const fall = (stills) =>
     narrowing(stills, async (call, sent) => {
       const before = await rates(call, () => sleep(5000));
@@ -77,7 +77,7 @@ describe("an uplink that falls to 50 kbit/s at once", { timeout: 300_000 }, () =
   });
 });
 
-describe("an uplink that falls to 50 kbit/s step by step", { timeout: 300_000 }, () => {
+describe("an uplink that falls to 50 kbit/s step by step", () => {
   /** What the low layer had while the uplink fell, and what it comes to at 50 kbit/s: the best of three times six seconds. */
   const fall = (stills) =>
     narrowing(stills, async (call, sent) => {

@@ -25,7 +25,7 @@ function relayOnly() {
 
 const turn = await startTurn(SECRET);
 
-describe("a network that lets nothing through but TURN", { timeout: 120_000, only: true, skip: skipped("a network that lets nothing through but TURN", turn === null && "coturn is not installed (`cargo xtask soak` installs it)") }, () => {
+describe("a network that lets nothing through but TURN", { only: true, skip: skipped("a network that lets nothing through but TURN", turn === null && "coturn is not installed (`cargo xtask soak` installs it)") }, () => {
   after(() => turn?.stop());
 
   test("`windlass doctor` tells a secret that coturn takes from one that it does not", { only: true }, () => {

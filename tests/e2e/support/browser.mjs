@@ -43,6 +43,8 @@ export async function openPage({ camera, cameraAllowed = true, viewport, colorSc
       ignoreHTTPSErrors: true,
     });
     const page = await context.newPage();
+    // A limit for what hangs: the CPUs may have other things to do.
+    page.setDefaultTimeout(90_000);
     for (const script of [init].flat()) if (script) await page.addInitScript(script);
     const errors = [];
     page.on("console", (m) => {
