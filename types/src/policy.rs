@@ -45,7 +45,7 @@ pub enum Refusal {
     Slow,
     /// The stream's codec is one of which no anchors are made, or one that the viewer cannot decode at all.
     Codec,
-    /// The stream is encrypted end to end, so that no server can read it.
+    /// The stream is encrypted end to end, so that no server can read it, and its publisher sends no stills.
     Encrypted,
 }
 

@@ -395,8 +395,7 @@ export class Connection {
   }
 
   private route(data: unknown): void {
-    // Nobody but a publisher may change a picture that is encrypted: no key is behind anchors of the server.
-    if (!(data instanceof ArrayBuffer) || this.relay.encrypts) return;
+    if (!(data instanceof ArrayBuffer)) return;
     const header = parseAnchorHeader(data);
     if (header === null) return;
     for (const { track } of this.slots) {

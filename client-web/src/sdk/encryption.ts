@@ -14,10 +14,15 @@ const MIN_BYTES = 16;
 
 /** The key of a call, and whoever needs it. */
 export class Encryption {
-  /** Gets each new key. */
-  onKey: (key: BaseKey) => void = () => undefined;
-  /** The one of now. */
-  latest: BaseKey | null = null;
+  private readonly takers = new Set<(key: BaseKey) => void>();
+  private latest: BaseKey | null = null;
+
+  /** Gives the key of now, and each later one, until the function is called that this returns. */
+  giveTo(take: (key: BaseKey) => void): () => void {
+    this.takers.add(take);
+    if (this.latest !== null) take(this.latest);
+    return () => this.takers.delete(take);
+  }
 
   /** Encrypts by this key from now on. */
   async add({ key, index = 0 }: EncryptionKey): Promise<void> {
@@ -30,6 +35,6 @@ export class Encryption {
     const bytes = Uint8Array.from(key);
     const base = { index, key: await crypto.subtle.importKey("raw", bytes, "HKDF", false, ["deriveBits"]) };
     this.latest = base;
-    this.onKey(base);
+    for (const take of [...this.takers]) take(base);
   }
 }

@@ -102,7 +102,7 @@ export type Publish = {
   name: string;
   /** Largest layer of a video that the client sends where its uplink carries it. */
   max?: Layer;
-  /** Whether its frames are encrypted end to end. The server then makes no anchors of it and does not record it. */
+  /** Whether its frames are encrypted end to end. The server then reads none of it, and does not record it. */
   encrypted?: boolean;
   /** `a=mid` of an earlier entry, whose video this one sends in another codec. Nobody is told of such a backup: those who cannot decode the other's codec get it in its place. */
   backup_of?: string;

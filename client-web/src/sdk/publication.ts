@@ -4,6 +4,7 @@ import type { Files } from "./assets.js";
 import { oneOf } from "./option-checks.js";
 import { opusPreferences } from "./opus.js";
 import type { Knobs, Layer, LayerRequest, PublishEntry, RegionRequest, UplinkReport } from "./protocol.js";
+import { canMakeStills } from "./regions.js";
 import type { Passage, Relay } from "./relay.js";
 import { Stills, type StillsState } from "./stills.js";
 import { capLayers } from "./uplink/cap.js";
@@ -171,8 +172,11 @@ export class Publication {
       requestKeyFrame: (width: number) => void this.requestKeyFrame(width).catch(() => undefined),
     };
     const encryption = encrypt(transceiver, relay);
-    const sends = this.detail === "ask" && encryption === null;
-    const stills = sends ? new Stills(pc, transceiver.sender, relay, files, scale, host) : null;
+    const asks = this.detail === "ask";
+    // A transform that is set later is ignored.
+    const own = encryption === null && asks && canMakeStills() ? relay.pass(transceiver.sender) : null;
+    const passage = encryption?.passage ?? own;
+    const stills = asks ? new Stills(pc, passage, relay.encryption, files, scale, host) : null;
     this.links.set(pc, { transceiver, stills, encryption, id: null, offer });
     const codecs = RTCRtpSender.getCapabilities("video")?.codecs ?? [];
     // What other codecs' packets say of a frame is in the frame itself.

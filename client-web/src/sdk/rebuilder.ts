@@ -2,6 +2,7 @@
 import type { FromWorker, NativeReason, TakeCopies, ToWorker } from "../worker/messages.js";
 import type { Files } from "./assets.js";
 import { compileDecoder } from "./decoder.js";
+import type { Encryption } from "./encryption.js";
 import type { PictureOutput } from "./output.js";
 import { WatchedWorker } from "./watched-worker.js";
 
@@ -12,12 +13,17 @@ const PING_RATE = { intervalMs: 200, maxUnanswered: 3 };
 export class Rebuilder {
   readonly track: MediaStreamTrack;
   private readonly worker: WatchedWorker<ToWorker | TakeCopies, FromWorker>;
+  /** Gives the worker no more keys. */
+  private readonly stopKeys: () => void;
 
-  /** `init`: the worker's first message. `onEnd` is called with the reason when rebuilding ends. */
+  /**
+   * `init`: what the worker's first message says. `encryption`: null where frames are not encrypted end to end. `onEnd` is called with the reason when rebuilding ends.
+   */
   constructor(
     files: Files,
     output: PictureOutput,
-    init: Extract<ToWorker, { type: "init" }>,
+    init: Omit<Extract<ToWorker, { type: "init" }>, "type" | "encrypted">,
+    encryption: Encryption | null,
     onMessage: (message: Exclude<FromWorker, { type: "frame" }>) => void,
     onEnd: (reason: NativeReason) => void,
   ) {
@@ -32,7 +38,8 @@ export class Rebuilder {
       },
       (how) => onEnd(how === "silent" ? "stalled" : "worker"),
     );
-    this.post(init, output.transfer);
+    this.post({ type: "init", ...init, encrypted: encryption !== null }, output.transfer);
+    this.stopKeys = encryption?.giveTo((key) => this.post({ type: "key", key })) ?? (() => undefined);
     compileDecoder(files.decoder).then(
       (module) => this.post({ type: "module", module }),
       () => onEnd("wasm"),
@@ -45,6 +52,7 @@ export class Rebuilder {
 
   /** Terminates the worker, and ends the track. */
   close(): void {
+    this.stopKeys();
     this.worker.end();
     this.track.stop();
   }

@@ -54,7 +54,7 @@ export class VideoReceiver {
   constructor(
     pc: RTCPeerConnection,
     private readonly files: Files,
-    relay: Relay,
+    private readonly relay: Relay,
     private readonly settings: PictureSettings,
     private scale: number,
     private readonly maxPixels: number,
@@ -173,13 +173,13 @@ export class VideoReceiver {
       this.files,
       output,
       {
-        type: "init",
         sink: output.sink,
         maxPixels: this.maxPixels,
         scale: this.scale,
         maxNetwork: this.settings.networks.max,
         webGpu: { script: this.files.networks, forced: this.settings.networkBackend === "webgpu" },
       },
+      this.relay.encryption,
       (message) => this.handle(message),
       (reason) => {
         if (this.rebuilder === rebuilder) this.fail(reason);

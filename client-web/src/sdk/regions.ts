@@ -9,8 +9,9 @@ import { bitsOf, parseTileMap } from "../worker/regions/tiles.js";
 import { SCALES } from "../worker/wasm.js";
 import type { Files } from "./assets.js";
 import { compileDecoder } from "./decoder.js";
+import type { Encryption } from "./encryption.js";
 import type { RegionRequest } from "./protocol.js";
-import type { Passage, Relay } from "./relay.js";
+import type { Passage } from "./relay.js";
 import { RegionCaps } from "./uplink/region-caps.js";
 import { WatchedWorker } from "./watched-worker.js";
 
@@ -56,7 +57,13 @@ const COUNT_OF = {
   camera: "refused",
   format: "refused",
   "no-decoder": "refused",
+  "no-key": "refused",
 } as const satisfies Record<Exclude<RegionOutcome, "sent">, keyof RegionCounts>;
+
+/** Whether this browser can make stills. */
+export function canMakeStills(): boolean {
+  return typeof RTCRtpScriptTransform !== "undefined" && typeof MediaStreamTrackProcessor !== "undefined";
+}
 
 /** See the module's head. */
 export class RegionSender {
@@ -71,28 +78,28 @@ export class RegionSender {
     tight: 0,
   };
   private readonly caps = new RegionCaps();
-  private readonly passage: Passage | null = null;
   private worker: WatchedWorker<ToPublisher | TakeCopies, FromPublisher> | null = null;
   private loading: Promise<void> | null = null;
   private lent = 0;
   private readonly channel: RTCDataChannel | null = null;
+  /** Gives the worker no more keys. */
+  private stopKeys = (): void => undefined;
   private reading: { camera: MediaStreamTrack; clone: MediaStreamTrack } | null = null;
   private idle: ReturnType<typeof setTimeout> | undefined;
 
   /**
-   * `low`: the camera's sender, just made, as a transform that is set later is ignored. `requestKeyFrame`: asks for a key
-   * frame of the layer of that width.
+   * `passage`: the way of the camera's frames through the relay; null: they have none, so that there are no stills.
+   * `encryption`: null where stills are not encrypted end to end. `requestKeyFrame`: asks for a key frame of the layer of
+   * that width.
    */
   constructor(
     pc: RTCPeerConnection,
-    low: RTCRtpSender,
-    relay: Relay,
+    private readonly passage: Passage | null,
+    private readonly encryption: Encryption | null,
     private readonly files: Files,
     private readonly requestKeyFrame: (width: number) => void,
   ) {
-    const able = typeof RTCRtpScriptTransform !== "undefined" && typeof MediaStreamTrackProcessor !== "undefined";
-    this.passage = able ? relay.pass(low) : null;
-    if (this.passage === null) return;
+    if (passage === null || !canMakeStills()) return;
     this.worker = new WatchedWorker(
       files.worker.address,
       "windlass regions",
@@ -100,7 +107,8 @@ export class RegionSender {
       (message) => this.handle(message),
       () => this.end(),
     );
-    this.passage.copyTo(this.worker);
+    this.stopKeys = encryption?.giveTo((key) => this.post({ type: "key", key })) ?? this.stopKeys;
+    passage.copyTo(this.worker);
     this.channel = pc.createDataChannel(LABEL, { ordered: false, maxPacketLifeTime: LIFETIME_MS });
   }
 
@@ -123,9 +131,10 @@ export class RegionSender {
       this.counts.capped++;
       return;
     }
+    const encrypted = this.encryption !== null;
     this.read(camera);
     this.load().then(
-      () => this.post({ type: "regions", task: { id, width, height, scale, bits: map.bits, bytes } }),
+      () => this.post({ type: "regions", task: { id, width, height, scale, bits: map.bits, bytes, encrypted } }),
       () => this.counts.refused++,
     );
   }
@@ -152,6 +161,7 @@ export class RegionSender {
    */
   private end(): void {
     this.stop();
+    this.stopKeys();
     this.passage?.copyTo(null);
     this.worker?.endLater();
     this.worker = null;

@@ -43,6 +43,8 @@ export class Relay {
   /** Workers that hang. */
   private readonly silent = new Set<RelayWorker>();
   private readonly passages = new Set<Passage>();
+  /** Gives the current worker no more keys. */
+  private stopKeys = (): void => undefined;
   private replacements = 0;
   private replacedAt = 0;
   private lastId = 0;
@@ -51,10 +53,8 @@ export class Relay {
   /** `encryption`: null where frames are not encrypted end to end. */
   constructor(
     private readonly script: WorkerScript,
-    private readonly encryption: Encryption | null = null,
-  ) {
-    if (encryption !== null) encryption.onKey = (key) => this.current?.post({ type: "key", key });
-  }
+    readonly encryption: Encryption | null = null,
+  ) {}
 
   /** Whether frames are encrypted end to end. */
   get encrypts(): boolean {
@@ -94,6 +94,7 @@ export class Relay {
   /** Terminates the relay. */
   close(): void {
     this.unavailable = true;
+    this.stopKeys();
     this.current?.end();
     this.current = null;
     for (const worker of this.silent) worker.end();
@@ -122,8 +123,8 @@ export class Relay {
       if (!(await worker.runs)) continue;
       if (this.unavailable) return worker.end();
       this.script.keep(address);
-      const key = this.encryption?.latest ?? null;
-      if (key !== null) worker.post({ type: "key", key });
+      this.stopKeys();
+      this.stopKeys = this.encryption?.giveTo((key) => worker.post({ type: "key", key })) ?? (() => undefined);
       this.current = worker;
       return;
     }

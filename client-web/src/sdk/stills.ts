@@ -3,9 +3,10 @@
  * requests with the state of the uplink and of the camera.
  */
 import type { Files } from "./assets.js";
+import type { Encryption } from "./encryption.js";
 import type { RegionRequest, UplinkReport } from "./protocol.js";
 import { type RegionCounts, RegionSender } from "./regions.js";
-import type { Relay } from "./relay.js";
+import type { Passage } from "./relay.js";
 import { contentOf } from "./screen-content.js";
 import type { LayerSetting } from "./uplink/layers.js";
 import { availableKbps, capsOf, UplinkSampler } from "./uplink/sample.js";
@@ -40,18 +41,17 @@ export class Stills {
   private samples = 0;
 
   /**
-   * `low`: the camera's sender, just made: its encoded transform must be set before anything else.
-   * `defaultScale`: the scale of requests without one, from the welcome.
+   * `passage`, `encryption`: as of {@link RegionSender}. `defaultScale`: the scale of requests without one, from the welcome.
    */
   constructor(
     pc: RTCPeerConnection,
-    low: RTCRtpSender,
-    relay: Relay,
+    passage: Passage | null,
+    encryption: Encryption | null,
     files: Files,
     private readonly defaultScale: number,
     private readonly host: StillsHost,
   ) {
-    this.regions = new RegionSender(pc, low, relay, files, (width) => host.requestKeyFrame(width));
+    this.regions = new RegionSender(pc, passage, encryption, files, (width) => host.requestKeyFrame(width));
   }
 
   get state(): StillsState {

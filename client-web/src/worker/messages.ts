@@ -28,12 +28,16 @@ export type Ping = { type: "ping" };
 /** From any worker: the answer to a {@link Ping}. */
 export type Pong = { type: "pong" };
 
+/**
+ * To the workers of a call with end-to-end encryption: encrypt by this base key from now on. It decrypts too; the one
+ * before it does so for a while.
+ */
+export type GiveKey = { type: "key"; key: BaseKey };
+
 /** To the relay. */
 export type ToRelay =
   /** Send copies of the frames of transform `id` to this port. */
-  | { type: "handCopies"; id: number; port: MessagePort }
-  /** Encrypt what is sent by this base key from now on. It decrypts too; the one before it does so for a while. */
-  | { type: "key"; key: BaseKey };
+  { type: "handCopies"; id: number; port: MessagePort } | GiveKey;
 
 /** A copy of a received frame, from the relay. */
 export interface FrameCopy {
@@ -82,7 +86,10 @@ export type ToWorker =
       scale: number;
       maxNetwork: NetworkTier;
       webGpu: WebGpu;
+      /** Anchors are the publisher's stills, encrypted end to end; no others are taken. */
+      encrypted: boolean;
     }
+  | GiveKey
   /** The compiled decoder, once it is loaded. */
   | { type: "module"; module: WebAssembly.Module }
   /** To a worker without a track, which only warms the decoder up. */
@@ -224,6 +231,7 @@ export type FromWorker =
 
 /** To the worker of a published camera. */
 export type ToPublisher =
+  | GiveKey
   /** The compiled decoder, once it is loaded. */
   | { type: "module"; module: WebAssembly.Module }
   /** The following frames are of another camera. */

@@ -2,6 +2,7 @@
  * The worker of one published camera with stills. The relay sends it the RTP timestamps of all sent frames, and the
  * data of the layer that stills refine. It makes the stills that the server asks for.
  */
+import type { BaseKeys } from "./base-keys.js";
 import type { FromPublisher, SentFrame, ToPublisher, ToRelayByPort } from "./messages.js";
 import { RegionCutter } from "./regions/cutter.js";
 import { StillMaker } from "./regions/still-maker.js";
@@ -15,8 +16,11 @@ const post = (message: FromPublisher, transfer: Transferable[] = []): void => se
 /** The port from the relay. */
 let sent: MessagePort | null = null;
 
+let keys: BaseKeys | null = null;
+
 const cutter = new RegionCutter({
   now,
+  encrypt: async (payload, metadata) => (await keys?.encrypt(payload, metadata)) ?? null,
   answer: (id, outcome, messages) => post({ type: "region", id, outcome, messages }, messages),
   follow: (ssrc) => sent?.postMessage({ follow: ssrc } satisfies ToRelayByPort),
   requestKeyFrame: (width) => post({ type: "keyFrame", width }),
@@ -39,6 +43,11 @@ export function handlePublisher(message: ToPublisher): void {
       cutter.request(message.task);
       break;
   }
+}
+
+/** Encrypts stills by these keys, where they are to be encrypted. */
+export function encryptStills(by: BaseKeys): void {
+  keys = by;
 }
 
 /** Takes the copies of sent frames from a port. */

@@ -7,8 +7,9 @@
  * In a call with end-to-end encryption it encrypts what is sent, and decrypts what is received, before the copies. What
  * cannot be encrypted or decrypted is dropped.
  */
+import { BaseKeys } from "./base-keys.js";
 import type { FrameCopy, SentFrame, ToRelayByPort, TransformOptions } from "./messages.js";
-import { type BaseKey, Decryptor, Encryptor } from "./sframe.js";
+import { Decryptor } from "./sframe.js";
 
 /** Max copies that a worker has not taken yet: two seconds of frames. Further ones are skipped. */
 const MAX_UNTAKEN = 60;
@@ -17,9 +18,6 @@ const MAX_UNTAKEN = 60;
 const KEY_FRAME_EVERY_MS = 400;
 /** Max such requests: four seconds. After that the browser's own decoder, which waits for one too, asks alone. */
 const MAX_KEY_FRAME_REQUESTS = 10;
-
-/** Time in which all participants take a new key: until then the one before it decrypts. */
-const FORMER_KEY_MS = 10_000;
 
 /** The part of `MessagePort` that is used. */
 export interface CopyPort {
@@ -80,19 +78,9 @@ class Copies {
 /** See the module's head. */
 export class Relay {
   private readonly copies = new Map<number, Copies>();
-  /** The base keys of encrypted frames, the latest first. */
-  private keys: BaseKey[] = [];
-  private encryptor: Encryptor | null = null;
 
-  /** Encrypts by this base key from now on. The one before it decrypts on for {@link FORMER_KEY_MS}. */
-  addKey(key: BaseKey): void {
-    const [former] = this.keys;
-    this.keys = former === undefined || former.index === key.index ? [key] : [key, former];
-    this.encryptor = new Encryptor(key);
-    setTimeout(() => {
-      if (this.keys[0] === key) this.keys = [key];
-    }, FORMER_KEY_MS);
-  }
+  /** `keys`: those of encrypted frames. */
+  constructor(private readonly keys = new BaseKeys()) {}
 
   /** Sends the copies of the frames of transform `id` to a port. */
   connect(id: number, port: CopyPort): void {
@@ -101,7 +89,7 @@ export class Relay {
 
   /** Passes the frames of a receiver or sender on, until it ends. `keyFrame`: a key frame is requested until one comes. */
   async pass(transformer: Transformer, { role, id, keyFrame, encrypted }: TransformOptions): Promise<void> {
-    const decryptor = encrypted !== null && role === "received" ? new Decryptor(() => this.keys, encrypted) : null;
+    const decryptor = encrypted !== null && role === "received" ? new Decryptor(() => this.keys.all) : null;
     const copies = this.of(id);
     copies.requestKeyFrame = () => void transformer.sendKeyFrameRequest().catch(() => undefined);
     const reader = transformer.readable.getReader() as ReadableStreamDefaultReader<RTCEncodedVideoFrame>;
@@ -112,8 +100,8 @@ export class Relay {
     for (;;) {
       const { value: frame, done } = await reader.read();
       if (done) break;
-      if (decryptor !== null) {
-        const plain = await decryptor.decrypt(frame.data);
+      if (decryptor !== null && encrypted !== null) {
+        const plain = await decryptor.decrypt(frame.data, encrypted);
         if (plain === null) continue;
         frame.data = plain;
       }
@@ -135,8 +123,8 @@ export class Relay {
         // The frame itself is passed on all the same.
       }
       if (encrypted !== null && role === "sent") {
-        const hidden = await this.encryptor?.encrypt(frame.data, encrypted).catch(() => undefined);
-        if (hidden === undefined) continue;
+        const hidden = await this.keys.encrypt(frame.data, encrypted);
+        if (hidden === null) continue;
         frame.data = hidden;
       }
       writer.write(frame).catch(() => undefined);

@@ -43,14 +43,18 @@ test("who has the base key reads a frame, once", async () => {
   const base = await baseKey(MATERIAL, 7);
   const encryptor = new Encryptor(base);
   const frames = [await encryptor.encrypt(PLAIN.buffer, "video"), await encryptor.encrypt(new ArrayBuffer(0), "video")];
-  const decryptor = new Decryptor(() => [base], "video");
-  assert.equal(text((await decryptor.decrypt(frames[1] as ArrayBuffer)) ?? new ArrayBuffer(1)), "", "in any order");
-  assert.equal(text((await decryptor.decrypt(frames[0] as ArrayBuffer)) as ArrayBuffer), text(PLAIN));
-  for (const frame of frames) assert.equal(await decryptor.decrypt(frame), null, "not again");
+  const decryptor = new Decryptor(() => [base]);
+  assert.equal(
+    text((await decryptor.decrypt(frames[1] as ArrayBuffer, "video")) ?? new ArrayBuffer(1)),
+    "",
+    "in any order",
+  );
+  assert.equal(text((await decryptor.decrypt(frames[0] as ArrayBuffer, "video")) as ArrayBuffer), text(PLAIN));
+  for (const frame of frames) assert.equal(await decryptor.decrypt(frame, "video"), null, "not again");
   for (const other of [await baseKey(hex("ff".repeat(16)), 7), await baseKey(MATERIAL, 8)])
-    assert.equal(await new Decryptor(() => [other], "video").decrypt(frames[0] as ArrayBuffer), null);
-  assert.equal(await new Decryptor(() => [], "video").decrypt(frames[0] as ArrayBuffer), null);
-  assert.equal(await new Decryptor(() => [base], "audio").decrypt(frames[0] as ArrayBuffer), null, "not as sound");
+    assert.equal(await new Decryptor(() => [other]).decrypt(frames[0] as ArrayBuffer, "video"), null);
+  assert.equal(await new Decryptor(() => []).decrypt(frames[0] as ArrayBuffer, "video"), null);
+  assert.equal(await new Decryptor(() => [base]).decrypt(frames[0] as ArrayBuffer, "audio"), null, "not as sound");
 });
 
 test("senders of one base key have keys of their own", async () => {
@@ -62,15 +66,15 @@ test("senders of one base key have keys of their own", async () => {
 test("frames far back are refused, as nobody knows whether they came", async () => {
   const base = await baseKey(MATERIAL, 0);
   const [early, late] = [new Encryptor(base, 9n), new Encryptor(base, 9n, 2048n)];
-  const decryptor = new Decryptor(() => [base], "video");
+  const decryptor = new Decryptor(() => [base]);
   const [zero, one, last] = [
     await early.encrypt(PLAIN.buffer, "video"),
     await early.encrypt(PLAIN.buffer, "video"),
     await late.encrypt(PLAIN.buffer, "video"),
   ];
-  assert.notEqual(await decryptor.decrypt(last as ArrayBuffer), null);
-  assert.equal(await decryptor.decrypt(zero as ArrayBuffer), null);
-  assert.notEqual(await decryptor.decrypt(one as ArrayBuffer), null);
+  assert.notEqual(await decryptor.decrypt(last as ArrayBuffer, "video"), null);
+  assert.equal(await decryptor.decrypt(zero as ArrayBuffer, "video"), null);
+  assert.notEqual(await decryptor.decrypt(one as ArrayBuffer, "video"), null);
 });
 
 test("whatever byte changes, nothing is read", async () => {
@@ -79,8 +83,8 @@ test("whatever byte changes, nothing is read", async () => {
   for (let at = 0; at < frame.length; at++) {
     const changed = frame.slice();
     changed[at] = (changed[at] as number) ^ 1;
-    assert.equal(await new Decryptor(() => [base], "video").decrypt(changed.buffer), null, `byte ${at}`);
-    assert.equal(await new Decryptor(() => [base], "video").decrypt(frame.slice(0, at).buffer), null, `${at} bytes`);
+    assert.equal(await new Decryptor(() => [base]).decrypt(changed.buffer, "video"), null, `byte ${at}`);
+    assert.equal(await new Decryptor(() => [base]).decrypt(frame.slice(0, at).buffer, "video"), null, `${at} bytes`);
   }
 });
 
@@ -89,16 +93,15 @@ test("frames of unknown senders cost eight keys a second", async () => {
   let now = 5000;
   const decryptor = new Decryptor(
     () => [base],
-    "video",
     () => now,
   );
   const noise = new Uint8Array(40).fill(3);
   for (let kid = 8n; kid < 16n; kid++) {
     const header = writeHeader(kid, 0n);
-    assert.equal(await decryptor.decrypt(Uint8Array.from([...header, ...noise]).buffer), null);
+    assert.equal(await decryptor.decrypt(Uint8Array.from([...header, ...noise]).buffer, "video"), null);
   }
   const sound = await new Encryptor(base).encrypt(PLAIN.buffer, "video");
-  assert.equal(await decryptor.decrypt(sound), null, "the ninth is not looked at");
+  assert.equal(await decryptor.decrypt(sound, "video"), null, "the ninth is not looked at");
   now += 1000;
-  assert.equal(text((await decryptor.decrypt(sound)) as ArrayBuffer), text(PLAIN));
+  assert.equal(text((await decryptor.decrypt(sound, "video")) as ArrayBuffer), text(PLAIN));
 });

@@ -27,6 +27,8 @@ const SUITE = 4;
 const KEY_BITS = 128;
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
+/** Max bytes that encryption adds. */
+export const MAX_OVERHEAD = 17 + TAG_BYTES;
 /** Bits of a KID that a sender draws; above them is the index of its base key. */
 const DRAWN_BITS = 56n;
 /** Counters back from the latest that are taken, each once: some seconds of a sender with three layers. */
@@ -166,21 +168,23 @@ interface Sender {
   came: BigInt64Array;
 }
 
-/** Decrypts the frames of a transform. */
+/** Decrypts frames of any senders. */
 export class Decryptor {
   private readonly senders = new Map<bigint, Sender>();
   /** Keys that were derived for unknown senders since then, milliseconds. */
   private derived = { since: 0, count: 0 };
 
-  /** `keys`: the base keys of now. `metadata`: what else the tags cover. */
+  /** `keys`: the base keys of now. */
   constructor(
     private readonly keys: () => readonly BaseKey[],
-    private readonly metadata: string,
     private readonly clock: () => number = () => performance.now(),
   ) {}
 
-  /** The plain frame; null where it cannot be decrypted, or has come before. Nothing else is shown of it. */
-  async decrypt(data: ArrayBuffer): Promise<ArrayBuffer | null> {
+  /**
+   * The plain frame; null where it cannot be decrypted, or has come before. Nothing else is shown of it. `metadata`: what
+   * else the tag covers.
+   */
+  async decrypt(data: ArrayBuffer, metadata: string): Promise<ArrayBuffer | null> {
     const bytes = new Uint8Array(data);
     const header = readHeader(bytes);
     if (header === null || bytes.length < header.length + TAG_BYTES) return null;
@@ -193,7 +197,7 @@ export class Decryptor {
     const key = known?.key ?? (await SenderKey.derive(base, kid));
     let plain: ArrayBuffer;
     try {
-      plain = await key.decrypt(ctr, covered(bytes.subarray(0, length), this.metadata), bytes.slice(length));
+      plain = await key.decrypt(ctr, covered(bytes.subarray(0, length), metadata), bytes.slice(length));
     } catch {
       return null;
     }

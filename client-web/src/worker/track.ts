@@ -279,6 +279,11 @@ export class TrackPipeline {
     }
   }
 
+  /** Notes an anchor that nobody here can read. */
+  anchorUnreadable(): void {
+    this.anchorsLost++;
+  }
+
   /** Notes that the native player showed a frame at `at`. */
   nativeShown(rtpTimestamp: number, at: number): void {
     this.playout.nativeShown(this.timeline.toMs(rtpTimestamp), at);

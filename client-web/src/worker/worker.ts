@@ -6,6 +6,8 @@
  * In the worker of a track, copies of encoded frames come from the relay; messages and timers drive the pipeline. Each
  * frame is decoded in a task of its own.
  */
+import { BaseKeys } from "./base-keys.js";
+import { EncryptedStills } from "./encrypted-stills.js";
 import type {
   FrameCopy,
   FromWorker,
@@ -23,7 +25,7 @@ import type {
 import type { BackendScript } from "./network/backend.js";
 import { GpuNetworks } from "./network/gpu-networks.js";
 import { importNetworks } from "./network/script.js";
-import { handlePublisher, takeSent } from "./publish.js";
+import { encryptStills, handlePublisher, takeSent } from "./publish.js";
 import { Relay } from "./relay.js";
 import { TrackPipeline } from "./track.js";
 import { measureSpeed, warmUp } from "./warm-up.js";
@@ -45,8 +47,12 @@ const GAP_CHECK_MS = 100;
 const now = (): number => performance.timeOrigin + performance.now();
 const post = (message: FromWorker | Pong, transfer: Transferable[] = []): void => self.postMessage(message, transfer);
 
-const relay = new Relay();
+const keys = new BaseKeys();
+const relay = new Relay(keys);
+encryptStills(keys);
 let pipeline: TrackPipeline | null = null;
+/** What decrypts the anchors of the track; null: they are not encrypted. */
+let stills: EncryptedStills | null = null;
 /** The port of the copies of the track's frames. */
 let copies: MessagePort | null = null;
 let timer: ReturnType<typeof setTimeout> | undefined;
@@ -106,7 +112,7 @@ function gpuScript({ script }: WebGpu): (() => Promise<BackendScript>) | null {
   };
 }
 
-function init({ sink, maxPixels, scale, maxNetwork, webGpu }: Extract<ToWorker, { type: "init" }>): void {
+function init({ sink, maxPixels, scale, maxNetwork, webGpu, encrypted }: Extract<ToWorker, { type: "init" }>): void {
   const host = {
     clock: now,
     show: pictureSink(sink),
@@ -116,6 +122,7 @@ function init({ sink, maxPixels, scale, maxNetwork, webGpu }: Extract<ToWorker, 
   };
   const gpu = new GpuNetworks(maxNetwork, gpuScript(webGpu), webGpu.forced, now);
   pipeline = new TrackPipeline(host, maxPixels, scale, maxNetwork, gpu);
+  stills = encrypted ? new EncryptedStills(() => keys.all) : null;
   setInterval(() => {
     if (pipeline !== null) post({ type: "stats", stats: pipeline.stats() });
   }, STATS_MS);
@@ -133,7 +140,7 @@ self.onmessage = (event: MessageEvent<Ping | ToRelay | TakeCopies | ToWorker | T
       relay.connect(message.id, message.port);
       break;
     case "key":
-      relay.addKey(message.key);
+      keys.add(message.key);
       break;
     case "takeCopies":
       if (pipeline === null) takeSent(message.port);
@@ -160,8 +167,7 @@ self.onmessage = (event: MessageEvent<Ping | ToRelay | TakeCopies | ToWorker | T
       });
       break;
     case "anchor":
-      pipeline?.message(message.data);
-      present();
+      takeAnchor(message.data).catch(reportError);
       break;
     case "nativeShown":
       pipeline?.nativeShown(message.rtpTimestamp, message.at);
@@ -188,6 +194,15 @@ self.onmessage = (event: MessageEvent<Ping | ToRelay | TakeCopies | ToWorker | T
       break;
   }
 };
+
+/** Takes an anchor message of the track. */
+async function takeAnchor(data: ArrayBuffer): Promise<void> {
+  const message = stills === null ? data : await stills.take(data);
+  if (message === "incomplete") return;
+  if (message === "unreadable") pipeline?.anchorUnreadable();
+  else pipeline?.message(message);
+  present();
+}
 
 /** Takes the copies of received frames from a port. */
 function takeReceived(port: MessagePort): void {

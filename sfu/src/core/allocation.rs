@@ -290,15 +290,13 @@ fn demand(
     speaks: bool,
 ) -> Demand {
     let sufficient = slot.view.and_then(|view| view.sufficient_layer(track.layers.sizes()));
-    let available =
-        track.remote.as_ref().map_or(limits.available, |remote| remote.anchor_state().available);
     // Without a view anchors are made at the smallest scale.
     let max_octaves = if slot.view.is_some() { limits.max_octaves } else { 1 };
     Demand {
         max: sufficient.map_or(slot.max, |layer| slot.max.min(Rung::plain(layer))),
         rates: track.params.rates(now, track.layers.rates(now)),
         sizes: track.layers.likely_sizes(),
-        anchors: if available && anchors {
+        anchors: if anchors && track.has_anchors(limits.available) {
             track.expected_anchor_costs(now, AnchorLimits { max_octaves, ..limits })
         } else {
             [None; 3]

@@ -15,7 +15,16 @@ pub(super) fn parse(payload: &[u8]) -> Result<Descriptor, Malformed> {
         return Err(Malformed);
     }
     let (picture_id, tl0, begin) = (None, None, !continues);
-    Ok(Descriptor { picture_id, tl0, inter: !new_sequence, begin, end: true, spatial: 0, len: 1 })
+    Ok(Descriptor {
+        picture_id,
+        tl0,
+        inter: !new_sequence,
+        begin,
+        end: true,
+        spatial: 0,
+        size: None,
+        len: 1,
+    })
 }
 
 /// Size of a key frame, from its first packet; `None` if that has no sequence header.

@@ -1,5 +1,7 @@
 //! What forwarding reads of a packet's payload, and rewrites in place, whatever its codec.
 
+use windlass_types::Size;
+
 /// The start of the payload cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("malformed video payload")]
@@ -49,6 +51,8 @@ pub(super) struct Descriptor {
     pub end: bool,
     /// Number of the spatial layer.
     pub spatial: u8,
+    /// Size of the key frame that begins here, where the payload says it outside of the frame.
+    pub size: Option<Size>,
     /// Length of the descriptor in bytes; the frame's data follow.
     pub len: usize,
 }

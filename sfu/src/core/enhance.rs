@@ -2,13 +2,14 @@
 
 use std::time::Instant;
 
+use windlass_types::tiles::TileMap;
 use windlass_types::{
     Anchor, EnhancerOutput, EnhancerRequest, Layer, PublisherKnobs, Rung, Size, StreamId,
 };
 
 use super::anchor_channel::OutgoingAnchor;
 use super::forward::Forwarding;
-use super::regions::Refused;
+use super::regions::{ENCRYPTED_BYTES, Refused};
 use super::rewriter::Source;
 use super::slot::Slot;
 use super::{Core, Output};
@@ -114,7 +115,7 @@ impl Core {
         if !slots.any(|slot| slot.rung.is_some_and(Rung::enhanced)) {
             return;
         }
-        let Some(stream) = t.info.stream.filter(|_| t.taps.is_on()) else { return };
+        let Some(stream) = t.enhanced_stream() else { return };
         if [decay.per_frame, decay.frames].iter().all(|v| v.is_finite() && *v >= 0.0) {
             let decay = EnhancerRequest::Decay { viewer: id.0, decay };
             self.outputs.push_back(Output::Request(stream, decay));
@@ -130,7 +131,35 @@ impl Core {
         tiles: &[u8],
         bytes: usize,
     ) {
-        let track = self.tracks.of_stream(stream);
+        if let Some(track) = self.tracks.of_stream(stream) {
+            self.request_still(now, track.info.track, size, tiles, bytes);
+        }
+    }
+
+    /// Requests the due stills of tracks that are encrypted end to end. No enhancer can say which tiles lack most, so
+    /// all are asked for.
+    pub(super) fn request_encrypted_stills(&mut self, now: Instant) {
+        let encrypted = self.tracks.iter_mut().filter(|t| t.info.encrypted);
+        let due = encrypted.filter_map(|track| {
+            let size = track.tapped_size()?;
+            track.stills.take_turn(now).then_some((track.info.track, size))
+        });
+        for (track, size) in due.collect::<Vec<_>>() {
+            let tiles = TileMap::full(size.width.into(), size.height.into()).to_bytes();
+            self.request_still(now, track, size, &tiles, ENCRYPTED_BYTES);
+        }
+    }
+
+    /// Requests a still from the publisher of a track.
+    fn request_still(
+        &mut self,
+        now: Instant,
+        track: TrackId,
+        size: Size,
+        tiles: &[u8],
+        bytes: usize,
+    ) {
+        let track = self.tracks.get(track);
         let Some(track) = track.filter(|t| t.stills.usable() && !t.info.muted) else { return };
         let id = track.info.participant;
         let Some(publisher) = self.peers.get_mut(id).filter(|p| p.link.channels.has_region())
@@ -162,8 +191,10 @@ impl Core {
         self.counters.regions_in += 1;
         track.anchor_costs.count(anchor.source, anchor.payload.len());
         let source = Source { track: id, layer };
-        let given = EnhancerRequest::Given(anchor.clone());
-        self.outputs.push_back(Output::Request(anchor.stream, given));
+        if let Some(stream) = track.enhanced_stream() {
+            let given = EnhancerRequest::Given(anchor.clone());
+            self.outputs.push_back(Output::Request(stream, given));
+        }
         self.send_anchor(now, &OutgoingAnchor { anchor: &anchor, source, tapped: layer });
     }
 

@@ -75,15 +75,12 @@ impl Enhancement {
             if let Some(layer) = recorded {
                 demand.add(layer, config.scale);
             }
-            let wanted = track
-                .taps
-                .wanted(now, demand)
-                .filter(|_| !track.info.muted && !track.info.encrypted);
+            let wanted = track.taps.wanted(now, demand).filter(|_| !track.info.muted);
             if let Some(remote) = &mut track.remote {
                 outputs.extend(remote.request_enhancement(wanted));
                 continue;
             }
-            let wanted = wanted.filter(|_| self.available);
+            let wanted = wanted.filter(|_| track.has_anchors(self.available));
             let max_frame_bytes = config.limits.tap_frame_bytes;
             if track.taps.set_layer(stream, wanted, max_frame_bytes) {
                 outputs.push_back(Output::Tap(TapInput::Stop { stream }));

@@ -26,7 +26,16 @@ pub(super) fn parse(payload: &[u8]) -> Result<Descriptor, Malformed> {
     };
     let key = parameter_set(payload).is_some();
     let (picture_id, tl0) = (None, None);
-    Ok(Descriptor { picture_id, tl0, inter: !key, begin: whole, end: true, spatial: 0, len: 0 })
+    Ok(Descriptor {
+        picture_id,
+        tl0,
+        inter: !key,
+        begin: whole,
+        end: true,
+        spatial: 0,
+        size: None,
+        len: 0,
+    })
 }
 
 /// Size of a key frame, from its first packet; `None` if that has none.

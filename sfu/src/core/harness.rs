@@ -77,6 +77,11 @@ pub(super) struct Camera {
     pub(super) due: Option<Instant>,
 }
 
+/// Timestamp of a layer's frame. Each layer has a timeline of its own, which wraps around soon.
+fn timestamp_of(number: u32, layer: Layer) -> u32 {
+    (u32::MAX - 20_000).wrapping_add(number * 3150 + layer as u32 * 777)
+}
+
 /// What a camera is published as, without a transport.
 pub(super) fn camera() -> Publish {
     camera_at(Mid::from("0"))
@@ -242,9 +247,15 @@ impl Harness {
         let mut api = self.clients[0].rtc.sdp_api();
         api.add_channel(regions::CHANNEL.into());
         let (sdp, pending) = api.apply().expect("offer");
-        let publish = vec![camera_at(self.camera.mid.expect("published"))];
+        let camera = camera_at(self.camera.mid.expect("published"));
+        let publish = vec![Publish { encrypted: self.encrypted, ..camera }];
         let offer = Offer { sdp: sdp.to_sdp_string(), publish, subscribe: Vec::new() };
         self.exchange(0, PUBLISHER, &offer, pending);
+    }
+
+    /// Timestamp of the last frame of the quarter layer, in the publisher's time.
+    pub(super) fn last_low_timestamp(&self) -> u32 {
+        timestamp_of(self.camera.number, Layer::Q)
     }
 
     /// The camera's next frame, every 35 ms, two packets a layer.
@@ -266,10 +277,15 @@ impl Harness {
                 let flags = 0x80 | if key { 0 } else { 0x40 } | if part == 0 { 8 } else { 4 };
                 let [high, low] = id.to_be_bytes();
                 let mut payload = vec![flags, high, low];
-                if key && part == 0 {
-                    let shift = 2 - layer as u32;
-                    let size =
-                        u64::from((1280u32 >> shift) - 1) << 16 | u64::from((720u32 >> shift) - 1);
+                let shift = 2 - layer as u32;
+                let (width, height) = (1280u32 >> shift, 720u32 >> shift);
+                if key && part == 0 && self.encrypted {
+                    // The frame itself is not readable: its size is in the descriptor.
+                    payload[0] |= 2;
+                    payload.push(0x10);
+                    payload.extend([width as u16, height as u16].map(u16::to_be_bytes).concat());
+                } else if key && part == 0 {
+                    let size = u64::from(width - 1) << 16 | u64::from(height - 1);
                     payload.extend([0x82, 0x49, 0x83, 0x42]);
                     payload.extend((size << 28 | 0x2000_0000_0000_0000).to_be_bytes());
                 }
@@ -279,9 +295,7 @@ impl Harness {
                 payload.push(layer as u8);
                 let seq = 70 + self.camera.seq[layer as usize];
                 self.camera.seq[layer as usize] += 1;
-                // Each layer has a timeline of its own, and wraps around soon.
-                let timestamp = (u32::MAX - 20_000)
-                    .wrapping_add(self.camera.number * 3150 + layer as u32 * 777);
+                let timestamp = timestamp_of(self.camera.number, layer);
                 let rtc = &mut self.clients[0].rtc;
                 let pt = rtc
                     .codec_config()

@@ -206,7 +206,7 @@ impl Core {
         if let Some(remote) = &t.remote {
             self.relays.remove_track(remote.key());
         }
-        if let Some(stream) = t.info.stream.filter(|_| t.taps.is_on()) {
+        if let Some(stream) = t.enhanced_stream() {
             self.outputs.push_back(Output::Tap(TapInput::Stop { stream }));
         }
         if t.recording.is_some() {

@@ -549,6 +549,7 @@ impl Core {
                 self.outputs.push_back(Output::Event(peer.id, SfuEvent::TrackStats(stats)));
             }
         }
+        self.request_encrypted_stills(now);
         self.assess_connections(now);
     }
 
@@ -565,7 +566,7 @@ impl Core {
             connected: self.peers.iter().filter(|p| p.link.connected).count(),
             tracks: self.tracks.len(),
             subscriptions: self.tracks.announced().map(|t| t.subscribers.len()).sum(),
-            taps: self.tracks.iter().filter(|t| t.taps.is_on()).count(),
+            taps: self.tracks.iter().filter(|t| t.enhanced_stream().is_some()).count(),
             ways: allocation::count_ways(&self.peers),
             tcp_open: 0,
             forwarding: Latencies::default(),

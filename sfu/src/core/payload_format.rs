@@ -16,8 +16,12 @@ pub(super) fn parse(codec: VideoCodec, payload: &[u8]) -> Result<Descriptor, Mal
     }
 }
 
-/// Size of the key frame that begins with this packet; `None` if it cannot be read.
+/// Size of the key frame that begins with this packet; `None` if it cannot be read. What is said outside of the frame
+/// comes first: the frame may be encrypted end to end.
 pub(super) fn size(codec: VideoCodec, descriptor: &Descriptor, payload: &[u8]) -> Option<Size> {
+    if descriptor.size.is_some() {
+        return descriptor.size;
+    }
     let data = payload.get(descriptor.len..)?;
     match codec {
         VideoCodec::Vp9 => key_frame_size(data),

@@ -99,12 +99,12 @@ pub(super) fn update_still_sources(
     outputs: &mut VecDeque<Output>,
 ) {
     for track in tracks.iter_mut().filter(|track| track.remote.is_none()) {
-        let Some(stream) = track.info.stream else { continue };
         let publisher = peers.get(track.info.participant);
         let answers = publisher.is_some_and(|p| p.link.channels.has_region()) && allowed;
         let changed = track.stills.update(answers, track.taps.is_on(), track.taps.captures());
+        let told = track.enhanced_stream().zip(changed);
         outputs.extend(
-            changed.map(|usable| Output::Request(stream, EnhancerRequest::Regions(usable))),
+            told.map(|(stream, usable)| Output::Request(stream, EnhancerRequest::Regions(usable))),
         );
     }
 }

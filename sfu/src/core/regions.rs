@@ -22,6 +22,11 @@ pub(super) const CHANNEL: &str = "windlass-regions";
 const MIN_INTERVAL: Duration = Duration::from_millis(250);
 /// Time after which a request without an answer ends.
 const TIMEOUT: Duration = Duration::from_secs(2);
+/// Time between two stills of a track that is encrypted end to end: nobody knows how long one stays of use. Otherwise
+/// the enhancer asks as often while a still is of use (`RegionConfig::interval` there).
+const ENCRYPTED_INTERVAL: Duration = Duration::from_secs(2);
+/// Maximum length of such a still in bytes: 48 kbit/s, as otherwise.
+pub(super) const ENCRYPTED_BYTES: usize = 12_000;
 /// Maximum number of open requests to one publisher; another one replaces the oldest.
 const MAX_OPEN: usize = 8;
 
@@ -48,6 +53,8 @@ pub(super) struct Stills {
     answers: bool,
     /// Whether the enhancer was told that it may request stills.
     usable: bool,
+    /// When the last still was requested, if the track is encrypted end to end.
+    turn: Option<Instant>,
 }
 
 impl Stills {
@@ -56,7 +63,7 @@ impl Stills {
     pub(super) fn update(&mut self, answers: bool, tapped: bool, captured: bool) -> Option<bool> {
         let usable = answers && tapped && !captured;
         let changed = self.usable != usable;
-        *self = Stills { answers, usable };
+        (self.answers, self.usable) = (answers, usable);
         // Without a tap the enhancer does not know the track.
         (changed && tapped).then_some(usable)
     }
@@ -64,6 +71,16 @@ impl Stills {
     /// Whether the publisher answers requests.
     pub(super) fn answers(&self) -> bool {
         self.answers
+    }
+
+    /// Whether the next still of a track is due that is encrypted end to end. It counts as requested then.
+    pub(super) fn take_turn(&mut self, now: Instant) -> bool {
+        let since = self.turn.map(|last| now.saturating_duration_since(last));
+        let due = self.usable && since.is_none_or(|since| since >= ENCRYPTED_INTERVAL);
+        if due {
+            self.turn = Some(now);
+        }
+        due
     }
 
     /// Whether the enhancer may request stills.

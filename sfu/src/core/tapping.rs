@@ -105,6 +105,9 @@ pub(super) struct TrackTerms {
 /// The taps of one track, and what they leave behind when they stop or change.
 #[derive(Default)]
 pub(super) struct Taps {
+    /// Whether the track is encrypted end to end. Then a layer is chosen, for the publisher's stills, and no packet is
+    /// copied.
+    encrypted: bool,
     /// Tap of the low layer.
     low: Option<Tap>,
     /// Tap of a higher layer, for captured anchors.
@@ -120,6 +123,11 @@ pub(super) struct Taps {
 }
 
 impl Taps {
+    /// No taps yet. `encrypted`: the track is encrypted end to end.
+    pub(super) fn new(encrypted: bool) -> Taps {
+        Taps { encrypted, ..Taps::default() }
+    }
+
     /// The tap of the low layer.
     pub(super) fn low(&self) -> Option<&Tap> {
         self.low.as_ref()
@@ -160,7 +168,7 @@ impl Taps {
         self.tapped.update(now, demand)
     }
 
-    /// Taps another low layer, or none. Returns whether the tap stops.
+    /// Taps another low layer, or none. Returns whether the enhancer gets no more of the stream.
     pub(super) fn set_layer(
         &mut self,
         stream: StreamId,
@@ -175,7 +183,7 @@ impl Taps {
             (Some(tap), None) => {
                 self.next_epoch = tap.next_epoch();
                 (self.low, self.enhanced) = (None, None);
-                return true;
+                return !self.encrypted;
             }
             (None, None) => {}
         }
@@ -192,7 +200,8 @@ impl Taps {
         layers: &Layers,
         max_frame_bytes: usize,
     ) -> Option<TapInput> {
-        let above = scale.zip(self.low.as_ref()).and_then(|(scale, tap)| {
+        let low = self.low.as_ref().filter(|_| !self.encrypted);
+        let above = scale.zip(low).and_then(|(scale, tap)| {
             // Frames of other sizes cannot be scaled to the size of the anchors.
             let fits = (1..=scale).rev().filter(|part| scale % part == 0);
             let mut above = fits.filter_map(|part| tap.layer().enlarged(part));
@@ -221,6 +230,10 @@ impl Taps {
         let TrackTerms { policy, owner, max_pixels } = terms;
         let owner = owner.unwrap_or(tap.terms().owner);
         let max_scale = useful_scale(now, tap.layer(), layers, tile_scale);
+        if self.encrypted {
+            // No enhancer will choose another one.
+            self.enhanced = Some((tap.layer(), max_scale));
+        }
         tap.set_terms(TapTerms { max_scale, policy, owner, max_pixels });
     }
 
@@ -276,8 +289,10 @@ impl Taps {
         now: Instant,
         layers: &Layers,
     ) -> impl Iterator<Item = Layer> {
+        let encrypted = self.encrypted;
         let take = |tap: &mut Option<Tap>| {
-            let tap = tap.as_mut().filter(|tap| layers.rate(tap.layer(), now).is_some())?;
+            let tap = tap.as_mut().filter(|_| !encrypted)?;
+            layers.rate(tap.layer(), now)?;
             tap.take_key_request(now).then(|| tap.layer())
         };
         [take(&mut self.low), take(&mut self.capture)].into_iter().flatten()
@@ -290,6 +305,9 @@ impl Taps {
 
     /// Takes a packet, if its layer is tapped. Returns whether it is.
     pub(super) fn push(&mut self, layer: Layer, packet: PacketIn, payload: &Arc<[u8]>) -> bool {
+        if self.encrypted {
+            return false;
+        }
         let mut taps = [&mut self.low, &mut self.capture].into_iter().flatten();
         let tap = taps.find(|tap| tap.layer() == layer);
         tap.map(|tap| tap.push(packet, payload)).is_some()

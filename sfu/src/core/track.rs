@@ -8,7 +8,7 @@ use str0m::media::Mid;
 use windlass_types::message::ReassembledAnchor;
 use windlass_types::{
     Anchor, AnchorSource, Bitrate, EnhancerRequest, Epoch, Layer, PublisherUplink, Refusal, Rung,
-    StageTimes,
+    Size, StageTimes, StreamId,
 };
 
 use super::anchor_costs::{AnchorCostMeter, AnchorCosts, AnchorLimits};
@@ -61,12 +61,12 @@ impl Track {
             remote: None,
             nodes: NodeDemands::new(info.track, room.clone()),
             subscribers: Vec::new(),
-            layers: Layers::new(info.encrypted.then_some(Refusal::Encrypted)),
+            layers: Layers::default(),
             params: PublisherParams::default(),
             largest: None,
             recent: Recent::default(),
             keyframes: KeyFrameRequests::default(),
-            taps: Taps::default(),
+            taps: Taps::new(info.encrypted),
             recording: None,
             stills: Stills::default(),
             anchor_costs: AnchorCostMeter::default(),
@@ -77,7 +77,22 @@ impl Track {
         }
     }
 
-    /// Expected bitrates of each layer's anchors; `None`: a layer without anchors.
+    /// Whether there can be anchors. `enhancer`: there is one here. Of a track that is encrypted end to end there are
+    /// the publisher's stills alone, which need none.
+    pub(super) fn has_anchors(&self, enhancer: bool) -> bool {
+        match &self.remote {
+            Some(remote) => remote.anchor_state().available,
+            None if self.info.encrypted => self.stills.answers(),
+            None => enhancer,
+        }
+    }
+
+    /// The stream, while the enhancer gets it.
+    pub(super) fn enhanced_stream(&self) -> Option<StreamId> {
+        self.info.stream.filter(|_| self.taps.is_on() && !self.info.encrypted)
+    }
+
+    /// Expected bitrates of each layer's anchors, where there can be any; `None`: a layer without anchors.
     pub(super) fn expected_anchor_costs(
         &self,
         now: Instant,
@@ -85,13 +100,16 @@ impl Track {
     ) -> [Option<AnchorCosts>; 3] {
         let max = self.layers.max_enhanced(limits.max_pixels);
         let sent = Layer::ALL.map(|layer| self.layers.rate(layer, now).is_some());
-        let stills = self.stills.answers();
+        let encrypted = self.info.encrypted;
+        let stills = self.stills.answers() || encrypted;
         Layer::ALL.map(|layer| {
             let larger = Layer::ALL.into_iter().filter(|&l| l > layer);
             let source = larger.rev().find(|&l| stills || limits.captured && sent[l as usize]);
             let octaves = source.map_or(0, |l| l as u8 - layer as u8).min(limits.max_octaves);
             let enhanced = Rung::plus(layer).is_some() && max >= Some(layer);
-            enhanced.then(|| self.anchor_costs.expected(octaves))
+            let costs = enhanced.then(|| self.anchor_costs.expected(octaves))?;
+            let enhanced = if encrypted { Bitrate::ZERO } else { costs.enhanced };
+            Some(AnchorCosts { enhanced, ..costs })
         })
     }
 
@@ -129,14 +147,16 @@ impl Track {
         let none = self.layers.max_enhanced(max_pixels).is_none();
         let too_large = none || self.taps.low().is_some_and(Tap::is_too_large);
         let refused = self.tapped().and(self.refused);
-        let never = self.layers.refusal().filter(|_| enhancement);
+        let unreadable = self.info.encrypted && !self.has_anchors(enhancement);
+        let never = unreadable.then_some(Refusal::Encrypted).or(self.layers.refusal());
+        let never = never.filter(|_| enhancement);
         never.or(refused).or((too_large && enhancement).then_some(Refusal::Size))
     }
 
     /// The publisher's uplink bandwidth for the enhancer's controller, while there is a tap of the low layer alone.
     pub(super) fn uplink(&self, now: Instant, report: UplinkReport) -> Option<Output> {
         let valid = report.bitrate > Bitrate::ZERO && report.fps.is_finite() && report.fps > 0.0;
-        let (layer, stream) = self.taps.layer().zip(self.info.stream)?;
+        let (layer, stream) = self.taps.layer().zip(self.enhanced_stream())?;
         if !valid || self.taps.captures() {
             return None;
         }
@@ -155,7 +175,7 @@ impl Track {
         answer: ReassembledAnchor,
         scale: u16,
     ) -> Option<Anchor> {
-        let (low, stream) = self.taps.low()?.size().zip(self.info.stream)?;
+        let (low, stream) = self.tapped_size().zip(self.info.stream)?;
         let header = answer.header;
         if low.scaled(self.scale(scale)) != header.size {
             return None;
@@ -175,6 +195,12 @@ impl Track {
         })
     }
 
+    /// Size of the tapped layer; `None` while it is unknown.
+    pub(super) fn tapped_size(&self) -> Option<Size> {
+        let tap = self.taps.low()?;
+        if self.info.encrypted { self.layers.sizes()[tap.layer() as usize] } else { tap.size() }
+    }
+
     /// Asks the publisher for layers with these parameters.
     pub(super) fn ask(&self, layers: LayerParams) -> Output {
         let event = SfuEvent::Knobs { track: self.info.track, layers };
@@ -186,6 +212,7 @@ impl Track {
         if let Some(remote) = &self.remote {
             return Some(remote.request_key_anchor());
         }
+        self.enhanced_stream()?;
         let tap = self.taps.low_mut()?;
         tap.admit_key_anchor_request(now)
             .then(|| Output::Request(tap.stream(), EnhancerRequest::KeyAnchor))
@@ -197,14 +224,14 @@ impl Track {
         if let Some(remote) = &self.remote {
             return Some(remote.request_key_anchor());
         }
-        let stream = self.taps.low()?.stream();
+        let stream = self.enhanced_stream()?;
         Some(Output::Request(stream, EnhancerRequest::KeyAnchor))
     }
 
-    /// Sends the anchor state to other nodes, if it has changed. `available`: there is an enhancer.
-    pub(super) fn send_anchor_state(&mut self, available: bool, default_scale: u16) -> Vec<Output> {
+    /// Sends the anchor state to other nodes, if it has changed. `enhancer`: there is one.
+    pub(super) fn send_anchor_state(&mut self, enhancer: bool, default_scale: u16) -> Vec<Output> {
         let making = Making {
-            available,
+            available: self.has_anchors(enhancer),
             layer: self.tapped(),
             scale: self.scale(default_scale),
             holds: self.holds(),

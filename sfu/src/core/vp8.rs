@@ -26,7 +26,16 @@ pub(super) fn parse(payload: &[u8]) -> Result<Descriptor, Malformed> {
     let (starts, partition) = (first & 0x10 != 0, first & 0x07);
     let begin = starts && partition == 0;
     let inter = !begin || data & 1 != 0;
-    Ok(Descriptor { picture_id, tl0, inter, begin, end: true, spatial: 0, len: reader.at })
+    Ok(Descriptor {
+        picture_id,
+        tl0,
+        inter,
+        begin,
+        end: true,
+        spatial: 0,
+        size: None,
+        len: reader.at,
+    })
 }
 
 /// Size of a key frame, from its start (RFC 6386 §9.1); `None` if it is none.

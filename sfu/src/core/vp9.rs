@@ -1,5 +1,7 @@
 //! The VP9 RTP payload descriptor (RFC 9628). Malformed input is an error, never a panic.
 
+use windlass_types::Size;
+
 use super::descriptor::{Descriptor, Malformed, PictureId, Reader};
 
 /// Reads the descriptor at the start of an RTP payload.
@@ -30,21 +32,24 @@ pub(super) fn parse(payload: &[u8]) -> Result<Descriptor, Malformed> {
             return Err(Malformed);
         }
     }
-    if flags & 0x02 != 0 {
-        skip_scalability_structure(&mut reader)?;
-    }
+    let size = if flags & 0x02 != 0 { read_scalability_structure(&mut reader)? } else { None };
     if reader.at >= payload.len() {
         return Err(Malformed);
     }
     let (begin, end) = (flags & 0x08 != 0, flags & 0x04 != 0);
-    Ok(Descriptor { picture_id, tl0, inter, begin, end, spatial, len: reader.at })
+    Ok(Descriptor { picture_id, tl0, inter, begin, end, spatial, size, len: reader.at })
 }
 
-fn skip_scalability_structure(reader: &mut Reader<'_>) -> Result<(), Malformed> {
+/// Reads the sizes of the spatial layers; returns the first, if it is there and not empty.
+fn read_scalability_structure(reader: &mut Reader<'_>) -> Result<Option<Size>, Malformed> {
     let head = reader.u8()?;
     let layers = usize::from(head >> 5) + 1;
+    let mut size = None;
     if head & 0x10 != 0 {
-        reader.skip(4 * layers)?;
+        let mut side = || Ok(u16::from_be_bytes([reader.u8()?, reader.u8()?]));
+        let first = Size::new(side()?, side()?);
+        size = (first.pixels() > 0).then_some(first);
+        reader.skip(4 * (layers - 1))?;
     }
     if head & 0x08 != 0 {
         for _ in 0..reader.u8()? {
@@ -52,7 +57,7 @@ fn skip_scalability_structure(reader: &mut Reader<'_>) -> Result<(), Malformed> 
             reader.skip(references)?;
         }
     }
-    Ok(())
+    Ok(size)
 }
 
 #[cfg(test)]
@@ -70,7 +75,7 @@ mod tests {
         let d = parse(&payload).expect("descriptor");
         assert_eq!((d.picture_id.expect("id").value, d.tl0), (0x102, Some((7, 4))));
         assert!(d.starts_key() && d.end);
-        assert_eq!(d.len, 12);
+        assert_eq!((d.len, d.size), (12, Some(Size::new(320, 180))));
     }
 
     #[test]

@@ -160,7 +160,7 @@ pub struct Publish {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "typescript", ts(optional))]
     pub max: Option<Layer>,
-    /// Whether its frames are encrypted end to end. The server then makes no anchors of it and does not record it.
+    /// Whether its frames are encrypted end to end. The server then reads none of it, and does not record it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     #[cfg_attr(feature = "typescript", ts(optional, as = "Option<bool>"))]
     pub encrypted: bool,

@@ -2,16 +2,18 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { heard, span, speak } from "../support/audio.mjs";
+import { capture, quality } from "../support/capture.mjs";
 import { nativeFrames, publish, receivedVideo, refused, remote, showLarge, sleep, subscribe, until } from "../support/call.mjs";
 import { makeScene } from "../support/scene.mjs";
 import { startServer } from "../support/server.mjs";
+import { regions } from "../support/still_call.mjs";
 
 const KEY = "#key=AAECAwQFBgcICQoLDA0ODw";
 const OTHER = "#key=AAECAwQFBgcICQoLDA0ODQ";
 
-/** To be run in a page before its scripts: keeps its data channels, and counts the anchors that its workers get. */
+/** To be run in a page before its scripts: keeps its data channels, and the anchor messages that its workers get. */
 function watchAnchors() {
-  Object.assign(window, { channels: [], anchors: 0 });
+  Object.assign(window, { channels: [], anchors: [] });
   const Plain = RTCPeerConnection;
   window.RTCPeerConnection = class extends Plain {
     constructor(...options) {
@@ -21,23 +23,21 @@ function watchAnchors() {
   };
   const post = Worker.prototype.postMessage;
   Worker.prototype.postMessage = function (message, ...more) {
-    if (message?.type === "anchor") window.anchors++;
+    if (message?.type === "anchor") window.anchors.push(new Uint8Array(message.data.slice(0)));
     return post.call(this, message, ...more);
   };
 }
 
-/** Gives a page an anchor for its first remote video, as its server could; how many reached a worker. */
+/** Gives a page an anchor for its first remote video, as its server could. */
 async function forgeAnchor({ page }) {
   await until(() => page.evaluate(() => window.channels.some(({ label }) => label === "windlass-anchors")), "the channel of anchors is open");
-  return page.evaluate(() => {
-    const before = window.anchors;
+  await page.evaluate(() => {
     const message = new DataView(new ArrayBuffer(64));
     message.setUint8(0, 1);
     message.setUint32(4, window.windlass.remoteVideos()[0].stream);
     message.setUint16(12, 1);
     const channel = window.channels.find(({ label }) => label === "windlass-anchors");
     channel.dispatchEvent(new MessageEvent("message", { data: message.buffer }));
-    return window.anchors - before;
   });
 }
 
@@ -75,7 +75,9 @@ describe("a call with end-to-end encryption", () => {
     await until(async () => (await refused(viewer.page)) === "encrypted", "it is told why there are no anchors", 10_000);
     assert.equal(await viewer.page.innerText(".bar .encrypted"), "Encrypted end to end");
     assert.equal((await remote(viewer.page)).stats.anchorsUsed, 0);
-    assert.equal(await forgeAnchor(viewer), 0, "a server cannot draw into the picture");
+    await forgeAnchor(viewer);
+    await until(async () => (await remote(viewer.page)).stats.anchorsLost === 1, "a server's anchor is refused", 10_000, () => remote(viewer.page));
+    assert.equal((await remote(viewer.page)).stats.anchorsUsed, 0, "a server cannot draw into the picture");
     assert.equal((await server.metrics()).windlass_sfu_tap_frames_total, 0, "the server has tapped nothing");
     assert.deepEqual([...publisher.errors, ...viewer.errors], []);
   });
@@ -115,14 +117,73 @@ describe("a call with end-to-end encryption", () => {
   test("what is not encrypted is not received", async (t) => {
     const plain = await publish(server, makeScene({ clip: "d13", out: "output" }), { room: "mixed", layers: "q" });
     t.after(() => plain.close());
-    const trusting = await subscribe(server, { room: "mixed", browser: viewer, init: watchAnchors });
+    const trusting = await subscribe(server, { room: "mixed", browser: viewer });
     t.after(() => trusting.closePage());
     await until(async () => (await frames(trusting)) > 10, "who takes plain pictures sees it", 20_000);
-    assert.equal(await forgeAnchor(trusting), 1, "a server can draw into plain ones");
     const wary = await subscribe(server, { room: "mixed", hash: KEY, browser: viewer });
     t.after(() => wary.closePage());
     await until(() => wary.page.evaluate(() => window.windlass.remoteVideos().length === 1), "the track is announced", 10_000);
     await sleep(2000);
     assert.equal(await bytes(wary), 0);
+  });
+});
+
+describe("stills of a call with end-to-end encryption", () => {
+  let server;
+  let publisher;
+  let viewer;
+  const scene = makeScene({ clip: "d13", out: "output" });
+
+  before(async () => {
+    // Nothing is computed of what nobody there can read.
+    server = await startServer({ args: ["--no-congestion-control", "--device=off"] });
+    publisher = await publish(server, scene, { layers: "qh", query: "&detail=1", hash: KEY });
+    viewer = await subscribe(server, { hash: KEY, init: watchAnchors });
+  });
+
+  after(async () => {
+    await viewer?.close();
+    await publisher?.close();
+    await server?.stop();
+  });
+
+  test("they make the picture better, on a server without an enhancer", async () => {
+    const used = async () => (await remote(viewer.page)).stats.anchorsUsed;
+    await until(async () => (await used()) >= 4, "stills are used", 60_000, async () => [await remote(viewer.page), await regions(publisher.page)]);
+    const { state, stats } = await remote(viewer.page);
+    assert.deepEqual([state, stats.detailFrom, stats.anchorsLost, await refused(viewer.page)], ["enhanced", "captured", 0, null]);
+    const captured = await capture(viewer.page, 5);
+    const q = quality(captured, scene);
+    const counts = await regions(publisher.page);
+    console.log(
+      `encrypted stills: PSNR-Y over ${q.pairs} frames: ${q.enhanced.toFixed(2)} dB, bicubic ${q.bicubic.toFixed(2)}, ` +
+        `Lanczos ${q.lanczos.toFixed(2)}; ${counts.sent} stills of ${Math.round(counts.bytes / counts.sent)} bytes`,
+    );
+    assert.ok(q.pairs >= 10 && q.enhanced > q.lanczos + 0.5, JSON.stringify(q));
+    assert.deepEqual([...publisher.errors, ...viewer.errors], []);
+  });
+
+  test("nobody on the way can read them", async () => {
+    const first = await viewer.page.evaluate(() => window.anchors.filter((message) => message[11] === 0).map((message) => [...message.slice(24, 28)]));
+    assert.ok(first.length >= 4);
+    // Plain ones begin with the marker of JPEG 2000.
+    for (const [a, b] of first) assert.notEqual((a << 8) | b, 0xff4f);
+  });
+
+  test("who has another key uses none", async (t) => {
+    const stranger = await subscribe(server, { name: "Stranger", hash: OTHER, browser: viewer, init: watchAnchors });
+    t.after(() => stranger.closePage());
+    await until(() => stranger.page.evaluate(() => window.anchors.length > 20), "stills come", 30_000);
+    assert.equal((await remote(stranger.page)).stats.anchorsUsed, 0);
+  });
+
+  test("after a new key they go on", async () => {
+    for (const { page } of [viewer, publisher]) {
+      await page.evaluate(() => window.windlass.room.setEncryptionKey({ key: new Uint8Array(16).fill(9), index: 1 }));
+    }
+    await sleep(1000);
+    const { anchorsUsed, anchorsLost } = (await remote(viewer.page)).stats;
+    await until(async () => (await remote(viewer.page)).stats.anchorsUsed >= anchorsUsed + 2, "stills by the new key are used", 30_000);
+    assert.equal((await remote(viewer.page)).stats.anchorsLost, anchorsLost);
   });
 });

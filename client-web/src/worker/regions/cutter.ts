@@ -2,9 +2,10 @@
  * Answers requests for stills: matches a camera frame with the frame of the low layer that was made of it, and encodes
  * the detail that the low layer lacks. Runs in a worker that gets the sent frames of all layers.
  */
+import { MAX_OVERHEAD } from "../sframe.js";
 import { FrameClock } from "./frame-clock.js";
 import { LowLayer, type Maker } from "./low-layer.js";
-import { stillMessages } from "./message.js";
+import { fixedFieldsOf, stillMessages } from "./message.js";
 import { pictureOf } from "./picture.js";
 import { parseTileMap, type TileMap } from "./tiles.js";
 
@@ -20,6 +21,8 @@ export interface RegionTask {
   bits: Uint8Array;
   /** Max bytes of the payload. */
   bytes: number;
+  /** The still is encrypted end to end, or not sent. */
+  encrypted: boolean;
 }
 
 /** The outcome of a request. */
@@ -33,6 +36,8 @@ export type RegionOutcome =
   | "no-frame"
   /** The picture of the low layer was not decoded in time. */
   | "no-base"
+  /** It could not be encrypted. */
+  | "no-key"
   /** Too few bytes for any detail. */
   | "budget"
   /** The camera is too small or too large. */
@@ -45,6 +50,8 @@ export type RegionOutcome =
 /** What the cutter needs of its worker. */
 export interface CutterHost {
   now(): number;
+  /** Encrypts a payload end to end; null: it cannot be. */
+  encrypt(payload: ArrayBuffer, metadata: string): Promise<ArrayBuffer | null>;
   /** Called once per request; there are messages with `sent` only. */
   answer(id: number, outcome: RegionOutcome, messages: ArrayBuffer[]): void;
   /** Asks for the data of the frames of this layer; null: of none. */
@@ -188,17 +195,21 @@ export class RegionCutter {
 
   private async cut({ task, map }: Waiting, frame: VideoFrame, rtp: number, at: number): Promise<void> {
     const { generation, host } = this;
-    const { id, scale, bytes } = task;
+    const { id, scale, encrypted } = task;
+    const bytes = encrypted ? task.bytes - MAX_OVERHEAD : task.bytes;
     const picture = await pictureOf(frame).catch(() => null);
     frame.close();
     if (picture === null) return host.answer(id, "format", []);
     // Muted, or another camera, since.
     if (generation !== this.generation) return host.answer(id, "no-frame", []);
-    const payload = this.low.make(host.now(), picture, { rtp, scale, bits: map.bits, bytes });
-    if (typeof payload === "string") return host.answer(id, payload, []);
+    const plain = this.low.make(host.now(), picture, { rtp, scale, bits: map.bits, bytes });
+    if (typeof plain === "string") return host.answer(id, plain, []);
     const tiled = map.tiles.length < map.columns * map.rows;
     const size = { width: task.width * scale, height: task.height * scale };
-    const messages = stillMessages({ id, rtpTimestamp: rtp, ...size, tiled, payload, ageMs: host.now() - at });
+    const still = { id, rtpTimestamp: rtp, ...size, tiled, ageMs: host.now() - at };
+    const payload = encrypted ? await host.encrypt(plain.slice().buffer, fixedFieldsOf(still)) : plain;
+    if (payload === null) return host.answer(id, "no-key", []);
+    const messages = stillMessages({ ...still, payload: new Uint8Array(payload) });
     host.answer(id, messages.length === 0 ? "format" : "sent", messages);
   }
 

@@ -8,7 +8,10 @@ const CODEC_HTJ2K = 2;
 const SOURCE_CAPTURED = 1;
 const FLAG_TILED = 1;
 const FLAG_BEYOND_PRIOR = 2;
-const HEADER_BYTES = 24;
+/** Length of a message's header. */
+export const HEADER_BYTES = 24;
+/** Where the index of the chunk is in the header; the number of chunks follows. */
+export const CHUNK_AT = 10;
 /** Max payload bytes of a message: one packet. */
 const CHUNK = 1100;
 const MAX_CHUNKS = 256;
@@ -29,25 +32,42 @@ export interface StillAnchor {
   ageMs: number;
 }
 
+/** A still without what it shows. */
+export type StillHead = Omit<StillAnchor, "payload">;
+
+function header(still: StillHead, index: number, count: number): Uint8Array {
+  const head = new Uint8Array(HEADER_BYTES);
+  const view = new DataView(head.buffer);
+  view.setUint8(0, VERSION);
+  view.setUint8(1, CODEC_HTJ2K);
+  view.setUint8(2, SOURCE_CAPTURED);
+  view.setUint8(3, FLAG_BEYOND_PRIOR | (still.tiled ? FLAG_TILED : 0));
+  view.setUint16(8, still.id & 0xffff);
+  view.setUint16(CHUNK_AT, index);
+  view.setUint16(CHUNK_AT + 2, count);
+  view.setUint16(14, Math.min(0xffff, Math.max(0, Math.round(still.ageMs))));
+  view.setUint32(16, still.rtpTimestamp >>> 0);
+  view.setUint16(20, still.width);
+  view.setUint16(22, still.height);
+  return head;
+}
+
+/** The fields of a header that no server changes: codec, source, form and size. Encryption covers them. */
+export function fixedFields(head: Uint8Array): string {
+  return ["still", ...head.subarray(1, 4), ...head.subarray(20, 24)].join(" ");
+}
+
+/** The same of a still that has no messages yet. */
+export const fixedFieldsOf = (still: StillHead): string => fixedFields(header(still, 0, 1));
+
 /** The messages of a still; none where it is too large for the format. */
-export function stillMessages({ payload, ...anchor }: StillAnchor): ArrayBuffer[] {
+export function stillMessages({ payload, ...still }: StillAnchor): ArrayBuffer[] {
   const count = Math.ceil(payload.length / CHUNK);
   if (count > MAX_CHUNKS) return [];
   return Array.from({ length: count }, (_, index) => {
     const chunk = payload.subarray(index * CHUNK, (index + 1) * CHUNK);
     const message = new Uint8Array(HEADER_BYTES + chunk.length);
-    const view = new DataView(message.buffer);
-    view.setUint8(0, VERSION);
-    view.setUint8(1, CODEC_HTJ2K);
-    view.setUint8(2, SOURCE_CAPTURED);
-    view.setUint8(3, FLAG_BEYOND_PRIOR | (anchor.tiled ? FLAG_TILED : 0));
-    view.setUint16(8, anchor.id & 0xffff);
-    view.setUint16(10, index);
-    view.setUint16(12, count);
-    view.setUint16(14, Math.min(0xffff, Math.max(0, Math.round(anchor.ageMs))));
-    view.setUint32(16, anchor.rtpTimestamp >>> 0);
-    view.setUint16(20, anchor.width);
-    view.setUint16(22, anchor.height);
+    message.set(header(still, index, count));
     message.set(chunk, HEADER_BYTES);
     return message.buffer;
   });
