@@ -35,6 +35,7 @@ pub use early::{MAX_EARLY, MAX_EARLY_BYTES};
 use frame_network::FrameNetworks;
 pub use outcome::{AnchorOutcome, FrameOutcome, HybridStats, KeptCells};
 use reconstruction::Reconstruction;
+use std::sync::Arc;
 use windlass_network::Tier;
 use windlass_types::message::ReassembledAnchor;
 use windlass_types::{AnchorSource, SCALES};
@@ -216,6 +217,30 @@ impl HybridDecoder {
             self.stats.enhanced += u64::from(outcome.enhanced);
         }
         Ok(outcome)
+    }
+
+    /// Takes the picture that another decoder made of a frame of the low layer, and rebuilds its HR picture: for codecs
+    /// other than VP9. After a gap or an error of that decoder the caller must [`reset`](Self::reset).
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`DecodeError::Size`] if the picture is larger than the limit.
+    pub fn push_picture(
+        &mut self,
+        rtp_timestamp: u32,
+        low: &Arc<FrameBuffer>,
+    ) -> Result<FrameOutcome, DecodeError> {
+        let (width, height) = (low.width() as u32, low.height() as u32);
+        if !within(self.limit, self.config.scale).allows(width, height) {
+            self.stats.errors += 1;
+            self.forget();
+            return Err(DecodeError::Size { width, height });
+        }
+        self.history.show(rtp_timestamp, low);
+        self.follow(rtp_timestamp);
+        let enhanced = self.display();
+        self.stats.enhanced += u64::from(enhanced);
+        Ok(FrameOutcome { shown: true, key: false, lr_width: width, lr_height: height, enhanced })
     }
 
     /// Takes the frames that another decoder made of a chunk of the low layer, and displays nothing: for a server's

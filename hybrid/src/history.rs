@@ -65,17 +65,21 @@ impl History {
 
     /// Takes a decoded frame. A frame that is not shown is not remembered until it is.
     pub(crate) fn push(&mut self, timestamp: u32, frame: &DecodedFrame) {
-        if !frame.info.shown {
-            return;
+        if frame.info.shown {
+            self.show(timestamp, &frame.picture);
         }
+    }
+
+    /// Takes the picture of a frame that is shown.
+    pub(crate) fn show(&mut self, timestamp: u32, picture: &Arc<FrameBuffer>) {
         // A frame that is shown again is the same picture: an anchor for what is shown now is one for that frame.
-        let known = self.entries.iter_mut().find(|e| Arc::ptr_eq(&e.low, &frame.picture));
+        let known = self.entries.iter_mut().find(|e| Arc::ptr_eq(&e.low, picture));
         if let Some(entry) = known {
             entry.shown_at = [entry.shown_at[1], Some(timestamp)];
             self.current = entry.id;
             return;
         }
-        let area = (frame.picture.width() * frame.picture.height()).max(1);
+        let area = (picture.width() * picture.height()).max(1);
         while self.entries.len() >= self.max.min(MIN_FRAMES.max(MAX_SAMPLES / area)) {
             self.entries.pop_front();
         }
@@ -84,7 +88,7 @@ impl History {
         self.entries.push_back(Entry {
             id: self.last_id,
             shown_at: [None, Some(timestamp)],
-            low: frame.picture.clone(),
+            low: picture.clone(),
             anchored: None,
         });
     }

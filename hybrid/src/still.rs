@@ -91,13 +91,19 @@ impl StillMaker {
     /// Fails if the VP9 decoder refuses the frame ([`Decoder::decode`]).
     pub fn follow(&mut self, rtp_timestamp: u32, frame: &[u8]) -> Result<(), DecodeError> {
         let frames = self.decoder.decode(frame)?;
-        if let Some(shown) = frames.iter().rev().find(|frame| frame.info.shown) {
-            if self.lows.len() == REMEMBERED {
-                self.lows.pop_front();
-            }
-            self.lows.push_back((rtp_timestamp, shown.picture.clone()));
+        let shown = frames.iter().rev().find(|frame| frame.info.shown);
+        if let Some(low) = shown.map(|frame| frame.picture.clone()) {
+            self.follow_picture(rtp_timestamp, low);
         }
         Ok(())
+    }
+
+    /// Takes the picture that another decoder made of the next frame of the low layer: for codecs other than VP9.
+    pub fn follow_picture(&mut self, rtp_timestamp: u32, low: Arc<FrameBuffer>) {
+        if self.lows.len() == REMEMBERED {
+            self.lows.pop_front();
+        }
+        self.lows.push_back((rtp_timestamp, low));
     }
 
     /// Forgets all frames, where some are missing, and waits for a key frame.
@@ -209,6 +215,16 @@ mod tests {
     fn grey(width: usize, height: usize) -> [Plane; 3] {
         let chroma = Plane::filled(width.div_ceil(2), height.div_ceil(2), 128);
         [Plane::filled(width, height, 100), chroma.clone(), chroma]
+    }
+
+    #[test]
+    fn a_still_is_the_same_over_pictures_of_another_decoder() {
+        let (mut decoder, mut other) = (Decoder::new(), StillMaker::default());
+        for (n, frame) in low_layer()[..3].iter().enumerate() {
+            let low = decoder.decode(frame).expect("a sound stream")[0].picture.clone();
+            other.follow_picture(n as u32 * 3000, low);
+        }
+        assert_eq!(make(&mut other, &REQUEST), make(&mut maker(), &REQUEST));
     }
 
     #[test]

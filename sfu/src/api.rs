@@ -83,7 +83,7 @@ pub struct TrackInfo {
     pub name: String,
     /// Whether the publisher has muted it.
     pub muted: bool,
-    /// Whether its frames are encrypted end to end: there are no taps of it, and it is not recorded.
+    /// Whether its frames are encrypted end to end: the enhancer gets none of it, and it is not recorded.
     pub encrypted: bool,
     /// The id that its anchor messages carry; video only.
     pub stream: Option<StreamId>,

@@ -126,12 +126,17 @@ export class RegionSender {
       return;
     }
     const total = map.columns * map.rows;
+    const encrypted = this.encryption !== null;
+    // The lengths of single tiles' stills would tell a server what is where.
+    if (encrypted && map.tiles.length < total) {
+      this.counts.refused++;
+      return;
+    }
     const bytes = this.caps.admit(performance.now(), map.tiles.length, total, request.bytes, spareKbps * 125);
     if (typeof bytes === "string") {
       this.counts.capped++;
       return;
     }
-    const encrypted = this.encryption !== null;
     this.read(camera);
     this.load().then(
       () => this.post({ type: "regions", task: { id, width, height, scale, bits: map.bits, bytes, encrypted } }),
@@ -151,7 +156,6 @@ export class RegionSender {
   /** Ends sending stills. */
   close(): void {
     this.end();
-    this.channel?.close();
     this.passage?.close();
   }
 
@@ -163,6 +167,8 @@ export class RegionSender {
     this.stop();
     this.stopKeys();
     this.passage?.copyTo(null);
+    // The server learns that no more come.
+    this.channel?.close();
     this.worker?.endLater();
     this.worker = null;
   }

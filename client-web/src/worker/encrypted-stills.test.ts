@@ -3,19 +3,24 @@ import { test } from "node:test";
 import { parseAnchorHeader } from "./anchors.js";
 import { BaseKeys } from "./base-keys.js";
 import { EncryptedStills } from "./encrypted-stills.js";
-import { fixedFieldsOf, stillMessages } from "./regions/message.js";
+import { fixedFieldsOf, metadataOf, stillMessages } from "./regions/message.js";
 import { baseKey } from "./testing/keys.js";
 
 const STILL = { id: 7, rtpTimestamp: 90_000, width: 640, height: 360, tiled: false, ageMs: 12 };
 const PLAIN = Uint8Array.from({ length: 5000 }, (_, n) => n % 251);
 
-/** A call: the messages of an encrypted still, and who has its key. */
-async function call(still = STILL) {
+/** The frame that the still is of, and another one. */
+const [FRAME, OTHER] = [Uint8Array.of(1, 2, 3), Uint8Array.of(1, 2, 4)];
+
+/** A call: the messages of an encrypted still, and who has its key and, unless it is `early`, its frame. */
+async function call({ early = false } = {}) {
   const keys = new BaseKeys();
   keys.add(await baseKey(1));
-  const hidden = await keys.encrypt(PLAIN.slice().buffer, fixedFieldsOf(still));
-  const messages = stillMessages({ ...still, payload: new Uint8Array(hidden as ArrayBuffer) });
-  return { keys, messages, stills: new EncryptedStills(() => keys.all) };
+  const hidden = await keys.encrypt(PLAIN.slice().buffer, await metadataOf(fixedFieldsOf(STILL), FRAME));
+  const messages = stillMessages({ ...STILL, payload: new Uint8Array(hidden as ArrayBuffer) });
+  const stills = new EncryptedStills(() => keys.all);
+  if (!early) await stills.frame(STILL.rtpTimestamp, FRAME);
+  return { keys, messages, stills };
 }
 
 /** What comes of messages, one after the other. */
@@ -47,14 +52,33 @@ test("a still is put together in any order, and decrypted into one message", asy
   assert.deepEqual(new Uint8Array(still, 24), PLAIN);
 });
 
-test("what the server says of its frame may be another, and its size, form and content may not", async () => {
+test("a still waits for its frame", async () => {
+  const { stills, messages } = await call({ early: true });
+  assert.deepEqual(await taken(stills, messages), Array(5).fill("incomplete"));
+  assert.equal(await stills.frame(STILL.rtpTimestamp + 1, OTHER), null);
+  assert.ok((await stills.frame(STILL.rtpTimestamp, FRAME)) instanceof ArrayBuffer);
+  assert.equal(await stills.frame(STILL.rtpTimestamp, FRAME), null, "once");
+});
+
+test("a still that a server moves to another frame is refused", async () => {
   const { stills, messages } = await call();
-  const all = (at: number) => messages.map((message) => changed(message, at));
-  for (const at of [1, 3, 20, 23, 40]) assert.equal((await taken(stills, all(at))).pop(), "unreadable", `byte ${at}`);
-  for (const at of [4, 8, 14, 16]) {
-    const fresh = await call();
-    const messages = fresh.messages.map((message) => changed(message, at));
-    assert.ok((await taken(fresh.stills, messages)).pop() instanceof ArrayBuffer, `byte ${at}`);
+  await stills.frame(STILL.rtpTimestamp ^ 1, OTHER);
+  const moved = messages.map((message) => changed(message, 19));
+  assert.equal((await taken(stills, moved)).pop(), "unreadable");
+});
+
+test("a server may change what it says of its own, and neither size, form nor content", async () => {
+  const refused = [1, 3, 20, 23, 40];
+  for (const at of [...refused, 4, 8, 14]) {
+    const { stills, messages } = await call();
+    const last = (
+      await taken(
+        stills,
+        messages.map((message) => changed(message, at)),
+      )
+    ).pop();
+    assert.equal(last === "unreadable", refused.includes(at), `byte ${at}`);
+    assert.notEqual(last, "incomplete");
   }
 });
 
@@ -66,7 +90,9 @@ test("a still is taken once", async () => {
 
 test("who lacks the key, and anchors of a server, get nowhere", async () => {
   const { messages, stills } = await call();
-  assert.equal((await taken(new EncryptedStills(() => []), messages)).pop(), "unreadable");
+  const stranger = new EncryptedStills(() => []);
+  await stranger.frame(STILL.rtpTimestamp, FRAME);
+  assert.equal((await taken(stranger, messages)).pop(), "unreadable");
   const plain = stillMessages({ ...STILL, payload: PLAIN });
   assert.equal((await taken(stills, plain)).pop(), "unreadable");
   assert.equal(await stills.take(new ArrayBuffer(3)), "unreadable");

@@ -1,15 +1,18 @@
 /**
- * Stills of a track with end-to-end encryption: puts the messages of each together, and decrypts it. Whatever else comes is
- * dropped, an anchor that the server made among it.
+ * Stills of a track with end-to-end encryption: puts the messages of each together, and decrypts it. Each is bound to the
+ * encoded frame that it is of, so it waits until that has come. Whatever else comes is dropped, an anchor that the server
+ * made among it.
  */
 import { parseAnchorHeader } from "./anchors.js";
-import { CHUNK_AT, fixedFields, HEADER_BYTES } from "./regions/message.js";
+import { CHUNK_AT, fixedFields, HEADER_BYTES, metadataOf } from "./regions/message.js";
 import { type BaseKey, Decryptor } from "./sframe.js";
 
-/** Max stills whose messages have not all come; the oldest makes room. */
-const MAX_UNFINISHED = 4;
+/** Max stills whose messages have not all come, or whose frame has not; the oldest makes room. */
+const MAX_WAITING = 4;
 /** Max bytes of a still: what one message holds. */
 const MAX_BYTES = 16 * 1024;
+/** Frames that are remembered: two seconds of them, as a still takes a while on a slow uplink. */
+const MAX_FRAMES = 64;
 
 /** A still whose messages have not all come. */
 interface Unfinished {
@@ -18,15 +21,23 @@ interface Unfinished {
   bytes: number;
 }
 
+/** A still whose frame has not come. */
+interface Early {
+  head: Uint8Array;
+  payload: ArrayBuffer;
+}
+
 /**
- * The outcome of a message: the still in one message, decrypted; `incomplete`: further ones are missing; `unreadable`: it is
- * dropped.
+ * The outcome of a message: the still in one message, decrypted; `incomplete`: other messages or its frame are missing;
+ * `unreadable`: it is dropped.
  */
 export type StillOutcome = ArrayBuffer | "incomplete" | "unreadable";
 
 /** See the module's head. */
 export class EncryptedStills {
   private readonly unfinished = new Map<string, Unfinished>();
+  private readonly early = new Map<number, Early>();
+  private readonly frames = new Map<number, Uint8Array<ArrayBuffer>>();
   private readonly decryptor: Decryptor;
 
   /** `keys`: the base keys of now. */
@@ -40,8 +51,7 @@ export class EncryptedStills {
     if (header === null) return "unreadable";
     const { chunk, chunks, rtpTimestamp } = header;
     const head = new Uint8Array(message.slice(0, HEADER_BYTES));
-    const fixed = fixedFields(head);
-    const name = `${rtpTimestamp} ${chunks} ${fixed}`;
+    const name = `${rtpTimestamp} ${chunks} ${fixedFields(head)}`;
     const still = this.unfinished.get(name) ?? this.begin(name, chunks);
     if (still.chunks[chunk] !== undefined) return "incomplete";
     const body = new Uint8Array(message, HEADER_BYTES);
@@ -54,17 +64,40 @@ export class EncryptedStills {
     }
     if (still.missing > 0) return "incomplete";
     this.unfinished.delete(name);
-    const plain = await this.decryptor.decrypt(joined(still), fixed);
+    const whole = { head, payload: joined(still) };
+    const frame = this.frames.get(rtpTimestamp);
+    if (frame !== undefined) return this.open(whole, frame);
+    keep(this.early, rtpTimestamp, whole, MAX_WAITING);
+    return "incomplete";
+  }
+
+  /** Takes an encoded frame of the track; resolves to the outcome of the still that has waited for it, or null. */
+  async frame(rtpTimestamp: number, data: Uint8Array<ArrayBuffer>): Promise<StillOutcome | null> {
+    keep(this.frames, rtpTimestamp, data, MAX_FRAMES);
+    const still = this.early.get(rtpTimestamp);
+    if (still === undefined) return null;
+    this.early.delete(rtpTimestamp);
+    return this.open(still, data);
+  }
+
+  private async open({ head, payload }: Early, frame: Uint8Array<ArrayBuffer>): Promise<StillOutcome> {
+    const plain = await this.decryptor.decrypt(payload, await metadataOf(fixedFields(head), frame));
     return plain === null ? "unreadable" : alone(head, plain);
   }
 
   private begin(name: string, chunks: number): Unfinished {
-    const [oldest] = this.unfinished.keys();
-    if (this.unfinished.size >= MAX_UNFINISHED && oldest !== undefined) this.unfinished.delete(oldest);
     const still = { chunks: new Array<Uint8Array | undefined>(chunks).fill(undefined), missing: chunks, bytes: 0 };
-    this.unfinished.set(name, still);
+    keep(this.unfinished, name, still, MAX_WAITING);
     return still;
   }
+}
+
+/** Keeps a value as the latest of at most `max`. */
+function keep<K, V>(values: Map<K, V>, key: K, value: V, max: number): void {
+  values.delete(key);
+  values.set(key, value);
+  const oldest = values.keys().next();
+  if (values.size > max && oldest.done !== true) values.delete(oldest.value);
 }
 
 function joined({ chunks, bytes }: Unfinished): ArrayBuffer {

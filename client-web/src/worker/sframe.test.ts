@@ -57,6 +57,16 @@ test("who has the base key reads a frame, once", async () => {
   assert.equal(await new Decryptor(() => [base]).decrypt(frames[0] as ArrayBuffer, "audio"), null, "not as sound");
 });
 
+test("a frame that comes twice at once is read once", async () => {
+  const base = await baseKey(MATERIAL, 7);
+  const encryptor = new Encryptor(base);
+  const [a, b] = [await encryptor.encrypt(PLAIN.buffer, "video"), await encryptor.encrypt(PLAIN.buffer, "video")];
+  const decryptor = new Decryptor(() => [base]);
+  const read = await Promise.all([a, b, a, b].map((frame) => decryptor.decrypt(frame, "video")));
+  assert.equal(read.filter((plain) => plain !== null).length, 2, "also the first of an unknown sender");
+  for (const frame of [a, b]) assert.equal(await decryptor.decrypt(frame, "video"), null, "nor later");
+});
+
 test("senders of one base key have keys of their own", async () => {
   const base = await baseKey(MATERIAL, 0);
   const [a, b] = await Promise.all([1, 2].map(() => new Encryptor(base).encrypt(PLAIN.buffer, "video")));

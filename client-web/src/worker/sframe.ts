@@ -201,8 +201,11 @@ export class Decryptor {
     } catch {
       return null;
     }
+    // Other frames may have been decrypted meanwhile.
+    const now = this.senders.get(kid);
     // Only who has the base key gets a place.
-    const sender = known ?? { base, key, latest: -1n, came: new BigInt64Array(WINDOW).fill(-1n) };
+    const sender = now?.base === base ? now : { base, key, latest: -1n, came: new BigInt64Array(WINDOW).fill(-1n) };
+    if (isOld(sender, ctr)) return null;
     this.keep(kid, sender);
     sender.came[Number(ctr % BigInt(WINDOW))] = ctr;
     if (ctr > sender.latest) sender.latest = ctr;

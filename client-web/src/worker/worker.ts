@@ -7,7 +7,7 @@
  * frame is decoded in a task of its own.
  */
 import { BaseKeys } from "./base-keys.js";
-import { EncryptedStills } from "./encrypted-stills.js";
+import { EncryptedStills, type StillOutcome } from "./encrypted-stills.js";
 import type {
   FrameCopy,
   FromWorker,
@@ -197,7 +197,10 @@ self.onmessage = (event: MessageEvent<Ping | ToRelay | TakeCopies | ToWorker | T
 
 /** Takes an anchor message of the track. */
 async function takeAnchor(data: ArrayBuffer): Promise<void> {
-  const message = stills === null ? data : await stills.take(data);
+  giveAnchor(stills === null ? data : await stills.take(data));
+}
+
+function giveAnchor(message: StillOutcome): void {
   if (message === "incomplete") return;
   if (message === "unreadable") pipeline?.anchorUnreadable();
   else pipeline?.message(message);
@@ -211,7 +214,10 @@ function takeReceived(port: MessagePort): void {
   port.onmessage = ({ data: { rtpTimestamp, frameId, data, afterGap } }: MessageEvent<FrameCopy>) => {
     port.postMessage("taken" satisfies ToRelayByPort);
     if (afterGap) pipeline?.framesMissing();
-    pipeline?.frame({ rtpTimestamp, frameId, data: new Uint8Array(data) });
+    const bytes = new Uint8Array(data);
+    pipeline?.frame({ rtpTimestamp, frameId, data: bytes });
+    const waiting = stills?.frame(rtpTimestamp, bytes);
+    waiting?.then((still) => still !== null && giveAnchor(still)).catch(reportError);
     schedule();
   };
 }

@@ -14,6 +14,7 @@
 //! | `set_effort(handle, effort) -> i32` | how thoroughly to search for motion from references: 0 fully, 1 little, for a machine that does not keep up; 0, or -1 where there is no such decoder or effort |
 //! | `set_network(handle, tier) -> i32` | runs a built-in network on every picture from the next on: 0 none, 1 `xxs`, 2 `xs`, where there is one for the scale; 0, or -1 where there is no such decoder or network |
 //! | `push_frame(handle, rtp_ts, ptr, len) -> i32` | decodes one complete VP9 frame: bits 1 shown, 2 key, 4 detail present, 8 size of the picture changed; below zero an [error](#errors) |
+//! | `push_picture(handle, rtp_ts, ptr, len, width, height) -> i32` | takes the picture that another decoder made of a frame, of any codec: packed I420 (the rows of luma, U and V without gaps). As `push_frame`; -1 where it has another length |
 //! | `push_message(handle, ptr, len) -> i32` | takes one raw message of the data channel: an [outcome](#outcomes) |
 //! | `refresh(handle) -> i32` | makes the picture on display anew where anchors have come since it was made: 1 it did, 0 there is nothing newer, -1 no such decoder. The next frame does so by itself |
 //! | `hr_ptr(handle, plane) -> ptr`, `lr_ptr(handle, plane) -> ptr` | samples of plane 0 Y, 1 U, 2 V of the picture on display; 0 before the first |
@@ -25,6 +26,7 @@
 //! | `warm_up(handle, step) -> i32` | decodes piece `step` (0, 1, …) of an [embedded stream](mod@warm_up) in a decoder made for this alone, so that the engine compiles the code: 1 more steps follow, 0 that was the last (or there is no such decoder) |
 //! | `stills_new() -> handle`, `stills_free(handle)` | makes a publisher's stills (`windlass_hybrid::still`): a handle of its own kind, that waits for a key frame |
 //! | `stills_follow(handle, rtp_ts, ptr, len) -> i32` | takes the next frame of the publisher's low layer: 0 or an [error](#errors) |
+//! | `stills_follow_picture(handle, rtp_ts, ptr, len, width, height) -> i32` | the same where it is of another codec: its picture as packed I420; 0, or -1 where that has another length |
 //! | `stills_reset(handle)` | frames of it are missing; a key frame must come next |
 //! | `stills_camera(handle, width, height) -> ptr` | where to put the luma of a camera frame, and behind it U and V, half as wide and high, rounded up, row by row without gaps; 0 where it is empty or too large |
 //! | `stills_make(handle, rtp_ts, scale, tiles, tiles_len, bytes) -> i32` | makes the still of that frame, of the tiles whose map lies at `tiles`, in at most `bytes`: the length of its payload, or below zero -1 no such decoder or scale, -2 its low picture is not known, -3 the map is not one of it, -4 the camera's picture is too small, -5 it cannot be encoded in so few bytes |
@@ -81,8 +83,12 @@
 
 pub mod warm_up;
 
+use std::sync::Arc;
+
 use windlass_hybrid::still::{StillError, StillMaker, StillRequest};
-use windlass_hybrid::{AnchorOutcome, Effort, HybridConfig, HybridDecoder, KeptCells};
+use windlass_hybrid::{
+    AnchorOutcome, Effort, FrameOutcome, HybridConfig, HybridDecoder, KeptCells,
+};
 use windlass_network::Tier;
 use windlass_types::SCALES;
 use windlass_types::message::Reassembler;
@@ -100,6 +106,23 @@ pub struct Track {
     size: (usize, usize),
     /// The flags that [`kept_ptr`] gave last: the memory must live while the caller reads it.
     kept: Vec<bool>,
+}
+
+impl Track {
+    /// The flags of a frame's outcome, or an error code.
+    fn outcome(&mut self, outcome: Result<FrameOutcome, DecodeError>) -> i32 {
+        match outcome {
+            Ok(outcome) => {
+                let size = self.decoder.hr().map_or((0, 0), |p| (p.width(), p.height()));
+                let changed = std::mem::replace(&mut self.size, size) != size;
+                i32::from(outcome.shown)
+                    | i32::from(outcome.key) << 1
+                    | i32::from(outcome.enhanced) << 2
+                    | i32::from(changed) << 3
+            }
+            Err(error) => error_code(error),
+        }
+    }
 }
 
 /// Memory for the caller to fill; null when `len` is 0 or beyond 4 MiB.
@@ -229,17 +252,41 @@ pub unsafe extern "C" fn push_frame(
     let (Some(track), Some(data)) = (unsafe { (track_mut(handle), bytes(ptr, len)) }) else {
         return -1;
     };
-    match track.decoder.push_frame(rtp_timestamp, data) {
-        Ok(outcome) => {
-            let size = track.decoder.hr().map_or((0, 0), |p| (p.width(), p.height()));
-            let changed = std::mem::replace(&mut track.size, size) != size;
-            i32::from(outcome.shown)
-                | i32::from(outcome.key) << 1
-                | i32::from(outcome.enhanced) << 2
-                | i32::from(changed) << 3
-        }
-        Err(error) => error_code(error),
-    }
+    let outcome = track.decoder.push_frame(rtp_timestamp, data);
+    track.outcome(outcome)
+}
+
+/// Takes the picture that another decoder made of a frame: packed I420.
+///
+/// # Safety
+/// `handle` must be live or null; `ptr` must point to `len` readable bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn push_picture(
+    handle: *mut Track,
+    rtp_timestamp: u32,
+    ptr: *const u8,
+    len: usize,
+    width: u32,
+    height: u32,
+) -> i32 {
+    // SAFETY: as promised by the caller.
+    let (Some(track), Some(low)) =
+        (unsafe { (track_mut(handle), picture(ptr, len, width, height)) })
+    else {
+        return -1;
+    };
+    let outcome = track.decoder.push_picture(rtp_timestamp, &low);
+    track.outcome(outcome)
+}
+
+/// A picture of packed I420; `None` where there is none of that length.
+///
+/// # Safety
+/// `ptr` must point to `len` readable bytes.
+unsafe fn picture(ptr: *const u8, len: usize, width: u32, height: u32) -> Option<Arc<FrameBuffer>> {
+    // SAFETY: as promised by the caller.
+    let data = unsafe { bytes(ptr, len) }?;
+    FrameBuffer::from_i420(width as usize, height as usize, data).map(Arc::new)
 }
 
 /// Takes one raw message of the data channel.
@@ -504,6 +551,26 @@ pub unsafe extern "C" fn stills_follow(
     stills.maker.follow(rtp_timestamp, data).map_or_else(error_code, |()| 0)
 }
 
+/// Takes the picture that another decoder made of the next frame of the publisher's low layer: packed I420.
+///
+/// # Safety
+/// `handle` must come from [`stills_new`] or be null; `ptr` must point to `len` readable bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn stills_follow_picture(
+    handle: *mut Stills,
+    rtp_timestamp: u32,
+    ptr: *const u8,
+    len: usize,
+    width: u32,
+    height: u32,
+) -> i32 {
+    // SAFETY: as promised by the caller.
+    let (stills, low) = unsafe { (handle.as_mut(), picture(ptr, len, width, height)) };
+    let (Some(stills), Some(low)) = (stills, low) else { return -1 };
+    stills.maker.follow_picture(rtp_timestamp, low);
+    0
+}
+
 /// Forgets the frames of the low layer, where some are missing; a key frame must come next.
 ///
 /// # Safety
@@ -688,6 +755,24 @@ mod tests {
             assert_eq!(stills_make(handle, 0, 2, [1].as_ptr(), 1, 5000), -2);
             stills_reset(handle);
             stills_free(handle);
+        }
+    }
+
+    #[test]
+    fn pictures_of_another_decoder_are_taken_by_their_length() {
+        let data = [128; 96];
+        // SAFETY: the handles are live or null and freed once; the data are as long as said.
+        unsafe {
+            let (track, stills) = (decoder_new(2), stills_new());
+            assert_eq!(push_picture(track, 0, data.as_ptr(), 95, 8, 8), -1);
+            assert_eq!(push_picture(track, 0, data.as_ptr(), 96, u32::MAX, u32::MAX), -1);
+            assert_eq!(push_picture(std::ptr::null_mut(), 0, data.as_ptr(), 96, 8, 8), -1);
+            assert_eq!(push_picture(track, 0, data.as_ptr(), 96, 8, 8), 1 | 8);
+            assert_eq!((hr_width(track), hr_height(track)), (16, 16));
+            assert_eq!(stills_follow_picture(stills, 0, data.as_ptr(), 95, 8, 8), -1);
+            assert_eq!(stills_follow_picture(stills, 0, data.as_ptr(), 96, 8, 8), 0);
+            decoder_free(track);
+            stills_free(stills);
         }
     }
 

@@ -747,3 +747,40 @@ proptest! {
         }
     }
 }
+
+/// The low picture that a decoder holds, packed.
+fn packed_low(decoder: &HybridDecoder) -> (usize, usize, Vec<u8>) {
+    let low = decoder.lr().expect("a picture");
+    let rows = low.planes().iter().flat_map(|plane| (0..plane.height()).map(|y| plane.row(y)));
+    (low.width(), low.height(), rows.collect::<Vec<_>>().concat())
+}
+
+#[test]
+fn pictures_of_another_decoder_are_rebuilt_as_ones_own() {
+    let mut own = HybridDecoder::new(HybridConfig::default());
+    let mut others = HybridDecoder::new(HybridConfig::default());
+    for (n, frame) in frames(REALTIME).into_iter().enumerate().take(12) {
+        let outcome = own.push_frame(at(n), frame).expect("sound");
+        let (width, height, data) = packed_low(&own);
+        let low = FrameBuffer::from_i420(width, height, &data).expect("its length is right");
+        let other = others.push_picture(at(n), &low.into()).expect("within the limit");
+        assert_eq!(other, FrameOutcome { key: false, ..outcome }, "frame {n}");
+        if n == 4 {
+            let anchor = anchor(n, 2 * width as u16, 2 * height as u16);
+            assert_eq!(own.push_anchor(&anchor), others.push_anchor(&anchor));
+        }
+        assert_eq!(own.hr(), others.hr(), "frame {n}");
+    }
+    assert!(own.stats().enhanced > 0);
+}
+
+#[test]
+fn a_picture_beyond_the_limit_is_refused_and_the_next_one_is_not() {
+    let limit = SizeLimit { area: 64 * 64, ..SizeLimit::default() };
+    let mut decoder = HybridDecoder::new(HybridConfig::default()).limited(limit);
+    let [large, fits] = [80, 64].map(|side| Arc::new(FrameBuffer::grey(side, 64)));
+    let refused = decoder.push_picture(0, &large);
+    assert_eq!(refused, Err(DecodeError::Size { width: 80, height: 64 }));
+    assert!(decoder.hr().is_none());
+    assert!(decoder.push_picture(3000, &fits).is_ok_and(|outcome| outcome.shown));
+}

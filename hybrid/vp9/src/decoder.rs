@@ -26,6 +26,13 @@ pub struct SizeLimit {
     pub side: u32,
 }
 
+impl SizeLimit {
+    /// Whether a picture is within the limit.
+    pub fn allows(self, width: u32, height: u32) -> bool {
+        u64::from(width) * u64::from(height) <= self.area && width.max(height) <= self.side
+    }
+}
+
 impl Default for SizeLimit {
     fn default() -> Self {
         Self { area: u64::from(MAX_WIDTH) * u64::from(MAX_HEIGHT), side: 2 * MAX_WIDTH }
@@ -269,8 +276,7 @@ impl Decoder {
     /// Refuses frames that are too large, and frames with which a decoder that has lost its state cannot begin.
     fn check(&self, header: &FrameHeader) -> Result<(), DecodeError> {
         let (width, height) = (header.width, header.height);
-        let area = u64::from(width) * u64::from(height);
-        if area > self.limit.area || width.max(height) > self.limit.side {
+        if !self.limit.allows(width, height) {
             return Err(DecodeError::Size { width, height });
         }
         if header.tile_cols_log2 > MAX_TILE_COLS.ilog2() {

@@ -92,6 +92,28 @@ impl FrameBuffer {
         buffer
     }
 
+    /// A picture of packed I420: the rows of luma, U and V one after the other, without gaps. `None` where that is
+    /// empty, or of another length than such a picture.
+    pub fn from_i420(width: usize, height: usize, data: &[u8]) -> Option<Self> {
+        let chroma = width.div_ceil(2).checked_mul(height.div_ceil(2))?;
+        let length = width.checked_mul(height)?.checked_add(chroma.checked_mul(2)?)?;
+        if length == 0 || data.len() != length {
+            return None;
+        }
+        let mut buffer = Self::default();
+        buffer.resize(width, height);
+        let mut rest = data;
+        for plane in &mut buffer.planes {
+            let (width, stride) = (plane.width, plane.stride);
+            for row in plane.data.chunks_exact_mut(stride).take(plane.height) {
+                let (from, after) = rest.split_at(width);
+                row[..width].copy_from_slice(from);
+                rest = after;
+            }
+        }
+        Some(buffer)
+    }
+
     /// Gives the buffer a size; memory is allocated only where it grows.
     pub(crate) fn resize(&mut self, width: usize, height: usize) {
         let [y, chroma @ ..] = &mut self.planes;

@@ -115,20 +115,12 @@ fn call() -> (Harness, TrackId, usize) {
     (harness, track, at)
 }
 
-fn refused(harness: &Harness, id: ParticipantId) -> Option<Refusal> {
-    let stats = harness.events.get(&id).into_iter().flatten().rev().find_map(|event| match event {
-        SfuEvent::TrackStats(stats) => Some(stats[0].refused),
-        _ => None,
-    });
-    stats.expect("told")
-}
-
 #[test]
 fn who_cannot_decode_a_track_is_sent_its_backup_and_nobody_else_hears_of_it() {
     let (mut harness, track, at) = call();
     assert_eq!(wanted(&harness), [(track, vec![VideoCodec::Vp8])], "once");
     assert!(harness.clients[at].received.is_empty());
-    assert_eq!(refused(&harness, SUBSCRIBER), Some(Refusal::Codec));
+    assert_eq!(harness.refused(SUBSCRIBER), Some(Refusal::Codec));
 
     let (mut backup, answer) = Backup::publish(&mut harness);
     assert_eq!((answer.tracks.len(), answer.tracks[0].1), (2, track));
@@ -139,7 +131,7 @@ fn who_cannot_decode_a_track_is_sent_its_backup_and_nobody_else_hears_of_it() {
     assert!(received.iter().all(|packet| packet.payload.len() == 311));
     assert_continuous(received);
     assert_eq!(harness.rungs(SUBSCRIBER).last().map(|rung| (rung.0, rung.2)), Some((Rung::H, 640)));
-    assert_eq!(refused(&harness, SUBSCRIBER), Some(Refusal::Codec), "it is never enhanced");
+    assert_eq!(harness.refused(SUBSCRIBER), Some(Refusal::Codec), "it is never enhanced");
     assert_eq!(wanted(&harness).len(), 1);
 
     let (_, tracks) =

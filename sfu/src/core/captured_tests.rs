@@ -169,55 +169,39 @@ fn encrypted_call_with_stills() -> (Harness, TrackId, usize) {
     (harness, track, at)
 }
 
-/// The stills that the publisher was asked for.
-fn asked(harness: &Harness) -> Vec<crate::api::RegionRequest> {
-    let requests = harness.events[&PUBLISHER].iter().filter_map(|event| match event {
-        SfuEvent::Regions { request, .. } => Some(request.clone()),
-        _ => None,
-    });
-    requests.collect()
-}
-
 #[test]
 fn stills_of_an_encrypted_track_are_asked_for_and_passed_on_without_an_enhancer() {
     let (mut harness, _, at) = encrypted_call_with_stills();
     harness.run(Duration::from_secs(7));
-    let requests = asked(&harness);
+    let requests = harness.stills_asked();
     assert!((2..=4).contains(&requests.len()), "one in two seconds: {requests:?}");
     let whole = TileMap::full(320, 180).to_bytes();
     assert!(requests.iter().all(|r| r.size == Size::new(320, 180) && r.tiles == whole));
     // Nothing of it can be read, so the payload is of any bytes.
     let payload = vec![0xa5; requests[0].bytes];
     let shown = harness.clients[at].received.last().expect("video").header.timestamp;
-    let header = AnchorHeader {
-        beyond_prior: true,
-        epoch: requests.last().expect("asked").id,
-        ..AnchorHeader::new(
-            HTJ2K,
-            AnchorSource::Captured,
-            harness.last_low_timestamp(),
-            requests[0].size.scaled(requests[0].scale),
-        )
-    };
-    let channel = harness.clients[0].channel.expect("open");
-    for message in windlass_types::message::encode_chunks(&header, &payload, 1000).expect("fits") {
-        let rtc = &mut harness.clients[0].rtc;
-        assert!(rtc.channel(channel).expect("channel").write(true, &message).expect("written"));
-    }
-    harness.clients[0].due = harness.now;
+    harness.send_still(&payload);
     harness.run(Duration::from_millis(400));
-    let mut got = windlass_types::message::Reassembler::default();
-    let mut came = harness.clients[at].messages.iter().filter_map(|m| got.push(m).expect("anchor"));
-    let came = came.next().unwrap_or_else(|| panic!("{:?}", harness.core.stats().counters));
+    let came = harness.clients[at].anchor();
+    let came = came.unwrap_or_else(|| panic!("{:?}", harness.core.stats().counters));
     assert_eq!(came.payload, payload);
     let timestamp = came.header.rtp_timestamp;
     assert!(timestamp.wrapping_sub(shown) < 90_000, "{timestamp} is of the subscriber's time");
     assert!(harness.taps.is_empty() && harness.requests.is_empty(), "no enhancer hears of it");
-    let stats = harness.events[&SUBSCRIBER].iter().rev().find_map(|event| match event {
-        SfuEvent::TrackStats(stats) => stats.first().map(|stats| stats.refused),
-        _ => None,
-    });
-    assert_eq!(stats, Some(None));
+    assert_eq!(harness.refused(SUBSCRIBER), None);
+}
+
+#[test]
+fn viewers_of_an_encrypted_track_that_gets_no_stills_are_told_why_without_an_enhancer_too() {
+    let mut harness = Harness { encrypted: true, ..Harness::new(config()) };
+    harness.core.set_enhancement(harness.now, false);
+    harness.core.join(harness.now, "room", PUBLISHER, JoinOptions::default()).expect("joined");
+    let track = harness.publish();
+    harness.run(Duration::from_secs(2));
+    harness.core.join(harness.now, "room", SUBSCRIBER, JoinOptions::default()).expect("joined");
+    harness.subscribe(SUBSCRIBER, track);
+    harness.run(Duration::from_secs(3));
+    assert_eq!(harness.refused(SUBSCRIBER), Some(windlass_types::Refusal::Encrypted));
 }
 
 #[test]
@@ -225,7 +209,7 @@ fn an_encrypted_track_is_asked_for_no_stills_while_nobody_needs_them() {
     let (mut harness, track, _) = encrypted_call_with_stills();
     harness.core.set_max_rung(harness.now, SUBSCRIBER, track, Rung::Q);
     harness.run(Duration::from_secs(5));
-    assert_eq!(asked(&harness), []);
+    assert_eq!(harness.stills_asked(), []);
 }
 
 #[test]

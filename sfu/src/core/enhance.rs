@@ -9,7 +9,7 @@ use windlass_types::{
 
 use super::anchor_channel::OutgoingAnchor;
 use super::forward::Forwarding;
-use super::regions::{ENCRYPTED_BYTES, Refused};
+use super::regions::{Refused, WHOLE_BYTES};
 use super::rewriter::Source;
 use super::slot::Slot;
 use super::{Core, Output};
@@ -131,26 +131,32 @@ impl Core {
         tiles: &[u8],
         bytes: usize,
     ) {
-        if let Some(track) = self.tracks.of_stream(stream) {
-            self.request_still(now, track.info.track, size, tiles, bytes);
+        let track = self.tracks.of_stream(stream).map(|track| track.info.track);
+        if let Some(track) = track {
+            self.request_still(now, track, size, tiles, bytes);
         }
     }
 
-    /// Requests the due stills of tracks that are encrypted end to end. No enhancer can say which tiles lack most, so
+    /// Requests the due stills of tracks that the enhancer cannot read. It cannot say which tiles lack most either, so
     /// all are asked for.
-    pub(super) fn request_encrypted_stills(&mut self, now: Instant) {
-        let encrypted = self.tracks.iter_mut().filter(|t| t.info.encrypted);
-        let due = encrypted.filter_map(|track| {
+    pub(super) fn request_whole_stills(&mut self, now: Instant) {
+        let unread = self.tracks.iter_mut().filter(|t| t.taps.is_on() && !t.taps.is_read());
+        let due = unread.filter_map(|track| {
             let size = track.tapped_size()?;
-            track.stills.take_turn(now).then_some((track.info.track, size))
+            track.stills.is_due(now).then_some((track.info.track, size))
         });
         for (track, size) in due.collect::<Vec<_>>() {
             let tiles = TileMap::full(size.width.into(), size.height.into()).to_bytes();
-            self.request_still(now, track, size, &tiles, ENCRYPTED_BYTES);
+            // Of two tracks of one publisher the second comes with the next turn.
+            if self.request_still(now, track, size, &tiles, WHOLE_BYTES)
+                && let Some(track) = self.tracks.get_mut(track)
+            {
+                track.stills.on_whole_request(now);
+            }
         }
     }
 
-    /// Requests a still from the publisher of a track.
+    /// Requests a still from the publisher of a track. Returns whether it was asked.
     fn request_still(
         &mut self,
         now: Instant,
@@ -158,19 +164,22 @@ impl Core {
         size: Size,
         tiles: &[u8],
         bytes: usize,
-    ) {
+    ) -> bool {
         let track = self.tracks.get(track);
-        let Some(track) = track.filter(|t| t.stills.usable() && !t.info.muted) else { return };
+        let Some(track) = track.filter(|t| t.stills.usable() && !t.info.muted) else {
+            return false;
+        };
         let id = track.info.participant;
         let Some(publisher) = self.peers.get_mut(id).filter(|p| p.link.channels.has_region())
         else {
-            return;
+            return false;
         };
         let (track, scale) = (track.info.track, track.scale(self.config.scale));
-        if let Some(request) = publisher.regions.request(now, track, size, scale, tiles, bytes) {
-            self.counters.region_requests += 1;
-            self.outputs.push_back(Output::Event(id, SfuEvent::Regions { track, request }));
-        }
+        let request = publisher.regions.request(now, track, size, scale, tiles, bytes);
+        let Some(request) = request else { return false };
+        self.counters.region_requests += 1;
+        self.outputs.push_back(Output::Event(id, SfuEvent::Regions { track, request }));
+        true
     }
 
     /// Takes a message of a publisher's region channel.
@@ -189,6 +198,7 @@ impl Core {
             return self.counters.regions_unasked += 1;
         };
         self.counters.regions_in += 1;
+        track.stills.on_answer();
         track.anchor_costs.count(anchor.source, anchor.payload.len());
         let source = Source { track: id, layer };
         if let Some(stream) = track.enhanced_stream() {

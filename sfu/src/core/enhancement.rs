@@ -81,8 +81,10 @@ impl Enhancement {
                 continue;
             }
             let wanted = wanted.filter(|_| track.has_anchors(self.available));
+            let unreadable = track.unreadable().is_some();
+            let stopped = track.taps.set_opaque(unreadable);
             let max_frame_bytes = config.limits.tap_frame_bytes;
-            if track.taps.set_layer(stream, wanted, max_frame_bytes) {
+            if track.taps.set_layer(stream, wanted, max_frame_bytes) || stopped {
                 outputs.push_back(Output::Tap(TapInput::Stop { stream }));
                 let ended = track.params.end_adaptation();
                 outputs.extend(ended.map(|layers| track.ask(layers)));

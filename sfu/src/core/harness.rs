@@ -8,8 +8,9 @@ use crate::api::{JoinOptions, Kind};
 use std::collections::HashMap;
 use std::sync::Arc;
 use str0m::media::Mid;
+use windlass_types::message::{self, AnchorHeader, HTJ2K, ReassembledAnchor, Reassembler};
 use windlass_types::recording::RecordInput;
-use windlass_types::{EnhancerRequest, Rung};
+use windlass_types::{AnchorSource, EnhancerRequest, Refusal, Rung};
 
 use str0m::change::{SdpAnswer, SdpPendingOffer};
 use str0m::channel::{ChannelData, ChannelId};
@@ -20,7 +21,7 @@ use str0m::{Candidate, Event, Output as RtcOutput, Rtc};
 use windlass_types::{Layer, LayerKnobs, TapInput, VideoCodec};
 
 use super::*;
-use crate::api::{Answer, Offer, Publish, Subscribe, TrackId};
+use crate::api::{Answer, Offer, Publish, RegionRequest, Subscribe, TrackId};
 use crate::relay::{NodeId, Relayed};
 
 pub(super) const STEP: Duration = Duration::from_millis(5);
@@ -40,6 +41,14 @@ pub(super) struct Client {
     /// Every n-th RTP packet to it is lost; 0 for none.
     pub(super) loss: usize,
     pub(super) rtp_seen: usize,
+}
+
+impl Client {
+    /// The first anchor that has come whole.
+    pub(super) fn anchor(&self) -> Option<ReassembledAnchor> {
+        let mut reassembler = Reassembler::new();
+        self.messages.iter().find_map(|m| reassembler.push(m).expect("an anchor message"))
+    }
 }
 
 pub(super) struct Harness {
@@ -253,9 +262,40 @@ impl Harness {
         self.exchange(0, PUBLISHER, &offer, pending);
     }
 
-    /// Timestamp of the last frame of the quarter layer, in the publisher's time.
-    pub(super) fn last_low_timestamp(&self) -> u32 {
-        timestamp_of(self.camera.number, Layer::Q)
+    /// Why a subscriber's first track was said to have no anchors, the last time.
+    pub(super) fn refused(&self, id: ParticipantId) -> Option<Refusal> {
+        let stats = self.events[&id].iter().rev().find_map(|event| match event {
+            SfuEvent::TrackStats(stats) => stats.first().map(|stats| stats.refused),
+            _ => None,
+        });
+        stats.expect("statistics")
+    }
+
+    /// The stills that the publisher was asked for.
+    pub(super) fn stills_asked(&self) -> Vec<RegionRequest> {
+        let requests = self.events[&PUBLISHER].iter().filter_map(|event| match event {
+            SfuEvent::Regions { request, .. } => Some(request.clone()),
+            _ => None,
+        });
+        requests.collect()
+    }
+
+    /// Answers the last request for a still, of the whole quarter layer's last frame, with any payload.
+    pub(super) fn send_still(&mut self, payload: &[u8]) {
+        let request = self.stills_asked().pop().expect("asked");
+        let timestamp = timestamp_of(self.camera.number, Layer::Q);
+        let size = request.size.scaled(request.scale);
+        let header = AnchorHeader {
+            beyond_prior: true,
+            epoch: request.id,
+            ..AnchorHeader::new(HTJ2K, AnchorSource::Captured, timestamp, size)
+        };
+        let channel = self.clients[0].channel.expect("open");
+        for message in message::encode_chunks(&header, payload, 1000).expect("fits") {
+            let rtc = &mut self.clients[0].rtc;
+            assert!(rtc.channel(channel).expect("channel").write(true, &message).expect("written"));
+        }
+        self.clients[0].due = self.now;
     }
 
     /// The camera's next frame, every 35 ms, two packets a layer.

@@ -106,10 +106,9 @@ impl Layers {
         self.sizes
     }
 
-    /// Why no anchors can ever be made of the track; `None` where they can.
+    /// Why no anchors are made, whatever the codec; `None` where they are.
     pub(super) fn refusal(&self) -> Option<Refusal> {
-        let other = self.codec.is_some_and(|codec| codec != VideoCodec::Vp9);
-        self.never.or(other.then_some(Refusal::Codec))
+        self.never
     }
 
     /// Codec of the last packet; `None` before the first.
@@ -120,7 +119,7 @@ impl Layers {
     /// The largest layer that can be enhanced: at most the half layer, and with at most `max_pixels` where its size is
     /// known.
     pub(super) fn max_enhanced(&self, max_pixels: u32) -> Option<Layer> {
-        if self.refusal().is_some() {
+        if self.never.is_some() {
             return None;
         }
         let too_large = self.sizes.map(|size| size.is_some_and(|size| size.pixels() > max_pixels));

@@ -250,7 +250,8 @@ impl Core {
         }
     }
 
-    /// Sets whether an enhancer is available. Without one no enhanced rung is allocated, and no layer is tapped.
+    /// Sets whether an enhancer is available. Without one nothing is tapped, and enhanced rungs are those with stills that
+    /// need none.
     pub fn set_enhancement(&mut self, now: Instant, available: bool) {
         if self.enhancement.set_available(available) {
             self.schedule.allocate_now(now);
@@ -415,7 +416,7 @@ impl Core {
         backup_requests::request(now, tracks, peers, outputs);
         allocation::announce_rungs(peers, tracks, config.scale, outputs);
         allocation::announce_ways(now, peers, tracks, outputs);
-        publishers::update_still_sources(config.regions, tracks, peers, outputs);
+        publishers::update_still_sources(now, config.regions, tracks, peers, outputs);
         publishers::update_standby(tracks, peers, outputs);
         if config.pause_unused {
             publishers::pause_unused_layers(now, tracks, peers, outputs);
@@ -549,7 +550,7 @@ impl Core {
                 self.outputs.push_back(Output::Event(peer.id, SfuEvent::TrackStats(stats)));
             }
         }
-        self.request_encrypted_stills(now);
+        self.request_whole_stills(now);
         self.assess_connections(now);
     }
 

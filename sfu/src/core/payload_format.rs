@@ -16,17 +16,15 @@ pub(super) fn parse(codec: VideoCodec, payload: &[u8]) -> Result<Descriptor, Mal
     }
 }
 
-/// Size of the key frame that begins with this packet; `None` if it cannot be read. What is said outside of the frame
-/// comes first: the frame may be encrypted end to end.
+/// Size of the key frame that begins with this packet; `None` if it cannot be read. A frame that is encrypted end to end
+/// cannot be; what is said outside of it may be older than the frame.
 pub(super) fn size(codec: VideoCodec, descriptor: &Descriptor, payload: &[u8]) -> Option<Size> {
-    if descriptor.size.is_some() {
-        return descriptor.size;
-    }
     let data = payload.get(descriptor.len..)?;
-    match codec {
+    let own = match codec {
         VideoCodec::Vp9 => key_frame_size(data),
         VideoCodec::Vp8 => vp8::key_frame_size(data),
         VideoCodec::H264 => h264::key_frame_size(payload),
         VideoCodec::Av1 => av1::key_frame_size(payload),
-    }
+    };
+    own.or(descriptor.size)
 }

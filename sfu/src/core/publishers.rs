@@ -93,6 +93,7 @@ pub(super) fn pause_unused_layers(
 /// Reports to the enhancer which publishers it may ask for stills: those whose low layer is tapped and whose larger
 /// layer is not sent. `allowed`: the server requests stills.
 pub(super) fn update_still_sources(
+    now: Instant,
     allowed: bool,
     tracks: &mut Tracks,
     peers: &Peers,
@@ -100,8 +101,9 @@ pub(super) fn update_still_sources(
 ) {
     for track in tracks.iter_mut().filter(|track| track.remote.is_none()) {
         let publisher = peers.get(track.info.participant);
-        let answers = publisher.is_some_and(|p| p.link.channels.has_region()) && allowed;
-        let changed = track.stills.update(answers, track.taps.is_on(), track.taps.captures());
+        let channel = publisher.is_some_and(|p| p.link.channels.has_region()) && allowed;
+        let (tapped, captured) = (track.taps.is_on(), track.taps.captures());
+        let changed = track.stills.update(now, channel, tapped, captured);
         let told = track.enhanced_stream().zip(changed);
         outputs.extend(
             told.map(|(stream, usable)| Output::Request(stream, EnhancerRequest::Regions(usable))),

@@ -22,11 +22,16 @@ pub(super) const CHANNEL: &str = "windlass-regions";
 const MIN_INTERVAL: Duration = Duration::from_millis(250);
 /// Time after which a request without an answer ends.
 const TIMEOUT: Duration = Duration::from_secs(2);
-/// Time between two stills of a track that is encrypted end to end: nobody knows how long one stays of use. Otherwise
-/// the enhancer asks as often while a still is of use (`RegionConfig::interval` there).
-const ENCRYPTED_INTERVAL: Duration = Duration::from_secs(2);
+/// Time between two stills of a track that the enhancer cannot read: nobody knows how long one stays of use. It asks for
+/// those of others as often, while a still is of use (`RegionConfig::interval` there).
+const WHOLE_INTERVAL: Duration = Duration::from_secs(2);
 /// Maximum length of such a still in bytes: 48 kbit/s, as otherwise.
-pub(super) const ENCRYPTED_BYTES: usize = 12_000;
+pub(super) const WHOLE_BYTES: usize = 12_000;
+/// Number of such stills without an answer after which none are counted on: a channel for stills is the publisher's, and
+/// not each of its tracks may have some.
+const MAX_UNANSWERED: u32 = 5;
+/// Time after which such a track is asked again.
+const ASK_AGAIN: Duration = Duration::from_secs(60);
 /// Maximum number of open requests to one publisher; another one replaces the oldest.
 const MAX_OPEN: usize = 8;
 
@@ -51,16 +56,29 @@ pub(super) enum Refused {
 pub(super) struct Stills {
     /// Whether the track's publisher answers requests.
     answers: bool,
-    /// Whether the enhancer was told that it may request stills.
+    /// Whether stills may be requested now.
     usable: bool,
-    /// When the last still was requested, if the track is encrypted end to end.
-    turn: Option<Instant>,
+    /// When the last whole still was requested.
+    last_whole: Option<Instant>,
+    /// Number of whole stills that were requested since the last answer.
+    unanswered: u32,
 }
 
 impl Stills {
-    /// Takes whether the publisher answers requests now, and whether the track's low layer and a larger one are tapped.
-    /// Returns what to tell the enhancer, if that has changed: whether it may request stills.
-    pub(super) fn update(&mut self, answers: bool, tapped: bool, captured: bool) -> Option<bool> {
+    /// Takes whether the publisher has a channel for stills now, and whether the track's low layer and a larger one are
+    /// tapped. Returns what to tell the enhancer, if that has changed: whether it may request stills.
+    pub(super) fn update(
+        &mut self,
+        now: Instant,
+        channel: bool,
+        tapped: bool,
+        captured: bool,
+    ) -> Option<bool> {
+        let since = self.last_whole.map(|last| now.saturating_duration_since(last));
+        if !channel || since.is_some_and(|since| since >= ASK_AGAIN) {
+            self.unanswered = 0;
+        }
+        let answers = channel && self.unanswered < MAX_UNANSWERED;
         let usable = answers && tapped && !captured;
         let changed = self.usable != usable;
         (self.answers, self.usable) = (answers, usable);
@@ -73,17 +91,24 @@ impl Stills {
         self.answers
     }
 
-    /// Whether the next still of a track is due that is encrypted end to end. It counts as requested then.
-    pub(super) fn take_turn(&mut self, now: Instant) -> bool {
-        let since = self.turn.map(|last| now.saturating_duration_since(last));
-        let due = self.usable && since.is_none_or(|since| since >= ENCRYPTED_INTERVAL);
-        if due {
-            self.turn = Some(now);
-        }
-        due
+    /// Whether the next still of a track that the enhancer cannot read is due.
+    pub(super) fn is_due(&self, now: Instant) -> bool {
+        let since = self.last_whole.map(|last| now.saturating_duration_since(last));
+        self.usable && since.is_none_or(|since| since >= WHOLE_INTERVAL)
     }
 
-    /// Whether the enhancer may request stills.
+    /// Notes a request for such a still.
+    pub(super) fn on_whole_request(&mut self, now: Instant) {
+        self.last_whole = Some(now);
+        self.unanswered += 1;
+    }
+
+    /// Notes a still.
+    pub(super) fn on_answer(&mut self) {
+        self.unanswered = 0;
+    }
+
+    /// Whether stills may be requested.
     pub(super) fn usable(&self) -> bool {
         self.usable
     }
@@ -206,14 +231,38 @@ mod tests {
 
     #[test]
     fn the_enhancer_is_told_once_when_stills_can_be_had_and_when_not() {
-        let mut stills = Stills::default();
-        assert_eq!(stills.update(true, false, false), None, "nothing is tapped");
-        assert_eq!(stills.update(true, true, false), Some(true));
-        assert_eq!(stills.update(true, true, false), None);
-        assert_eq!(stills.update(true, true, true), Some(false), "a larger layer is sent");
+        let (mut stills, now) = (Stills::default(), Instant::now());
+        assert_eq!(stills.update(now, true, false, false), None, "nothing is tapped");
+        assert_eq!(stills.update(now, true, true, false), Some(true));
+        assert_eq!(stills.update(now, true, true, false), None);
+        assert_eq!(stills.update(now, true, true, true), Some(false), "a larger layer is sent");
         assert!(stills.answers() && !stills.usable());
-        assert_eq!(stills.update(true, true, false), Some(true));
-        assert_eq!(stills.update(false, false, false), None, "the tap's end has told it");
+        assert_eq!(stills.update(now, true, true, false), Some(true));
+        assert_eq!(stills.update(now, false, false, false), None, "the tap's end has told it");
+    }
+
+    #[test]
+    fn a_track_that_never_answers_is_not_counted_on_for_a_minute() {
+        let (mut stills, mut now) = (Stills::default(), Instant::now());
+        let mut asked = 0;
+        for _ in 0..30 {
+            stills.update(now, true, true, false);
+            if stills.is_due(now) {
+                stills.on_whole_request(now);
+                asked += 1;
+            }
+            now += WHOLE_INTERVAL;
+        }
+        assert_eq!((asked, stills.answers()), (MAX_UNANSWERED, false));
+        now += ASK_AGAIN;
+        stills.update(now, true, true, false);
+        assert!(stills.answers() && stills.is_due(now));
+        for _ in 0..9 {
+            stills.on_whole_request(now);
+            stills.on_answer();
+            stills.update(now, true, true, false);
+        }
+        assert!(stills.answers());
     }
 
     #[test]

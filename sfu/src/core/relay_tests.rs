@@ -224,6 +224,35 @@ fn anchors_are_made_once_and_reach_those_at_another_node() {
 }
 
 #[test]
+fn stills_of_an_encrypted_track_reach_those_at_another_node() {
+    let mut nodes = Nodes::new(2);
+    for harness in &mut nodes.harnesses {
+        harness.core.set_enhancement(harness.now, false);
+    }
+    let publishers = &mut nodes.harnesses[0];
+    publishers.encrypted = true;
+    publishers
+        .core
+        .join(publishers.now, "room", PUBLISHER, JoinOptions::default())
+        .expect("joined");
+    publishers.publish();
+    publishers.camera.layers = vec![Layer::Q];
+    publishers.offer_stills();
+    nodes.run(MS(1000));
+    nodes.join(1, SUBSCRIBER);
+    nodes.run(MS(100));
+    let track = added(&nodes.harnesses[1]).expect("told of it");
+    let at = nodes.harnesses[1].subscribe(SUBSCRIBER, track);
+    nodes.run(MS(6000));
+    let payload = vec![0xa5; 3000];
+    nodes.harnesses[0].send_still(&payload);
+    nodes.run(MS(400));
+    let came = nodes.harnesses[1].clients[at].anchor().expect("a still");
+    assert_eq!(came.payload, payload);
+    assert!(nodes.harnesses.iter().all(|h| h.taps.is_empty() && h.requests.is_empty()));
+}
+
+#[test]
 fn where_the_publishers_node_has_no_enhancer_its_tracks_are_plain() {
     let (mut nodes, track, _) = call(2);
     let harness = &mut nodes.harnesses[0];

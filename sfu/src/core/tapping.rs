@@ -105,9 +105,9 @@ pub(super) struct TrackTerms {
 /// The taps of one track, and what they leave behind when they stop or change.
 #[derive(Default)]
 pub(super) struct Taps {
-    /// Whether the track is encrypted end to end. Then a layer is chosen, for the publisher's stills, and no packet is
+    /// Whether the enhancer cannot read the track. Then a layer is chosen, for the publisher's stills, and no packet is
     /// copied.
-    encrypted: bool,
+    opaque: bool,
     /// Tap of the low layer.
     low: Option<Tap>,
     /// Tap of a higher layer, for captured anchors.
@@ -123,9 +123,23 @@ pub(super) struct Taps {
 }
 
 impl Taps {
-    /// No taps yet. `encrypted`: the track is encrypted end to end.
-    pub(super) fn new(encrypted: bool) -> Taps {
-        Taps { encrypted, ..Taps::default() }
+    /// Sets whether the enhancer cannot read the track. Where that changes, the taps end. Returns whether the enhancer
+    /// gets no more of the stream.
+    pub(super) fn set_opaque(&mut self, opaque: bool) -> bool {
+        if opaque == self.opaque {
+            return false;
+        }
+        let stopped = self.end();
+        self.opaque = opaque;
+        stopped
+    }
+
+    /// Ends the taps. Returns whether the enhancer gets no more of the stream.
+    fn end(&mut self) -> bool {
+        (self.capture, self.enhanced) = (None, None);
+        let Some(tap) = self.low.take() else { return false };
+        self.next_epoch = tap.next_epoch();
+        !self.opaque
     }
 
     /// The tap of the low layer.
@@ -136,6 +150,11 @@ impl Taps {
     /// The tap of the low layer.
     pub(super) fn low_mut(&mut self) -> Option<&mut Tap> {
         self.low.as_mut()
+    }
+
+    /// Whether the enhancer gets a low layer.
+    pub(super) fn is_read(&self) -> bool {
+        self.low.is_some() && !self.opaque
     }
 
     /// Whether a low layer is tapped.
@@ -180,11 +199,7 @@ impl Taps {
             (None, Some(layer)) => {
                 self.low = Some(Tap::new(stream, layer, self.next_epoch, max_frame_bytes));
             }
-            (Some(tap), None) => {
-                self.next_epoch = tap.next_epoch();
-                (self.low, self.enhanced) = (None, None);
-                return !self.encrypted;
-            }
+            (Some(_), None) => return self.end(),
             (None, None) => {}
         }
         false
@@ -200,7 +215,7 @@ impl Taps {
         layers: &Layers,
         max_frame_bytes: usize,
     ) -> Option<TapInput> {
-        let low = self.low.as_ref().filter(|_| !self.encrypted);
+        let low = self.low.as_ref().filter(|_| !self.opaque);
         let above = scale.zip(low).and_then(|(scale, tap)| {
             // Frames of other sizes cannot be scaled to the size of the anchors.
             let fits = (1..=scale).rev().filter(|part| scale % part == 0);
@@ -229,8 +244,9 @@ impl Taps {
         let Some(tap) = &mut self.low else { return };
         let TrackTerms { policy, owner, max_pixels } = terms;
         let owner = owner.unwrap_or(tap.terms().owner);
-        let max_scale = useful_scale(now, tap.layer(), layers, tile_scale);
-        if self.encrypted {
+        let sent = |layer| !self.opaque && layers.rate(layer, now).is_some();
+        let max_scale = useful_scale(tap.layer(), sent, tile_scale);
+        if self.opaque {
             // No enhancer will choose another one.
             self.enhanced = Some((tap.layer(), max_scale));
         }
@@ -289,9 +305,9 @@ impl Taps {
         now: Instant,
         layers: &Layers,
     ) -> impl Iterator<Item = Layer> {
-        let encrypted = self.encrypted;
+        let opaque = self.opaque;
         let take = |tap: &mut Option<Tap>| {
-            let tap = tap.as_mut().filter(|_| !encrypted)?;
+            let tap = tap.as_mut().filter(|_| !opaque)?;
             layers.rate(tap.layer(), now)?;
             tap.take_key_request(now).then(|| tap.layer())
         };
@@ -305,7 +321,7 @@ impl Taps {
 
     /// Takes a packet, if its layer is tapped. Returns whether it is.
     pub(super) fn push(&mut self, layer: Layer, packet: PacketIn, payload: &Arc<[u8]>) -> bool {
-        if self.encrypted {
+        if self.opaque {
             return false;
         }
         let mut taps = [&mut self.low, &mut self.capture].into_iter().flatten();
@@ -336,10 +352,10 @@ impl Taps {
 }
 
 /// The largest scale that is of use for the tapped layer, where tiles need `tile_scale`. It is the smallest scale that
-/// is enough, or a larger one whose layer is sent, as captured pixels are better than made ones. It never exceeds the
-/// camera's size.
-fn useful_scale(now: Instant, low: Layer, layers: &Layers, tile_scale: u16) -> u16 {
-    let sent = |&scale: &u16| low.enlarged(scale).is_some_and(|l| layers.rate(l, now).is_some());
+/// is enough, or a larger one whose layer is `sent` and captured, as captured pixels are better than made ones. It never
+/// exceeds the camera's size.
+fn useful_scale(low: Layer, sent: impl Fn(Layer) -> bool, tile_scale: u16) -> u16 {
+    let sent = |&scale: &u16| low.enlarged(scale).is_some_and(&sent);
     let enough = |&scale: &u16| scale >= tile_scale;
     let scales = || (1..=low.max_scale()).filter(|&scale| low.enlarged(scale).is_some());
     scales()

@@ -8,7 +8,7 @@ use str0m::media::Mid;
 use windlass_types::message::ReassembledAnchor;
 use windlass_types::{
     Anchor, AnchorSource, Bitrate, EnhancerRequest, Epoch, Layer, PublisherUplink, Refusal, Rung,
-    Size, StageTimes, StreamId,
+    Size, StageTimes, StreamId, VideoCodec,
 };
 
 use super::anchor_costs::{AnchorCostMeter, AnchorCosts, AnchorLimits};
@@ -66,7 +66,7 @@ impl Track {
             largest: None,
             recent: Recent::default(),
             keyframes: KeyFrameRequests::default(),
-            taps: Taps::new(info.encrypted),
+            taps: Taps::default(),
             recording: None,
             stills: Stills::default(),
             anchor_costs: AnchorCostMeter::default(),
@@ -77,19 +77,26 @@ impl Track {
         }
     }
 
-    /// Whether there can be anchors. `enhancer`: there is one here. Of a track that is encrypted end to end there are
-    /// the publisher's stills alone, which need none.
+    /// Why the enhancer cannot read the track; `None` if it can.
+    pub(super) fn unreadable(&self) -> Option<Refusal> {
+        let other = self.layers.codec().is_some_and(|codec| codec != VideoCodec::Vp9);
+        let encrypted = self.info.encrypted.then_some(Refusal::Encrypted);
+        encrypted.or(other.then_some(Refusal::Codec))
+    }
+
+    /// Whether there can be anchors. `enhancer`: there is one here. Of a track that it cannot read there are the
+    /// publisher's stills alone, which need none.
     pub(super) fn has_anchors(&self, enhancer: bool) -> bool {
         match &self.remote {
             Some(remote) => remote.anchor_state().available,
-            None if self.info.encrypted => self.stills.answers(),
+            None if self.unreadable().is_some() => self.stills.answers(),
             None => enhancer,
         }
     }
 
     /// The stream, while the enhancer gets it.
     pub(super) fn enhanced_stream(&self) -> Option<StreamId> {
-        self.info.stream.filter(|_| self.taps.is_on() && !self.info.encrypted)
+        self.info.stream.filter(|_| self.taps.is_read())
     }
 
     /// Expected bitrates of each layer's anchors, where there can be any; `None`: a layer without anchors.
@@ -100,15 +107,15 @@ impl Track {
     ) -> [Option<AnchorCosts>; 3] {
         let max = self.layers.max_enhanced(limits.max_pixels);
         let sent = Layer::ALL.map(|layer| self.layers.rate(layer, now).is_some());
-        let encrypted = self.info.encrypted;
-        let stills = self.stills.answers() || encrypted;
+        let unreadable = self.unreadable().is_some();
+        let stills = self.stills.answers() || unreadable;
         Layer::ALL.map(|layer| {
             let larger = Layer::ALL.into_iter().filter(|&l| l > layer);
             let source = larger.rev().find(|&l| stills || limits.captured && sent[l as usize]);
             let octaves = source.map_or(0, |l| l as u8 - layer as u8).min(limits.max_octaves);
             let enhanced = Rung::plus(layer).is_some() && max >= Some(layer);
             let costs = enhanced.then(|| self.anchor_costs.expected(octaves))?;
-            let enhanced = if encrypted { Bitrate::ZERO } else { costs.enhanced };
+            let enhanced = if unreadable { Bitrate::ZERO } else { costs.enhanced };
             Some(AnchorCosts { enhanced, ..costs })
         })
     }
@@ -147,10 +154,11 @@ impl Track {
         let none = self.layers.max_enhanced(max_pixels).is_none();
         let too_large = none || self.taps.low().is_some_and(Tap::is_too_large);
         let refused = self.tapped().and(self.refused);
-        let unreadable = self.info.encrypted && !self.has_anchors(enhancement);
-        let never = unreadable.then_some(Refusal::Encrypted).or(self.layers.refusal());
-        let never = never.filter(|_| enhancement);
-        never.or(refused).or((too_large && enhancement).then_some(Refusal::Size))
+        let unreadable = self.unreadable().filter(|_| !self.has_anchors(enhancement));
+        // What is encrypted needs no enhancer, so it says why also where there is none.
+        let expected = enhancement || self.info.encrypted;
+        let never = unreadable.or(self.layers.refusal()).filter(|_| expected);
+        never.or(refused).or((too_large && expected).then_some(Refusal::Size))
     }
 
     /// The publisher's uplink bandwidth for the enhancer's controller, while there is a tap of the low layer alone.
@@ -198,7 +206,7 @@ impl Track {
     /// Size of the tapped layer; `None` while it is unknown.
     pub(super) fn tapped_size(&self) -> Option<Size> {
         let tap = self.taps.low()?;
-        if self.info.encrypted { self.layers.sizes()[tap.layer() as usize] } else { tap.size() }
+        if self.taps.is_read() { tap.size() } else { self.layers.sizes()[tap.layer() as usize] }
     }
 
     /// Asks the publisher for layers with these parameters.

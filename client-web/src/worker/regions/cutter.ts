@@ -5,7 +5,7 @@
 import { MAX_OVERHEAD } from "../sframe.js";
 import { FrameClock } from "./frame-clock.js";
 import { LowLayer, type Maker } from "./low-layer.js";
-import { fixedFieldsOf, stillMessages } from "./message.js";
+import { fixedFieldsOf, metadataOf, type StillHead, stillMessages } from "./message.js";
 import { pictureOf } from "./picture.js";
 import { parseTileMap, type TileMap } from "./tiles.js";
 
@@ -85,6 +85,8 @@ const FRAME_TIMEOUT_MS = 700;
 const CLOCK_TIMEOUT_MS = 3000;
 /** Max streams with a clock: more than a camera has layers. */
 const MAX_STREAMS = 4;
+/** Frames that are kept: as many as the pictures that stills can be made of. */
+const MAX_RECENT = 8;
 
 /** See the module's head. */
 export class RegionCutter {
@@ -94,6 +96,8 @@ export class RegionCutter {
   private waiting: Waiting | null = null;
   private busy = false;
   private generation = 0;
+  /** The last frames of the layers with data, the latest last: what an encrypted still is of. */
+  private readonly recent: { rtp: number; data: ArrayBuffer }[] = [];
 
   constructor(private readonly host: CutterHost) {
     this.low = new LowLayer({
@@ -119,6 +123,8 @@ export class RegionCutter {
     const now = this.host.now();
     if (afterGap) this.low.framesMissing(now);
     this.low.sent(now, ssrc, rtp, data);
+    if (data !== null) this.recent.push({ rtp, data });
+    if (this.recent.length > MAX_RECENT) this.recent.shift();
     let stream = this.clocks.get(ssrc);
     if (stream === undefined) {
       if (this.clocks.size >= MAX_STREAMS) this.clocks.clear();
@@ -207,10 +213,18 @@ export class RegionCutter {
     const tiled = map.tiles.length < map.columns * map.rows;
     const size = { width: task.width * scale, height: task.height * scale };
     const still = { id, rtpTimestamp: rtp, ...size, tiled, ageMs: host.now() - at };
-    const payload = encrypted ? await host.encrypt(plain.slice().buffer, fixedFieldsOf(still)) : plain;
+    const payload = encrypted ? await this.encrypted(still, plain) : plain;
     if (payload === null) return host.answer(id, "no-key", []);
+    if (generation !== this.generation) return host.answer(id, "no-frame", []);
     const messages = stillMessages({ ...still, payload: new Uint8Array(payload) });
     host.answer(id, messages.length === 0 ? "format" : "sent", messages);
+  }
+
+  /** The payload of a still for those who have the call's key, and the frame that it is of. */
+  private async encrypted(still: StillHead, payload: Uint8Array): Promise<ArrayBuffer | null> {
+    const frame = this.recent.findLast(({ rtp }) => rtp === still.rtpTimestamp);
+    if (frame === undefined) return null;
+    return this.host.encrypt(payload.slice().buffer, await metadataOf(fixedFieldsOf(still), frame.data));
   }
 
   private expire(): void {

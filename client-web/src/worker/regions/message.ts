@@ -60,6 +60,12 @@ export function fixedFields(head: Uint8Array): string {
 /** The same of a still that has no messages yet. */
 export const fixedFieldsOf = (still: StillHead): string => fixedFields(header(still, 0, 1));
 
+/** What encryption covers of a still beside its payload: those fields, and the encoded frame that it is of. */
+export async function metadataOf(fields: string, frame: BufferSource): Promise<string> {
+  const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", frame));
+  return [fields, ...digest].join(" ");
+}
+
 /** The messages of a still; none where it is too large for the format. */
 export function stillMessages({ payload, ...still }: StillAnchor): ArrayBuffer[] {
   const count = Math.ceil(payload.length / CHUNK);
