@@ -3,6 +3,8 @@
  *
  * Unknown fields are ignored. A message with an invalid field is rejected as a whole (null).
  */
+
+import { isVideoCodec } from "./codec.js";
 import type {
   ConnectionQuality,
   Welcome as Entered,
@@ -27,7 +29,6 @@ import type {
   Way,
 } from "./protocol.gen.js";
 import { VERSION } from "./protocol.gen.js";
-import { isVideoCodec } from "./video-codecs.js";
 
 export type {
   ConnectionQuality,

@@ -1,6 +1,7 @@
 /** Published tracks, and the senders of their layers. */
 
 import type { Files } from "./assets.js";
+import { VIDEO_CODECS, type VideoCodec } from "./codec.js";
 import { oneOf } from "./option-checks.js";
 import { opusPreferences } from "./opus.js";
 import type { Knobs, Layer, LayerRequest, PublishEntry, RegionRequest, UplinkReport } from "./protocol.js";
@@ -13,10 +14,10 @@ import { LeadingLayer } from "./uplink/lead.js";
 import { NarrowUplink } from "./uplink/narrow.js";
 import { pathSample } from "./uplink/sample.js";
 import { ScreenLayers } from "./uplink/screen-layers.js";
-import { VIDEO_CODECS, type VideoCodec, videoPreferences } from "./video-codecs.js";
+import { videoPreferences } from "./video-codecs.js";
 
+export type { VideoCodec } from "./codec.js";
 export type { Content, Layers } from "./uplink/layers.js";
-export type { VideoCodec } from "./video-codecs.js";
 
 /**
  * Whether full-size stills of a camera are sent beside it: never (`off`), or when the server asks for them (`ask`). The

@@ -5,6 +5,7 @@ import { type Files, filesOf } from "./assets.js";
 import { Backoff } from "./backoff.js";
 import { Call, type CallRequest } from "./call.js";
 import { type CheckOptions, type CheckResult, check } from "./check.js";
+import type { VideoCodec } from "./codec.js";
 import { Connection } from "./connection.js";
 import { DeviceList } from "./devices/device-list.js";
 import { deviceError, type InputKind } from "./devices/errors.js";
@@ -41,7 +42,7 @@ import { Servers } from "./servers.js";
 import { Session, type SessionRequest, type Transports } from "./session.js";
 import { Speakers } from "./speakers.js";
 import type { RemoteTrack } from "./tracks.js";
-import { type VideoCodec, videoPreferences } from "./video-codecs.js";
+import { videoPreferences } from "./video-codecs.js";
 import { warmUpDecoder } from "./warm-up.js";
 
 /** Options of {@link Room.publish}. */

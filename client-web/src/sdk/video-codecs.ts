@@ -1,15 +1,5 @@
-/** The video codecs that the server forwards, and the browser's own forms of them. */
-
-/** A video codec that the server forwards. It enhances VP9 alone. */
-export type VideoCodec = "vp9" | "vp8" | "h264" | "av1";
-
-/** The codecs, the preferred one first. */
-export const VIDEO_CODECS: readonly VideoCodec[] = ["vp9", "vp8", "h264", "av1"];
-
-/** Whether that is the name of a codec. */
-export function isVideoCodec(name: string): name is VideoCodec {
-  return (VIDEO_CODECS as readonly string[]).includes(name);
-}
+/** The browser's own forms of the video codecs that the server forwards. */
+import { VIDEO_CODECS, type VideoCodec } from "./codec.js";
 
 /** VP9 and AV1 of profile 0; H.264 of the (constrained) baseline profile, in packetization mode 1. */
 const PARAMETERS: Readonly<Record<VideoCodec, (parameters: string) => boolean>> = {

@@ -1,6 +1,7 @@
 import type { AnchorSource } from "./anchors.js";
 import type { FailureReason } from "./network/backend.js";
 import type { NetworkAbsence, NetworkTier } from "./network-choice.js";
+import type { OtherCodec } from "./picture-decoder.js";
 import type { SoughtFile } from "./places.js";
 import type { RegionOutcome, RegionTask } from "./regions/cutter.js";
 import type { BaseKey } from "./sframe.js";
@@ -39,11 +40,22 @@ export type ToRelay =
   /** Send copies of the frames of transform `id` to this port. */
   { type: "handCopies"; id: number; port: MessagePort } | GiveKey;
 
+/** What is known of a frame of another codec than VP9. */
+export interface OtherFrame {
+  codec: OtherCodec;
+  key: boolean;
+  /** Size of the picture; 0 where it is unknown. */
+  width: number;
+  height: number;
+}
+
 /** A copy of a received frame, from the relay. */
 export interface FrameCopy {
   rtpTimestamp: number;
   frameId: number | undefined;
   data: ArrayBuffer;
+  /** Null: it is of VP9, and says all itself. */
+  other: OtherFrame | null;
   /** Frames before this one were not copied. */
   afterGap: boolean;
 }
@@ -56,6 +68,8 @@ export interface SentFrame {
   height: number;
   /** A copy of the frame, for the followed layer only. */
   data: ArrayBuffer | null;
+  /** Null: it is of VP9. */
+  other: OtherFrame | null;
   /** Frames before this one were not copied. */
   afterGap: boolean;
 }

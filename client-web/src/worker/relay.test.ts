@@ -79,9 +79,26 @@ test("received frames are passed on, and copied to whoever takes them", async ()
   assert.deepEqual(
     copies.map(({ data, ...rest }) => ({ ...rest, data: new Uint8Array(data)[0] })),
     [
-      { rtpTimestamp: 15_000, frameId: 5, afterGap: false, data: 5 },
-      { rtpTimestamp: 18_000, frameId: 6, afterGap: false, data: 6 },
+      { rtpTimestamp: 15_000, frameId: 5, other: null, afterGap: false, data: 5 },
+      { rtpTimestamp: 18_000, frameId: 6, other: null, afterGap: false, data: 6 },
     ],
+  );
+});
+
+test("copies of another codec say which, and whether they are key frames", async () => {
+  const [relay, m, t] = [new Relay(), media(), taker(true)];
+  relay.connect(1, t.port);
+  void relay.pass(m.transformer, { ...RECEIVED, id: 1 });
+  for (const [mimeType, type, size] of [
+    ["video/H264", "key", { width: 320, height: 180 }],
+    ["video/AV1", "delta", {}],
+    ["video/VP9", "key", {}],
+  ] as const)
+    m.give({ ...frame(5), type, getMetadata: () => ({ rtpTimestamp: 1, mimeType, ...size }) });
+  await settled();
+  assert.deepEqual(
+    t.copies.map(({ other }) => other),
+    [{ codec: "h264", key: true, width: 320, height: 180 }, { codec: "av1", key: false, width: 0, height: 0 }, null],
   );
 });
 
@@ -136,7 +153,9 @@ test("of sent frames only their times and sizes are told", async () => {
   m.give(frame(9));
   await settled();
   assert.deepEqual(m.written, [9]);
-  assert.deepEqual(t.copies, [{ ssrc: 7, rtpTimestamp: 27_000, width: 320, height: 180, data: null, afterGap: false }]);
+  assert.deepEqual(t.copies, [
+    { ssrc: 7, rtpTimestamp: 27_000, width: 320, height: 180, data: null, other: null, afterGap: false },
+  ]);
 });
 
 test("whoever takes copies can ask the sender for a key frame", async () => {

@@ -7,8 +7,10 @@
  * In a call with end-to-end encryption it encrypts what is sent, and decrypts what is received, before the copies. What
  * cannot be encrypted or decrypted is dropped.
  */
+
+import { isVideoCodec } from "../sdk/codec.js";
 import { BaseKeys } from "./base-keys.js";
-import type { FrameCopy, SentFrame, ToRelayByPort, TransformOptions } from "./messages.js";
+import type { FrameCopy, OtherFrame, SentFrame, ToRelayByPort, TransformOptions } from "./messages.js";
 import { Decryptor } from "./sframe.js";
 
 /** Max copies that a worker has not taken yet: two seconds of frames. Further ones are skipped. */
@@ -143,12 +145,21 @@ export class Relay {
 function received(frame: RTCEncodedVideoFrame, afterGap: boolean): [FrameCopy, Transferable[]] {
   const data = frame.data.slice(0);
   const { rtpTimestamp, frameId } = frame.getMetadata();
-  return [{ rtpTimestamp: rtpTimestamp ?? frame.timestamp, frameId, data, afterGap }, [data]];
+  const copy = { rtpTimestamp: rtpTimestamp ?? frame.timestamp, frameId, data, other: otherOf(frame), afterGap };
+  return [copy, [data]];
+}
+
+/** What is known of a frame that is not of VP9. A browser that does not say the codec has that one. */
+function otherOf(frame: RTCEncodedVideoFrame): OtherFrame | null {
+  const { mimeType, width = 0, height = 0 } = frame.getMetadata();
+  const codec = mimeType?.replace(/^video\//, "").toLowerCase() ?? "";
+  return isVideoCodec(codec) && codec !== "vp9" ? { codec, key: frame.type === "key", width, height } : null;
 }
 
 function sent(frame: RTCEncodedVideoFrame, afterGap: boolean, followed: number | null): [SentFrame, Transferable[]] {
   const { rtpTimestamp, synchronizationSource, width, height } = frame.getMetadata();
   const data = followed !== null && synchronizationSource === followed ? frame.data.slice(0) : null;
-  const message = { ssrc: synchronizationSource, rtpTimestamp, width: width ?? 0, height: height ?? 0, data, afterGap };
+  const size = { width: width ?? 0, height: height ?? 0 };
+  const message = { ssrc: synchronizationSource, rtpTimestamp, ...size, data, other: otherOf(frame), afterGap };
   return [message, data === null ? [] : [data]];
 }

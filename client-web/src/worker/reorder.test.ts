@@ -3,7 +3,14 @@ import { test } from "node:test";
 import { type EncodedFrame, ReorderBuffer, rtpDistance } from "./reorder.js";
 
 function frame(id: number | undefined, at: number, key = false): EncodedFrame {
-  return { rtpTimestamp: ((id ?? at) * 3000) >>> 0, frameId: id, key, data: new Uint8Array(1), arrival: at };
+  return {
+    rtpTimestamp: ((id ?? at) * 3000) >>> 0,
+    frameId: id,
+    key,
+    codec: null,
+    data: new Uint8Array(1),
+    arrival: at,
+  };
 }
 
 function drain(buffer: ReorderBuffer, now: number): (number | undefined)[] {

@@ -7,6 +7,8 @@
  * `capacity` frames at most.
  */
 
+import type { OtherCodec } from "./picture-decoder.js";
+
 /** One complete encoded frame. */
 export interface EncodedFrame {
   /** RTP timestamp, 90 kHz, wrapping at 2^32. */
@@ -15,7 +17,9 @@ export interface EncodedFrame {
   frameId: number | undefined;
   /** A key frame. */
   key: boolean;
-  /** The VP9 frame or superframe. */
+  /** The codec; null: VP9. */
+  codec: OtherCodec | null;
+  /** The frame; of VP9 it may be a superframe. */
   data: Uint8Array;
   /** Time of arrival. */
   arrival: number;

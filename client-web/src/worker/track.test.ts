@@ -4,6 +4,7 @@ import type { FromWorker } from "./messages.js";
 import { type FrameNetwork, NetworkFailure } from "./network/backend.js";
 import { GpuNetworks } from "./network/gpu-networks.js";
 import type { NetworkTier } from "./network-choice.js";
+import type { PictureHost } from "./picture-decoder.js";
 import { type TrackDecoder, TrackPipeline } from "./track.js";
 import type { AnchorOutcome, Effort } from "./wasm.js";
 
@@ -48,6 +49,9 @@ class Bench {
   };
   disposed = 0;
   deviceLost = false;
+  /** The browser's decoder of other codecs: who gets its pictures, and what frames it got. */
+  browser: PictureHost | null = null;
+  readonly given: [string, number][] = [];
   readonly pipeline: TrackPipeline;
 
   constructor({ webGpu = false, forced = true } = {}) {
@@ -66,6 +70,7 @@ class Bench {
         this.ran.push(this.network);
         return { shown: true, detail: this.detail };
       },
+      pushPicture: () => decoder.pushFrame(0, INTER),
       pushMessage: () => {
         if (this.outcome === "applied") this.stale = true;
         return this.outcome;
@@ -103,9 +108,13 @@ class Bench {
     };
     const load = async () => ({ version: "", startBuiltIn: async () => this.backend });
     const gpu = new GpuNetworks("xs", webGpu ? load : null, forced, () => this.now);
-    this.pipeline = new TrackPipeline(host, 600_000, 3, "xs", gpu, (_, scale) => {
+    const make = (_: WebAssembly.Module, scale: number) => {
       this.scales.push(scale);
       return decoder;
+    };
+    this.pipeline = new TrackPipeline(host, 600_000, 3, "xs", gpu, make, (pictures) => {
+      this.browser = pictures;
+      return { decode: (codec, { rtpTimestamp }) => this.given.push([codec, rtpTimestamp]), reset: () => undefined };
     });
     this.pipeline.start({} as WebAssembly.Module);
   }
@@ -121,7 +130,7 @@ class Bench {
       this.now += INTERVAL_MS;
       const id = this.frames++;
       if (!lost.includes(i)) {
-        this.pipeline.frame({ rtpTimestamp: id * 3600, frameId: id, data: this.keyNext ? KEY : INTER });
+        this.pipeline.frame({ rtpTimestamp: id * 3600, frameId: id, data: this.keyNext ? KEY : INTER, other: null });
         this.keyNext = false;
       }
       while (this.pipeline.pump());
@@ -504,7 +513,7 @@ test("the GPU is freed where nothing is rebuilt: without a track, where the pict
   const reasons: ((bench: Bench) => void)[] = [
     ({ pipeline }) => pipeline.restart(false),
     ({ pipeline }) => pipeline.setPlace({ width: 320, height: 180 }),
-    ({ pipeline }) => pipeline.frame({ rtpTimestamp: 1e6, frameId: 1000, data: large }),
+    ({ pipeline }) => pipeline.frame({ rtpTimestamp: 1e6, frameId: 1000, data: large, other: null }),
   ];
   for (const nothing of reasons) {
     const bench = await onGpu();
@@ -526,4 +535,51 @@ test("a worker that is too slow with the network on the GPU has none in the deco
   assert.equal(bench.pipeline.stats().networkFailure, "late");
   await bench.runOnGpu(3);
   assert.equal(bench.network, "none");
+});
+
+/** A frame of H.264. */
+function h264(id: number, { key = id === 0, width = 320, height = 180 } = {}) {
+  const other = { codec: "h264" as const, key, width, height };
+  return { rtpTimestamp: id * 3600, frameId: id, data: new Uint8Array(4), other };
+}
+
+/** A picture of the browser's decoder. */
+const picture = (width: number, height: number) => ({ width, height, data: new Uint8Array(1), colour: null });
+
+test("frames of another codec are decoded by the browser, in order, and rebuilt", () => {
+  const bench = new Bench();
+  for (const id of [0, 2, 1]) bench.pipeline.frame(h264(id));
+  while (bench.pipeline.pump());
+  assert.deepEqual(
+    bench.given,
+    [0, 1, 2].map((id) => ["h264", id * 3600]),
+  );
+  assert.equal(bench.ran.length, 0, "no picture has come");
+  for (const [, rtpTimestamp] of bench.given) bench.browser?.decoded(rtpTimestamp, picture(320, 180));
+  assert.equal(bench.ran.length, 3);
+  assert.deepEqual(bench.pipeline.stats().lr, { width: 320, height: 180 });
+});
+
+test("a picture that fills its place is not rebuilt, though its size was not known before", () => {
+  const bench = new Bench();
+  bench.pipeline.setPlace({ width: 320, height: 180 });
+  bench.pipeline.frame(h264(0, { width: 0, height: 0 }));
+  while (bench.pipeline.pump());
+  bench.browser?.decoded(0, picture(320, 180));
+  assert.deepEqual([bench.ran.length, bench.states().at(-1)], [0, "native: fills"]);
+});
+
+test("where the browser cannot decode the codec the native picture stays, and a fault asks for a key frame", () => {
+  const bench = new Bench();
+  bench.pipeline.frame(h264(0));
+  while (bench.pipeline.pump());
+  bench.browser?.failed(false);
+  assert.deepEqual([bench.states().at(-1), bench.keyRequests], ["native: fault", 1]);
+  bench.pipeline.frame(h264(1, { key: true }));
+  while (bench.pipeline.pump());
+  bench.browser?.failed(true);
+  assert.equal(bench.states().at(-1), "native: codec");
+  bench.pipeline.frame(h264(2, { key: true }));
+  while (bench.pipeline.pump());
+  assert.equal(bench.given.length, 2, "it is not tried again");
 });

@@ -9,10 +9,11 @@
  */
 import { ArrivalLog, parseAnchorHeader } from "./anchors.js";
 import { LoadGuard } from "./load.js";
-import type { AnchorSource, FromWorker, NativeReason, PictureState, WorkerStats } from "./messages.js";
+import type { AnchorSource, FromWorker, NativeReason, OtherFrame, PictureState, WorkerStats } from "./messages.js";
 import type { Plane } from "./network/backend.js";
 import type { GpuNetworks } from "./network/gpu-networks.js";
 import { type NetworkAbsence, NetworkChoice, type NetworkTier } from "./network-choice.js";
+import { type DecodedPicture, type OtherCodec, PictureDecoder, type PictureHost } from "./picture-decoder.js";
 import { PlayoutClock, PlayoutQueue, RtpTimeline } from "./playout.js";
 import { type EncodedFrame, ReorderBuffer } from "./reorder.js";
 import { type Size, scaleFor } from "./scale.js";
@@ -49,6 +50,7 @@ export interface TrackDecoder {
   setEffort(effort: Effort): void;
   setNetwork(network: NetworkTier): void;
   pushFrame(rtpTimestamp: number, data: Uint8Array): FrameOutcome;
+  pushPicture(rtpTimestamp: number, picture: DecodedPicture): FrameOutcome;
   pushMessage(data: Uint8Array): AnchorOutcome;
   refresh(): boolean;
   decay(): Decay;
@@ -58,11 +60,16 @@ export interface TrackDecoder {
   reset(): void;
 }
 
+/** The part of {@link PictureDecoder} that is used. */
+export type Pictures = Pick<PictureDecoder, "decode" | "reset">;
+
 /** An encoded frame, from the relay. */
 export interface IncomingFrame {
   rtpTimestamp: number;
   frameId: number | undefined;
   data: Uint8Array;
+  /** Null: it is of VP9. */
+  other: OtherFrame | null;
 }
 
 /** Max anchors noted that came before their frame; the module keeps fewer. */
@@ -102,6 +109,11 @@ export class TrackPipeline {
   /** Colour space of the native player; takes precedence over that of the bit stream. */
   private nativeColourSpace: VideoColorSpaceInit | null = null;
 
+  /** The decoder of frames that are not of VP9. */
+  private readonly pictures: Pictures;
+  /** The codec of these frames, and one that this browser does not decode. */
+  private decoding: OtherCodec | null = null;
+  private undecodable: OtherCodec | null = null;
   private readonly reorder = new ReorderBuffer();
   private readonly guard = new LoadGuard();
   private readonly networks: NetworkChoice;
@@ -164,7 +176,12 @@ export class TrackPipeline {
     private readonly gpu: GpuNetworks,
     private readonly make: (module: WebAssembly.Module, scale: number) => TrackDecoder = (module, scale) =>
       new HybridDecoder(module, scale),
+    makePictures: (host: PictureHost) => Pictures = (host) => new PictureDecoder(host),
   ) {
+    this.pictures = makePictures({
+      decoded: (rtpTimestamp, picture) => this.decoded(rtpTimestamp, picture),
+      failed: (unsupported) => this.undecoded(unsupported),
+    });
     this.scale = defaultScale;
     this.networks = new NetworkChoice(maxNetwork);
   }
@@ -217,8 +234,13 @@ export class TrackPipeline {
     this.rates.received.add(now);
     this.rates.videoBits.add(now, incoming.data.length * 8);
     this.arrivals.note(incoming.rtpTimestamp, now);
-    const header = parseVp9Header(incoming.data);
+    const { other } = incoming;
+    const header = other === null ? parseVp9Header(incoming.data) : headerOf(other);
     if (!this.enabled) return;
+    if (other !== null && other.codec === this.undecodable) {
+      this.setState("codec");
+      return;
+    }
     if (header === null) {
       // One that cannot be read among others is a loss; where none can be read, the codec is another.
       if (this.state === "starting") this.setState("codec");
@@ -234,7 +256,7 @@ export class TrackPipeline {
       return;
     }
     if (this.scale === null || this.guard.paused(now)) return;
-    this.reorder.push({ ...incoming, key: header.key, arrival: now });
+    this.reorder.push({ ...incoming, codec: other?.codec ?? null, key: header.key, arrival: now });
   }
 
   /** Notes that frames before the next one are missing. */
@@ -429,10 +451,52 @@ export class TrackPipeline {
   private decode(frame: EncodedFrame): void {
     if (frame.key) {
       // A decoder that is new, or replaces a failed one, begins at a key frame.
-      const header = parseVp9Header(frame.data);
+      const header = frame.codec === null ? parseVp9Header(frame.data) : null;
       if (header?.colour !== undefined) this.colour = colourSpace(header.colour);
       if (this.decoder === null && this.module !== null) this.decoder = this.create(this.module);
     }
+    const { rtpTimestamp, codec, data } = frame;
+    if (codec === null) this.rebuild(rtpTimestamp, (decoder) => decoder.pushFrame(rtpTimestamp, data));
+    else {
+      this.decoding = codec;
+      this.pictures.decode(codec, frame);
+    }
+  }
+
+  /** Takes the picture of a frame that the browser has decoded. */
+  private decoded(rtpTimestamp: number, picture: DecodedPicture): void {
+    if (!this.working(this.host.clock())) return;
+    const { width, height } = picture;
+    if (width !== this.lr?.width || height !== this.lr.height) {
+      this.lr = { width, height };
+      this.tooLarge = width * height > this.maxPixels;
+      if (this.tooLarge) {
+        this.rest("too-large");
+        return;
+      }
+      this.updateScale();
+      if (this.scale === null) return;
+    }
+    if (picture.colour !== null) this.colour = picture.colour;
+    this.rebuild(rtpTimestamp, (decoder) => decoder.pushPicture(rtpTimestamp, picture));
+    this.host.wake();
+  }
+
+  /** The browser could not decode a frame. */
+  private undecoded(unsupported: boolean): void {
+    if (unsupported) {
+      this.undecodable = this.decoding;
+      this.rest("codec");
+      return;
+    }
+    this.faults++;
+    this.resetDecoder();
+    this.setState("fault");
+    this.requestKeyFrame(this.host.clock());
+  }
+
+  /** Rebuilds the picture of a frame, which `push` gives to the decoder. */
+  private rebuild(rtpTimestamp: number, push: (decoder: TrackDecoder) => FrameOutcome): void {
     this.refreshAt = null;
     const { effort } = this.guard;
     const size = `${this.lr?.width}x${this.lr?.height}`;
@@ -442,19 +506,19 @@ export class TrackPipeline {
     const outcome = this.guarded((decoder) => {
       decoder.setEffort(effort);
       decoder.setNetwork(own);
-      return decoder.pushFrame(frame.rtpTimestamp, frame.data);
+      return push(decoder);
     });
     if (outcome === undefined) return;
     const now = this.host.clock();
     this.times.frame.add(now, now - before);
-    const early = this.early.get(frame.rtpTimestamp);
+    const early = this.early.get(rtpTimestamp);
     if (early !== undefined) {
-      this.early.delete(frame.rtpTimestamp);
-      this.anchorApplied(frame.rtpTimestamp, early, now);
+      this.early.delete(rtpTimestamp);
+      this.anchorApplied(rtpTimestamp, early, now);
     }
-    const mediaMs = this.timeline.toMs(frame.rtpTimestamp);
+    const mediaMs = this.timeline.toMs(rtpTimestamp);
     const interval = this.current === null ? 0 : Math.min(1000, Math.max(0, mediaMs - this.current.mediaMs));
-    this.current = { rtpTimestamp: frame.rtpTimestamp, mediaMs };
+    this.current = { rtpTimestamp, mediaMs };
     if (outcome.shown) this.makePicture(outcome.detail);
     const busyMs = this.host.clock() - before + this.sideWorkMs;
     this.sideWorkMs = 0;
@@ -619,6 +683,7 @@ export class TrackPipeline {
     this.current = null;
     this.refreshAt = null;
     this.starvedSince = null;
+    this.pictures.reset();
     try {
       this.decoder?.reset();
     } catch {
@@ -645,6 +710,9 @@ export class TrackPipeline {
     this.host.post(rebuilt ? { type: "state", state } : { type: "state", state: "native", reason: state });
   }
 }
+
+const headerOf = ({ key, width, height }: OtherFrame): Vp9Header =>
+  key && width > 0 && height > 0 ? { key, size: { width, height } } : { key };
 
 function colourSpace({ matrix, fullRange }: NonNullable<Vp9Header["colour"]>): VideoColorSpaceInit {
   return { matrix, primaries: matrix, transfer: matrix, fullRange };

@@ -6,6 +6,7 @@
  */
 import type { Plane } from "./network/backend.js";
 import { NETWORKS, type NetworkTier } from "./network-choice.js";
+import type { DecodedPicture } from "./picture-decoder.js";
 
 /** The exports for memory. Pointers and lengths are bytes. */
 export interface ModuleMemory {
@@ -22,6 +23,14 @@ export interface HybridExports extends ModuleMemory {
   set_effort(handle: number, effort: number): number;
   set_network(handle: number, tier: number): number;
   push_frame(handle: number, rtpTimestamp: number, pointer: number, length: number): number;
+  push_picture(
+    handle: number,
+    rtpTimestamp: number,
+    pointer: number,
+    length: number,
+    width: number,
+    height: number,
+  ): number;
   push_message(handle: number, pointer: number, length: number): number;
   refresh(handle: number): number;
   hr_ptr(handle: number, plane: number): number;
@@ -118,6 +127,11 @@ export class Input {
   }
 }
 
+function outcomeOf(code: number): FrameOutcome {
+  if (code < 0) throw new DecodeFailure(`the decoder rejected a frame (code ${code})`);
+  return { shown: (code & FLAG_SHOWN) !== 0, detail: (code & FLAG_DETAIL) !== 0 };
+}
+
 /** One track's decoder. */
 export class HybridDecoder {
   private readonly wasm: HybridExports;
@@ -150,9 +164,13 @@ export class HybridDecoder {
   /** Decodes a frame. Throws {@link DecodeFailure} on an invalid one; any other error is a trap. */
   pushFrame(rtpTimestamp: number, data: Uint8Array): FrameOutcome {
     const pointer = this.input.place(data);
-    const code = this.wasm.push_frame(this.handle, rtpTimestamp | 0, pointer, data.length);
-    if (code < 0) throw new DecodeFailure(`the decoder rejected a frame (code ${code})`);
-    return { shown: (code & FLAG_SHOWN) !== 0, detail: (code & FLAG_DETAIL) !== 0 };
+    return outcomeOf(this.wasm.push_frame(this.handle, rtpTimestamp | 0, pointer, data.length));
+  }
+
+  /** Takes the picture that the browser decoded of a frame. Throws as {@link pushFrame} does. */
+  pushPicture(rtpTimestamp: number, { data, width, height }: DecodedPicture): FrameOutcome {
+    const pointer = this.input.place(data);
+    return outcomeOf(this.wasm.push_picture(this.handle, rtpTimestamp | 0, pointer, data.length, width, height));
   }
 
   /** Takes a data channel message with an anchor. */

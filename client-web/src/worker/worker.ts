@@ -211,11 +211,11 @@ function giveAnchor(message: StillOutcome): void {
 function takeReceived(port: MessagePort): void {
   copies?.close();
   copies = port;
-  port.onmessage = ({ data: { rtpTimestamp, frameId, data, afterGap } }: MessageEvent<FrameCopy>) => {
+  port.onmessage = ({ data: { rtpTimestamp, frameId, data, other, afterGap } }: MessageEvent<FrameCopy>) => {
     port.postMessage("taken" satisfies ToRelayByPort);
     if (afterGap) pipeline?.framesMissing();
     const bytes = new Uint8Array(data);
-    pipeline?.frame({ rtpTimestamp, frameId, data: bytes });
+    pipeline?.frame({ rtpTimestamp, frameId, data: bytes, other });
     const waiting = stills?.frame(rtpTimestamp, bytes);
     waiting?.then((still) => still !== null && giveAnchor(still)).catch(reportError);
     schedule();

@@ -2,6 +2,7 @@
  * Answers requests for stills: matches a camera frame with the frame of the low layer that was made of it, and encodes
  * the detail that the low layer lacks. Runs in a worker that gets the sent frames of all layers.
  */
+import type { OtherFrame } from "../messages.js";
 import { MAX_OVERHEAD } from "../sframe.js";
 import { FrameClock } from "./frame-clock.js";
 import { LowLayer, type Maker } from "./low-layer.js";
@@ -67,6 +68,7 @@ export interface SentLayerFrame {
   width: number;
   height: number;
   data: ArrayBuffer | null;
+  other: OtherFrame | null;
   afterGap: boolean;
 }
 
@@ -119,10 +121,10 @@ export class RegionCutter {
   }
 
   /** Takes a sent frame of a layer. */
-  sent({ ssrc, rtp, width, height, data, afterGap }: SentLayerFrame): void {
+  sent({ ssrc, rtp, width, height, data, other, afterGap }: SentLayerFrame): void {
     const now = this.host.now();
     if (afterGap) this.low.framesMissing(now);
-    this.low.sent(now, ssrc, rtp, data);
+    this.low.sent(now, ssrc, rtp, data, other);
     if (data !== null) this.recent.push({ rtp, data });
     if (this.recent.length > MAX_RECENT) this.recent.shift();
     let stream = this.clocks.get(ssrc);

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { PictureHost } from "../picture-decoder.js";
 import { LowLayer, type Maker } from "./low-layer.js";
 import type { Picture } from "./picture.js";
 
@@ -18,6 +19,10 @@ function decoder(): Maker {
       running ||= byte === 1;
       return running;
     },
+    followPicture: () => {
+      running = true;
+      return true;
+    },
     reset: () => {
       running = false;
     },
@@ -27,17 +32,24 @@ function decoder(): Maker {
 
 function layer() {
   const said: (number | null | "key frame")[] = [];
-  const low = new LowLayer({ follow: (ssrc) => said.push(ssrc), requestKeyFrame: () => said.push("key frame") });
+  const browser: { host: PictureHost | null; frames: number[] } = { host: null, frames: [] };
+  const low = new LowLayer(
+    { follow: (ssrc) => said.push(ssrc), requestKeyFrame: () => said.push("key frame") },
+    (host) => {
+      browser.host = host;
+      return { decode: (_, { rtpTimestamp }) => browser.frames.push(rtpTimestamp), reset: () => undefined };
+    },
+  );
   low.start(decoder);
-  return { low, said };
+  return { low, said, browser };
 }
 
 test("it follows the layer that is wanted, from a key frame on", () => {
   const { low, said } = layer();
   low.want(0, 5);
-  low.sent(10, 5, 1, DELTA);
+  low.sent(10, 5, 1, DELTA, null);
   assert.equal(low.ready, false);
-  low.sent(20, 5, 2, KEY);
+  low.sent(20, 5, 2, KEY, null);
   assert.ok(low.ready);
   assert.deepEqual(low.make(30, CAMERA, TASK), Uint8Array.of(7));
   assert.deepEqual(said, [5]);
@@ -53,7 +65,7 @@ test("another layer, another relay and a gap each wait for a key frame again", (
   const { low, said } = layer();
   low.want(0, 5);
   for (const interrupt of [() => low.want(1, 6), () => low.portChanged(2), () => low.framesMissing(3)]) {
-    low.sent(1, said.at(-1) as number, 1, KEY);
+    low.sent(1, said.at(-1) as number, 1, KEY, null);
     assert.ok(low.ready);
     interrupt();
     assert.equal(low.ready, false);
@@ -65,17 +77,17 @@ test("another layer, another relay and a gap each wait for a key frame again", (
 test("frames of other layers, and those without data, are left alone", () => {
   const { low } = layer();
   low.want(0, 5);
-  low.sent(1, 6, 1, KEY);
-  low.sent(2, 5, 1, null);
+  low.sent(1, 6, 1, KEY, null);
+  low.sent(2, 5, 1, null, null);
   assert.equal(low.ready, false);
 });
 
 test("without requests it ends after a minute", () => {
   const { low, said } = layer();
   low.want(0, 5);
-  low.sent(60_000, 5, 1, KEY);
+  low.sent(60_000, 5, 1, KEY, null);
   assert.ok(low.ready);
-  low.sent(60_001, 5, 2, DELTA);
+  low.sent(60_001, 5, 2, DELTA, null);
   assert.deepEqual([low.ready, said], [false, [5, null]]);
 });
 
@@ -83,9 +95,9 @@ test("a decoder that traps is made anew three times, and no more", () => {
   const { low } = layer();
   low.want(0, 5);
   for (let trap = 0; trap < 3; trap++) {
-    low.sent(1, 5, 1, KEY);
+    low.sent(1, 5, 1, KEY, null);
     assert.ok(low.ready && low.available);
-    low.sent(2, 5, 2, Uint8Array.of(9).buffer);
+    low.sent(2, 5, 2, Uint8Array.of(9).buffer, null);
     assert.equal(low.ready, false);
   }
   assert.equal(low.available, false);
@@ -96,4 +108,20 @@ test("without a decoder nothing is asked for", () => {
   const low = new LowLayer({ follow: (ssrc) => said.push(ssrc), requestKeyFrame: () => said.push("key frame") });
   for (let now = 0; now < 5000; now += 500) low.want(now, 5);
   assert.deepEqual([low.available, low.ready, said], [false, false, []]);
+});
+
+test("the browser decodes another codec, and stills are made over its pictures", () => {
+  const { low, said, browser } = layer();
+  const key = { codec: "h264", key: true, width: 320, height: 180 } as const;
+  low.want(0, 5);
+  low.sent(10, 5, 90, KEY, key);
+  assert.deepEqual([low.ready, browser.frames], [false, [90]]);
+  browser.host?.decoded(90, { width: 2, height: 2, data: new Uint8Array(6), colour: null });
+  assert.ok(low.ready);
+  browser.host?.failed(false);
+  assert.ok(!low.ready && low.available);
+  low.want(4000, 5);
+  assert.equal(said.at(-1), "key frame");
+  browser.host?.failed(true);
+  assert.ok(!low.available, "the browser has no such decoder");
 });

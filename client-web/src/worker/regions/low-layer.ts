@@ -4,6 +4,8 @@
  *
  * Decoding begins at a key frame. One comes when a participant joins; otherwise it is requested.
  */
+import type { OtherFrame } from "../messages.js";
+import { PictureDecoder, type PictureHost } from "../picture-decoder.js";
 import type { Picture } from "./picture.js";
 import type { StillFault, StillMaker, StillTask } from "./still-maker.js";
 
@@ -17,7 +19,10 @@ const KEY_REQUEST_MS = 3000;
 const MAX_TRAPS = 3;
 
 /** The part of {@link StillMaker} that is used. */
-export type Maker = Pick<StillMaker, "follow" | "reset" | "make">;
+export type Maker = Pick<StillMaker, "follow" | "followPicture" | "reset" | "make">;
+
+/** The part of {@link PictureDecoder} that is used. */
+type Pictures = Pick<PictureDecoder, "decode" | "reset">;
 
 /** What the low layer needs of its worker. */
 export interface LowHost {
@@ -37,7 +42,22 @@ export class LowLayer {
   private keySince: number | null = null;
   private requestedAt = Number.NEGATIVE_INFINITY;
 
-  constructor(private readonly host: LowHost) {}
+  /** The decoder of frames that are not of VP9. */
+  private readonly pictures: Pictures;
+  private now = 0;
+
+  constructor(
+    private readonly host: LowHost,
+    makePictures: (host: PictureHost) => Pictures = (host) => new PictureDecoder(host),
+  ) {
+    this.pictures = makePictures({
+      decoded: (rtp, picture) => this.followed(this.guard((maker) => maker.followPicture(rtp, picture))),
+      failed: (unsupported) => {
+        if (unsupported) this.traps = MAX_TRAPS;
+        this.followed(false);
+      },
+    });
+  }
 
   /** Takes the decoder. */
   start(create: () => Maker): void {
@@ -82,18 +102,26 @@ export class LowLayer {
   }
 
   /** Takes a sent frame of a layer. */
-  sent(now: number, ssrc: number, rtp: number, data: ArrayBuffer | null): void {
+  sent(now: number, ssrc: number, rtp: number, data: ArrayBuffer | null, other: OtherFrame | null): void {
+    this.now = now;
     if (this.ssrc === null) return;
     if (now - this.wantedAt > IDLE_MS) {
       this.ssrc = null;
       this.maker = null;
+      this.pictures.reset();
       this.host.follow(null);
       return;
     }
     if (ssrc !== this.ssrc || data === null) return;
-    const decoded = this.guard((maker) => maker.follow(rtp, new Uint8Array(data)));
+    const bytes = new Uint8Array(data);
+    if (other === null) this.followed(this.guard((maker) => maker.follow(rtp, bytes)));
+    else this.pictures.decode(other.codec, { rtpTimestamp: rtp, key: other.key, data: bytes });
+  }
+
+  /** Notes whether a frame was decoded. */
+  private followed(decoded: boolean | null): void {
     if (decoded === true) this.keySince = null;
-    else this.keySince ??= now;
+    else this.keySince ??= this.now;
   }
 
   /** Makes the payload of a still. */
@@ -105,6 +133,7 @@ export class LowLayer {
 
   private awaitKeyFrame(now: number): void {
     this.keySince = now;
+    this.pictures.reset();
     this.guard((maker) => maker.reset());
   }
 

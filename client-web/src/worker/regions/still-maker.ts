@@ -1,10 +1,19 @@
 /** Typed calls of the WebAssembly module's exports for stills (`client-web/wasm/src/lib.rs`). */
+import type { DecodedPicture } from "../picture-decoder.js";
 import { Input, type ModuleMemory } from "../wasm.js";
 import { type Picture, pack, packedBytes } from "./picture.js";
 
 interface StillExports extends ModuleMemory {
   stills_new(): number;
   stills_follow(handle: number, rtpTimestamp: number, pointer: number, length: number): number;
+  stills_follow_picture(
+    handle: number,
+    rtpTimestamp: number,
+    pointer: number,
+    length: number,
+    width: number,
+    height: number,
+  ): number;
   stills_reset(handle: number): void;
   stills_camera(handle: number, width: number, height: number): number;
   stills_make(handle: number, rtp: number, scale: number, tiles: number, tilesLength: number, bytes: number): number;
@@ -52,6 +61,12 @@ export class StillMaker {
   /** Decodes the next frame of the low layer; false: it cannot be decoded before a key frame. */
   follow(rtp: number, data: Uint8Array): boolean {
     return this.wasm.stills_follow(this.handle, rtp | 0, this.input.place(data), data.length) === 0;
+  }
+
+  /** Takes the picture that the browser decoded of the next frame of the low layer; false: it is malformed. */
+  followPicture(rtp: number, { data, width, height }: DecodedPicture): boolean {
+    const pointer = this.input.place(data);
+    return this.wasm.stills_follow_picture(this.handle, rtp | 0, pointer, data.length, width, height) === 0;
   }
 
   /** Notes that frames are missing. Decoding continues at a key frame. */

@@ -1,0 +1,134 @@
+import assert from "node:assert/strict";
+import { beforeEach, test } from "node:test";
+import { codecString, type DecodedPicture, PictureDecoder } from "./picture-decoder.js";
+
+/** A decoder of the browser that does as the test says. */
+class FakeDecoder {
+  static last: FakeDecoder;
+  static unsupported = false;
+  state = "configured";
+  config: VideoDecoderConfig | null = null;
+  readonly chunks: number[] = [];
+  constructor(private readonly init: { output(frame: VideoFrame): void; error(error: Error): void }) {
+    FakeDecoder.last = this;
+  }
+  configure(config: VideoDecoderConfig): void {
+    if (FakeDecoder.unsupported) throw Object.assign(new Error(), { name: "NotSupportedError" });
+    this.config = config;
+  }
+  decode({ timestamp }: { timestamp: number }): void {
+    this.chunks.push(timestamp);
+  }
+  close(): void {
+    this.state = "closed";
+  }
+  /** Gives the picture of a chunk: two by two samples, after `copyMs`. */
+  give(timestamp: number, copyMs = 0): void {
+    const copyTo = async (to: Uint8Array) => {
+      await new Promise((resolve) => setTimeout(resolve, copyMs));
+      to.set([timestamp, 2, 0, 3, 4, 0, 5, 6]);
+      return [
+        { offset: 0, stride: 3 },
+        { offset: 6, stride: 1 },
+        { offset: 7, stride: 1 },
+      ];
+    };
+    const visibleRect = { width: 2, height: 2 };
+    const colorSpace = { toJSON: () => ({ matrix: "bt709" }) };
+    this.init.output({
+      format: "I420",
+      visibleRect,
+      colorSpace,
+      timestamp,
+      allocationSize: () => 8,
+      copyTo,
+      close: () => undefined,
+    } as unknown as VideoFrame);
+  }
+  fail(error: Error): void {
+    this.init.error(error);
+  }
+}
+
+beforeEach(() => {
+  FakeDecoder.unsupported = false;
+  Object.assign(globalThis, {
+    VideoDecoder: FakeDecoder,
+    EncodedVideoChunk: class {
+      constructor(init: object) {
+        Object.assign(this, init);
+      }
+    },
+  });
+});
+
+const settled = () => new Promise((resolve) => setTimeout(resolve, 40));
+const frame = (rtpTimestamp: number, key = false) => ({
+  rtpTimestamp,
+  key,
+  data: Uint8Array.of(0, 0, 1, 0x67, 0x42, 0xe0, 0x1f, 9),
+});
+
+function decoder() {
+  const got: [number, DecodedPicture][] = [];
+  const failures: boolean[] = [];
+  const pictures = new PictureDecoder({
+    decoded: (rtpTimestamp, picture) => got.push([rtpTimestamp, picture]),
+    failed: (unsupported) => failures.push(unsupported),
+  });
+  return { pictures, got, failures };
+}
+
+test("it begins at a key frame, and gives packed pictures in order however long their copies take", async () => {
+  const { pictures, got } = decoder();
+  pictures.decode("h264", frame(1));
+  for (const rtp of [10, 20]) pictures.decode("h264", frame(rtp, rtp === 10));
+  const { chunks, config } = FakeDecoder.last;
+  assert.equal(config?.codec, "avc1.42e01f");
+  FakeDecoder.last.give(chunks[0] as number, 20);
+  FakeDecoder.last.give(chunks[1] as number, 0);
+  await settled();
+  assert.deepEqual(
+    got.map(([rtp]) => rtp),
+    [10, 20],
+  );
+  const { width, height, data, colour } = (got[0] as [number, DecodedPicture])[1];
+  assert.deepEqual([width, height, [...data], colour], [2, 2, [chunks[0], 2, 3, 4, 5, 6], { matrix: "bt709" }]);
+});
+
+test("pictures of before a reset do not come", async () => {
+  const { pictures, got } = decoder();
+  pictures.decode("vp8", frame(10, true));
+  const before = FakeDecoder.last;
+  pictures.reset();
+  before.give(before.chunks[0] as number);
+  pictures.decode("vp8", frame(20));
+  await settled();
+  assert.deepEqual([got.length, before.state, FakeDecoder.last === before], [0, "closed", true]);
+});
+
+test("what cannot be decoded is told, and whether the browser can at all", async () => {
+  const { pictures, failures } = decoder();
+  pictures.decode("vp8", frame(10, true));
+  FakeDecoder.last.fail(new Error("broken"));
+  FakeDecoder.last.fail(new Error("again"));
+  assert.deepEqual(failures, [false], "once");
+  FakeDecoder.unsupported = true;
+  pictures.decode("av1", frame(20, true));
+  assert.deepEqual(failures, [false, true]);
+  Object.assign(globalThis, { VideoDecoder: undefined });
+  pictures.decode("av1", frame(30, true));
+  assert.deepEqual(failures, [false, true, true]);
+});
+
+test("a browser that does not keep up begins again", () => {
+  const { pictures, failures } = decoder();
+  for (let n = 0; n < 16; n++) pictures.decode("vp8", frame(n, n === 0));
+  assert.deepEqual(failures, [false]);
+});
+
+test("the name of a codec is that of its key frame", () => {
+  assert.equal(codecString("h264", Uint8Array.of(0, 0, 0, 1, 9, 0x10, 0, 0, 1, 0x67, 0x64, 0, 0x28, 1)), "avc1.640028");
+  assert.equal(codecString("h264", Uint8Array.of(1, 2)), "avc1.42e01f");
+  assert.equal(codecString("vp8", new Uint8Array()), "vp8");
+});
