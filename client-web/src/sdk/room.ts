@@ -70,7 +70,7 @@ export interface PublishOptions {
    */
   content?: Content;
   /**
-   * The codec of video. Default: VP9, where the browser has it, since the server enhances VP9 alone; else VP8, H.264 or
+   * The codec of video. Default: VP9, where the browser has it, since the server reads VP9 alone; else VP8, H.264 or
    * AV1.
    */
   codec?: VideoCodec;

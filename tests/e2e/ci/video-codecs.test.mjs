@@ -1,9 +1,12 @@
 // Other codecs than VP9: forwarded in layers as VP9 is, to those who can decode them.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { nativeFrames, receivedVideo, refused, remote, subscribe, until } from "../support/call.mjs";
+import { nativeFrames, publish, receivedVideo, refused, remote, subscribe, until } from "../support/call.mjs";
+import { capture, quality } from "../support/capture.mjs";
+import { makeScene } from "../support/scene.mjs";
 import { startServer } from "../support/server.mjs";
 import { skipped } from "../support/skips.mjs";
+import { withVideo } from "../support/still_call.mjs";
 
 /** Publishes a moving picture in a codec; resolves to whether the browser has it. */
 const send = (page, codec, options = {}) =>
@@ -163,5 +166,70 @@ describe("calls in other codecs than VP9", () => {
       });
     await until(async () => (await played()).frames > 30, "the player plays", 30_000, played);
     assert.equal((await played()).codec, "video/H264");
+  });
+});
+
+describe("stills over other codecs than VP9", () => {
+  const scene = makeScene({ clip: "d13", out: "output" });
+  let server;
+  let publisher;
+  let viewer;
+
+  before(async () => {
+    // The server reads none of these codecs, so it needs no enhancer.
+    server = await startServer({ args: ["--no-congestion-control", "--device=off"] });
+    publisher = await publish(server, scene, { query: "&source=none" });
+    viewer = await subscribe(server);
+  });
+
+  after(async () => {
+    await viewer?.close();
+    await publisher?.close();
+    await server?.stop();
+  });
+
+  /** Publishes the camera in a codec, with stills where `detail` is "ask"; false: this browser does not encode it. */
+  const shoot = (codec, detail) =>
+    publisher.page.evaluate(
+      async ([codec, detail]) => {
+        const encodes = RTCRtpSender.getCapabilities("video").codecs.some(({ mimeType }) => mimeType.toLowerCase() === `video/${codec}`);
+        if (!encodes) return false;
+        const [track] = (await navigator.mediaDevices.getUserMedia({ video: true })).getVideoTracks();
+        [window.sent] = await window.windlass.room.publish(track, { codec, layers: "qh", content: "camera", detail });
+        return true;
+      },
+      [codec, detail],
+    );
+
+  for (const codec of ["h264", "vp8", "av1"]) {
+    test(`${codec} is rebuilt, and better by stills`, async (t) => {
+      if (!(await shoot(codec, "ask"))) return t.skip(skipped(t.name, `this browser has no ${codec}`));
+      t.after(() => publisher.page.evaluate(() => window.windlass.room.unpublish(window.sent)));
+      await until(async () => (await receivedVideo(viewer.page))?.codec === `video/${codec}`, "it comes", 30_000);
+      const now = async () => [await remote(viewer.page), await withVideo(publisher.page, (video) => video.stills.regions)];
+      const used = async () => (await remote(viewer.page))?.stats?.anchorsUsed ?? 0;
+      const before = await used();
+      await until(async () => (await used()) >= before + 5, "stills are used", 60_000, now);
+      const { state, stats } = await remote(viewer.page);
+      assert.deepEqual([state, stats.detailFrom, stats.anchorsLost, stats.faults], ["enhanced", "captured", 0, 0]);
+      const q = quality(await capture(viewer.page, 4), scene);
+      const { sent, bytes } = await withVideo(publisher.page, (video) => video.stills.regions);
+      console.log(
+        `${codec}: PSNR-Y over ${q.pairs} frames: ${q.enhanced.toFixed(2)} dB, bicubic ${q.bicubic.toFixed(2)}, Lanczos ${q.lanczos.toFixed(2)}; ` +
+          `${sent} stills of ${Math.round(bytes / sent)} bytes; ${stats.decodeMs.toFixed(1)} ms a frame`,
+      );
+      assert.ok(q.pairs >= 10 && q.enhanced > q.lanczos + 0.5, JSON.stringify(q));
+    });
+  }
+
+  test("without stills a picture is rebuilt by the viewer's machine alone", async (t) => {
+    if (!(await shoot("h264", "off"))) return t.skip(skipped(t.name, "this browser has no h264"));
+    const newcomer = await subscribe(server, { name: "Newcomer", browser: viewer });
+    t.after(() => newcomer.closePage());
+    await until(async () => (await remote(newcomer.page))?.state === "rebuilt", "it is rebuilt", 30_000, () => remote(newcomer.page));
+    const q = quality(await capture(newcomer.page, 4), scene);
+    console.log(`h264 without stills: PSNR-Y over ${q.pairs} frames: ${q.enhanced.toFixed(2)} dB, bicubic ${q.bicubic.toFixed(2)}, Lanczos ${q.lanczos.toFixed(2)}`);
+    assert.ok(q.pairs >= 10 && q.enhanced > q.bicubic, JSON.stringify(q));
+    assert.deepEqual([...publisher.errors, ...viewer.errors, ...newcomer.errors], []);
   });
 });

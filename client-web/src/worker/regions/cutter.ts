@@ -107,6 +107,7 @@ export class RegionCutter {
       requestKeyFrame: () => {
         if (this.waiting !== null) host.requestKeyFrame(this.waiting.task.width);
       },
+      decoded: () => this.match(),
     });
   }
 
@@ -188,7 +189,10 @@ export class RegionCutter {
     this.low.want(this.host.now(), layer.ssrc);
     if (!this.low.ready) return;
     const { clock } = layer;
-    const found = this.held.findIndex(({ frame }) => clock.rtpOf(frame.timestamp) !== null);
+    const found = this.held.findIndex(({ frame }) => {
+      const rtp = clock.rtpOf(frame.timestamp);
+      return rtp !== null && this.low.has(rtp);
+    });
     const entry = this.held[found];
     const rtp = entry === undefined ? null : clock.rtpOf(entry.frame.timestamp);
     if (entry === undefined || rtp === null) return;

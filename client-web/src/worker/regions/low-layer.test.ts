@@ -32,9 +32,17 @@ function decoder(): Maker {
 
 function layer() {
   const said: (number | null | "key frame")[] = [];
-  const browser: { host: PictureHost | null; frames: number[] } = { host: null, frames: [] };
+  const browser: { host: PictureHost | null; frames: number[]; pictures: number } = {
+    host: null,
+    frames: [],
+    pictures: 0,
+  };
   const low = new LowLayer(
-    { follow: (ssrc) => said.push(ssrc), requestKeyFrame: () => said.push("key frame") },
+    {
+      follow: (ssrc) => said.push(ssrc),
+      requestKeyFrame: () => said.push("key frame"),
+      decoded: () => browser.pictures++,
+    },
     (host) => {
       browser.host = host;
       return { decode: (_, { rtpTimestamp }) => browser.frames.push(rtpTimestamp), reset: () => undefined };
@@ -105,7 +113,11 @@ test("a decoder that traps is made anew three times, and no more", () => {
 
 test("without a decoder nothing is asked for", () => {
   const said: unknown[] = [];
-  const low = new LowLayer({ follow: (ssrc) => said.push(ssrc), requestKeyFrame: () => said.push("key frame") });
+  const low = new LowLayer({
+    follow: (ssrc) => said.push(ssrc),
+    requestKeyFrame: () => said.push("key frame"),
+    decoded: () => undefined,
+  });
   for (let now = 0; now < 5000; now += 500) low.want(now, 5);
   assert.deepEqual([low.available, low.ready, said], [false, false, []]);
 });
@@ -118,6 +130,7 @@ test("the browser decodes another codec, and stills are made over its pictures",
   assert.deepEqual([low.ready, browser.frames], [false, [90]]);
   browser.host?.decoded(90, { width: 2, height: 2, data: new Uint8Array(6), colour: null });
   assert.ok(low.ready);
+  assert.deepEqual([low.has(90), low.has(91), browser.pictures], [true, false, 1]);
   browser.host?.failed(false);
   assert.ok(!low.ready && low.available);
   low.want(4000, 5);

@@ -15,6 +15,8 @@ const IDLE_MS = 60_000;
 const KEY_WAIT_MS = 500;
 /** Min time between two requests. */
 const KEY_REQUEST_MS = 3000;
+/** Pictures that the module remembers. */
+const MAX_PICTURES = 8;
 /** Traps of the module after which it is no longer used. */
 const MAX_TRAPS = 3;
 
@@ -29,6 +31,8 @@ export interface LowHost {
   /** Asks for the data of the frames of this layer; null: of none. */
   follow(ssrc: number | null): void;
   requestKeyFrame(): void;
+  /** A picture has been decoded, after its frame was taken. */
+  decoded(): void;
 }
 
 /** See the module's head. */
@@ -45,16 +49,24 @@ export class LowLayer {
   /** The decoder of frames that are not of VP9. */
   private readonly pictures: Pictures;
   private now = 0;
+  /** The frames whose pictures the maker has. */
+  private pictured: number[] = [];
 
   constructor(
     private readonly host: LowHost,
     makePictures: (host: PictureHost) => Pictures = (host) => new PictureDecoder(host),
   ) {
     this.pictures = makePictures({
-      decoded: (rtp, picture) => this.followed(this.guard((maker) => maker.followPicture(rtp, picture))),
+      decoded: (rtp, picture) => {
+        this.followed(
+          rtp,
+          this.guard((maker) => maker.followPicture(rtp, picture)),
+        );
+        this.host.decoded();
+      },
       failed: (unsupported) => {
         if (unsupported) this.traps = MAX_TRAPS;
-        this.followed(false);
+        this.followed(0, false);
       },
     });
   }
@@ -114,14 +126,28 @@ export class LowLayer {
     }
     if (ssrc !== this.ssrc || data === null) return;
     const bytes = new Uint8Array(data);
-    if (other === null) this.followed(this.guard((maker) => maker.follow(rtp, bytes)));
+    if (other === null)
+      this.followed(
+        rtp,
+        this.guard((maker) => maker.follow(rtp, bytes)),
+      );
     else this.pictures.decode(other.codec, { rtpTimestamp: rtp, key: other.key, data: bytes });
   }
 
+  /** Whether the picture of a frame is there. */
+  has(rtp: number): boolean {
+    return this.pictured.includes(rtp);
+  }
+
   /** Notes whether a frame was decoded. */
-  private followed(decoded: boolean | null): void {
-    if (decoded === true) this.keySince = null;
-    else this.keySince ??= this.now;
+  private followed(rtp: number, decoded: boolean | null): void {
+    if (decoded !== true) {
+      this.keySince ??= this.now;
+      return;
+    }
+    this.keySince = null;
+    this.pictured.push(rtp);
+    if (this.pictured.length > MAX_PICTURES) this.pictured.shift();
   }
 
   /** Makes the payload of a still. */
@@ -133,6 +159,7 @@ export class LowLayer {
 
   private awaitKeyFrame(now: number): void {
     this.keySince = now;
+    this.pictured = [];
     this.pictures.reset();
     this.guard((maker) => maker.reset());
   }
