@@ -250,8 +250,8 @@ impl Core {
         }
     }
 
-    /// Sets whether an enhancer is available. Without one nothing is tapped, and enhanced rungs are those with stills that
-    /// need none.
+    /// Sets whether an enhancer is available. Without one nothing is tapped, and enhanced rungs are those with stills
+    /// that need none.
     pub fn set_enhancement(&mut self, now: Instant, available: bool) {
         if self.enhancement.set_available(available) {
             self.schedule.allocate_now(now);

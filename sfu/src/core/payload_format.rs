@@ -16,8 +16,8 @@ pub(super) fn parse(codec: VideoCodec, payload: &[u8]) -> Result<Descriptor, Mal
     }
 }
 
-/// Size of the key frame that begins with this packet; `None` if it cannot be read. A frame that is encrypted end to end
-/// cannot be; what is said outside of it may be older than the frame.
+/// Size of the key frame that begins with this packet; `None` if it cannot be read. A frame that is encrypted end to
+/// end cannot be; what is said outside of it may be older than the frame.
 pub(super) fn size(codec: VideoCodec, descriptor: &Descriptor, payload: &[u8]) -> Option<Size> {
     let data = payload.get(descriptor.len..)?;
     let own = match codec {

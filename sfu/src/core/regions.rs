@@ -22,13 +22,13 @@ pub(super) const CHANNEL: &str = "windlass-regions";
 const MIN_INTERVAL: Duration = Duration::from_millis(250);
 /// Time after which a request without an answer ends.
 const TIMEOUT: Duration = Duration::from_secs(2);
-/// Time between two stills of a track that the enhancer cannot read: nobody knows how long one stays of use. It asks for
-/// those of others as often, while a still is of use (`RegionConfig::interval` there).
+/// Time between two stills of a track that the enhancer cannot read: nobody knows how long one stays of use. It asks
+/// for those of others as often, while a still is of use (`RegionConfig::interval` there).
 const WHOLE_INTERVAL: Duration = Duration::from_secs(2);
 /// Maximum length of such a still in bytes: 48 kbit/s, as otherwise.
 pub(super) const WHOLE_BYTES: usize = 12_000;
-/// Number of such stills without an answer after which none are counted on: a channel for stills is the publisher's, and
-/// not each of its tracks may have some.
+/// Number of such stills without an answer after which none are counted on: a channel for stills is the publisher's,
+/// and not each of its tracks may have some.
 const MAX_UNANSWERED: u32 = 5;
 /// Time after which such a track is asked again.
 const ASK_AGAIN: Duration = Duration::from_secs(60);

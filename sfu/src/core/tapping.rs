@@ -351,9 +351,9 @@ impl Taps {
     }
 }
 
-/// The largest scale that is of use for the tapped layer, where tiles need `tile_scale`. It is the smallest scale that
-/// is enough, or a larger one whose layer is `sent` and captured, as captured pixels are better than made ones. It never
-/// exceeds the camera's size.
+/// The largest scale that is of use for the tapped layer, where tiles need `tile_scale`. It is the smallest scale
+/// that is enough, or a larger one whose layer is `sent` and captured, as captured pixels are better than made ones. It
+/// never exceeds the camera's size.
 fn useful_scale(low: Layer, sent: impl Fn(Layer) -> bool, tile_scale: u16) -> u16 {
     let sent = |&scale: &u16| low.enlarged(scale).is_some_and(&sent);
     let enough = |&scale: &u16| scale >= tile_scale;
