@@ -7,6 +7,8 @@ class FakeDecoder {
   static last: FakeDecoder;
   static unsupported = false;
   state = "configured";
+  /** Pictures that are not closed. */
+  open = 0;
   config: VideoDecoderConfig | null = null;
   readonly chunks: number[] = [];
   constructor(private readonly init: { output(frame: VideoFrame): void; error(error: Error): void }) {
@@ -22,8 +24,9 @@ class FakeDecoder {
   close(): void {
     this.state = "closed";
   }
-  /** Gives the picture of a chunk: two by two samples, after `copyMs`. */
-  give(timestamp: number, copyMs = 0): void {
+  /** Gives the picture of a chunk: two by two samples, after `copyMs`; or says another size. */
+  give(timestamp: number, copyMs = 0, side = 2): void {
+    this.open++;
     const copyTo = async (to: Uint8Array) => {
       await new Promise((resolve) => setTimeout(resolve, copyMs));
       to.set([timestamp, 2, 0, 3, 4, 0, 5, 6]);
@@ -33,7 +36,7 @@ class FakeDecoder {
         { offset: 7, stride: 1 },
       ];
     };
-    const visibleRect = { width: 2, height: 2 };
+    const visibleRect = { width: side, height: side };
     const colorSpace = { toJSON: () => ({ matrix: "bt709" }) };
     this.init.output({
       format: "I420",
@@ -42,7 +45,7 @@ class FakeDecoder {
       timestamp,
       allocationSize: () => 8,
       copyTo,
-      close: () => undefined,
+      close: () => void this.open--,
     } as unknown as VideoFrame);
   }
   fail(error: Error): void {
@@ -62,7 +65,7 @@ beforeEach(() => {
   });
 });
 
-const settled = () => new Promise((resolve) => setTimeout(resolve, 40));
+const settled = (ms = 40) => new Promise((resolve) => setTimeout(resolve, ms));
 const frame = (rtpTimestamp: number, key = false) => ({
   rtpTimestamp,
   key,
@@ -72,11 +75,13 @@ const frame = (rtpTimestamp: number, key = false) => ({
 function decoder() {
   const got: [number, DecodedPicture][] = [];
   const failures: boolean[] = [];
-  const pictures = new PictureDecoder({
-    decoded: (rtpTimestamp, picture) => got.push([rtpTimestamp, picture]),
-    failed: (unsupported) => failures.push(unsupported),
-  });
-  return { pictures, got, failures };
+  const sizes: number[] = [];
+  const host = {
+    decoded: (rtpTimestamp: number, picture: DecodedPicture) => got.push([rtpTimestamp, picture]),
+    tooLarge: ({ width }: { width: number }) => sizes.push(width),
+    failed: (unsupported: boolean) => failures.push(unsupported),
+  };
+  return { pictures: new PictureDecoder(host, 16), got, failures, sizes };
 }
 
 test("it begins at a key frame, and gives packed pictures in order however long their copies take", async () => {
@@ -107,28 +112,59 @@ test("pictures of before a reset do not come", async () => {
   assert.deepEqual([got.length, before.state, FakeDecoder.last === before], [0, "closed", true]);
 });
 
-test("what cannot be decoded is told, and whether the browser can at all", async () => {
+test("what cannot be decoded is told, and after three times that the browser cannot", () => {
   const { pictures, failures } = decoder();
-  pictures.decode("vp8", frame(10, true));
-  FakeDecoder.last.fail(new Error("broken"));
-  FakeDecoder.last.fail(new Error("again"));
-  assert.deepEqual(failures, [false], "once");
-  FakeDecoder.unsupported = true;
-  pictures.decode("av1", frame(20, true));
+  for (let n = 0; n < 3; n++) {
+    pictures.decode("vp8", frame(n, true));
+    FakeDecoder.last.fail(new Error("broken"));
+    FakeDecoder.last.fail(new Error("again"));
+  }
+  assert.deepEqual(failures, [false, false, true], "each once");
+});
+
+test("where there is no decoder in software any other is taken, and then none", () => {
+  const { pictures, failures } = decoder();
+  const none = Object.assign(new Error("Unsupported configuration"), { name: "OperationError" });
+  for (const [rtp, preference] of [
+    [0, "prefer-software"],
+    [1, "no-preference"],
+  ] as const) {
+    pictures.decode("h264", frame(rtp, true));
+    assert.equal(FakeDecoder.last.config?.hardwareAcceleration, preference);
+    FakeDecoder.last.fail(none);
+  }
   assert.deepEqual(failures, [false, true]);
   Object.assign(globalThis, { VideoDecoder: undefined });
   pictures.decode("av1", frame(30, true));
-  assert.deepEqual(failures, [false, true, true]);
+  assert.deepEqual(failures, [false, true, true], "no WebCodecs");
 });
 
-test("a browser that does not keep up begins again", () => {
+test("frames without a picture do not stay, and every picture is closed", async () => {
   const { pictures, failures } = decoder();
-  for (let n = 0; n < 16; n++) pictures.decode("vp8", frame(n, n === 0));
-  assert.deepEqual(failures, [false]);
+  for (let n = 0; n < 40; n += 2) {
+    for (const rtp of [n, n + 1]) pictures.decode("vp8", frame(rtp, n === 0));
+    FakeDecoder.last.give(FakeDecoder.last.chunks.at(-1) as number);
+    await settled(1);
+  }
+  await settled();
+  assert.deepEqual([failures, pictures.pending, FakeDecoder.last.open], [[], 0, 0]);
+});
+
+test("a picture that is too large is not copied", async () => {
+  const { pictures, got, sizes } = decoder();
+  pictures.decode("vp8", frame(1, true));
+  FakeDecoder.last.give(FakeDecoder.last.chunks[0] as number, 0, 5);
+  await settled();
+  assert.deepEqual([got, sizes, FakeDecoder.last.open], [[], [5], 0]);
 });
 
 test("the name of a codec is that of its key frame", () => {
   assert.equal(codecString("h264", Uint8Array.of(0, 0, 0, 1, 9, 0x10, 0, 0, 1, 0x67, 0x64, 0, 0x28, 1)), "avc1.640028");
   assert.equal(codecString("h264", Uint8Array.of(1, 2)), "avc1.42e01f");
+  assert.equal(
+    codecString("h264", Uint8Array.of(0, 0, 1, 0x67, 0x42, 0xe3, 0x1f, 1)),
+    "avc1.42e01f",
+    "no such profile",
+  );
   assert.equal(codecString("vp8", new Uint8Array()), "vp8");
 });

@@ -4,6 +4,7 @@
  */
 import type { VideoCodec } from "../sdk/codec.js";
 import { pack, packedBytes, pictureOf } from "./regions/picture.js";
+import type { Size } from "./scale.js";
 
 /** A codec of frames that the decoder of this SDK does not read. */
 export type OtherCodec = Exclude<VideoCodec, "vp9">;
@@ -27,12 +28,16 @@ export interface CodedFrame {
 export interface PictureHost {
   /** Takes the picture of a frame; in the order of the frames. */
   decoded(rtpTimestamp: number, picture: DecodedPicture): void;
+  /** A picture has more pixels than are taken. */
+  tooLarge(size: Size): void;
   /** Nothing is decoded until a key frame; `unsupported`: the browser has no decoder of that codec. */
   failed(unsupported: boolean): void;
 }
 
-/** Max frames in the decoder: half a second. A browser that is further behind does not keep up. */
-const MAX_QUEUED = 15;
+/** Max frames in the decoder: it begins to decode in that time, and keeps up. */
+export const MAX_PENDING = 4;
+/** Failures in a row after which a codec counts as one that the browser does not decode. */
+const MAX_FAILURES = 3;
 
 /** See the module's head. */
 export class PictureDecoder {
@@ -44,17 +49,26 @@ export class PictureDecoder {
   /** Copies of pictures, one after the other. */
   private copying: Promise<void> = Promise.resolve();
   private generation = 0;
+  /** Failures since the last picture. */
+  private failures = 0;
+  /** Pictures of a GPU would have to be read back. Where there is no other decoder, they are. */
+  private preference: HardwareAcceleration = "prefer-software";
 
-  constructor(private readonly host: PictureHost) {}
+  /** `maxPixels`: larger pictures are not copied. */
+  constructor(
+    private readonly host: PictureHost,
+    private readonly maxPixels: number,
+  ) {}
+
+  /** Frames whose pictures have not come. At {@link MAX_PENDING} the next one waits. */
+  get pending(): number {
+    return this.inside.size;
+  }
 
   /** Takes a frame, in decoding order. Begins at a key frame. */
   decode(codec: OtherCodec, { rtpTimestamp, key, data }: CodedFrame): void {
     if (codec !== this.codec) this.reset();
     if (this.decoder === null && !key) return;
-    if (this.inside.size >= MAX_QUEUED) {
-      this.fail(false);
-      return;
-    }
     try {
       this.decoder ??= this.start(codec, data);
       const timestamp = ++this.count;
@@ -80,7 +94,7 @@ export class PictureDecoder {
     const { generation } = this;
     const decoder = new VideoDecoder({
       output: (frame) => {
-        this.copying = this.copying.then(() => this.copy(generation, frame)).catch(() => undefined);
+        this.copying = this.copying.then(() => this.copy(generation, frame)).catch((error) => reportError(error));
       },
       error: (error) => {
         if (this.generation === generation) this.fail(isUnsupported(error));
@@ -89,21 +103,25 @@ export class PictureDecoder {
     decoder.configure({
       codec: codecString(codec, data),
       optimizeForLatency: true,
-      // Pictures of a GPU would have to be read back.
-      hardwareAcceleration: "prefer-software",
+      hardwareAcceleration: this.preference,
     });
     this.codec = codec;
     return decoder;
   }
 
   private async copy(generation: number, frame: VideoFrame): Promise<void> {
-    const rtpTimestamp = this.inside.get(frame.timestamp);
-    const picture = generation === this.generation ? await pictureOf(frame).catch(() => null) : null;
-    const { colorSpace } = frame;
+    const { timestamp, colorSpace, visibleRect } = frame;
+    const rtpTimestamp = this.inside.get(timestamp);
+    const size = { width: visibleRect?.width ?? 0, height: visibleRect?.height ?? 0 };
+    const fits = size.width * size.height <= this.maxPixels;
+    const picture = generation === this.generation && fits ? await pictureOf(frame).catch(() => null) : null;
     frame.close();
     if (generation !== this.generation || rtpTimestamp === undefined) return;
-    this.inside.delete(frame.timestamp);
-    if (picture === null) return this.fail(true);
+    // Frames before it that gave no picture give none any more.
+    for (const inside of [...this.inside.keys()]) if (inside <= timestamp) this.inside.delete(inside);
+    if (!fits) return this.host.tooLarge(size);
+    if (picture === null) return this.fail(false);
+    this.failures = 0;
     const { width, height } = picture;
     const data = new Uint8Array(packedBytes(width, height));
     pack(picture, data);
@@ -112,11 +130,16 @@ export class PictureDecoder {
 
   private fail(unsupported: boolean): void {
     this.reset();
-    this.host.failed(unsupported);
+    this.failures++;
+    const again = unsupported && this.preference === "prefer-software";
+    if (again) this.preference = "no-preference";
+    this.host.failed((unsupported && !again) || this.failures >= MAX_FAILURES);
   }
 }
 
-const isUnsupported = (error: unknown): boolean => (error as { name?: unknown }).name === "NotSupportedError";
+/** Chromium says that there is no decoder by an `OperationError`, some time after `configure`. */
+const isUnsupported = (error: unknown): boolean =>
+  ["NotSupportedError", "OperationError"].includes(String((error as { name?: unknown }).name));
 
 /** What WebCodecs calls the codec of a key frame. */
 export function codecString(codec: OtherCodec, data: Uint8Array): string {
@@ -126,7 +149,8 @@ export function codecString(codec: OtherCodec, data: Uint8Array): string {
   // Profile and level are in the sequence parameter set, behind a start code.
   for (let at = 0; at + 6 < data.length; at++) {
     const starts = data[at] === 0 && data[at + 1] === 0 && data[at + 2] === 1;
-    if (starts && ((data[at + 3] as number) & 31) === 7)
+    // The last two bits of the constraints are reserved.
+    if (starts && ((data[at + 3] as number) & 31) === 7 && ((data[at + 5] as number) & 3) === 0)
       return `avc1.${[...data.subarray(at + 4, at + 7)].map((byte) => byte.toString(16).padStart(2, "0")).join("")}`;
   }
   return "avc1.42e01f";

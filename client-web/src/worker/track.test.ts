@@ -52,6 +52,7 @@ class Bench {
   /** The browser's decoder of other codecs: who gets its pictures, and what frames it got. */
   browser: PictureHost | null = null;
   readonly given: [string, number][] = [];
+  resets = 0;
   readonly pipeline: TrackPipeline;
 
   constructor({ webGpu = false, forced = true } = {}) {
@@ -114,7 +115,11 @@ class Bench {
     };
     this.pipeline = new TrackPipeline(host, 600_000, 3, "xs", gpu, make, (pictures) => {
       this.browser = pictures;
-      return { decode: (codec, { rtpTimestamp }) => this.given.push([codec, rtpTimestamp]), reset: () => undefined };
+      return {
+        pending: 0,
+        decode: (codec, { rtpTimestamp }) => this.given.push([codec, rtpTimestamp]),
+        reset: () => void this.resets++,
+      };
     });
     this.pipeline.start({} as WebAssembly.Module);
   }
@@ -582,4 +587,46 @@ test("where the browser cannot decode the codec the native picture stays, and a 
   bench.pipeline.frame(h264(2, { key: true }));
   while (bench.pipeline.pump());
   assert.equal(bench.given.length, 2, "it is not tried again");
+});
+
+test("a key frame that does not say its size is decoded to learn it, also where nothing is rebuilt", () => {
+  const bench = new Bench();
+  const key = (id: number) => {
+    bench.pipeline.frame(h264(id, { key: true, width: 0, height: 0 }));
+    while (bench.pipeline.pump());
+  };
+  key(0);
+  bench.browser?.tooLarge({ width: 1280, height: 720 });
+  assert.equal(bench.states().at(-1), "native: too-large");
+  key(1);
+  bench.browser?.decoded(3600, picture(320, 180));
+  assert.deepEqual([bench.ran.length, bench.keyRequests], [0, 1], "its frames were not kept");
+  key(2);
+  bench.browser?.decoded(7200, picture(320, 180));
+  assert.deepEqual([bench.ran.length, bench.given.length], [1, 3]);
+});
+
+test("another track, and VP9 after another codec, have nothing of the browser's decoder", () => {
+  const bench = new Bench();
+  bench.pipeline.frame(h264(0));
+  while (bench.pipeline.pump());
+  const before = bench.resets;
+  bench.pipeline.frame({ rtpTimestamp: 3600, frameId: 1, data: KEY, other: null });
+  while (bench.pipeline.pump());
+  assert.deepEqual([bench.resets, bench.ran.length], [before + 1, 1]);
+  bench.browser?.failed(true);
+  bench.pipeline.restart(true);
+  bench.pipeline.frame(h264(9, { key: true }));
+  while (bench.pipeline.pump());
+  assert.equal(bench.given.length, 2, "a codec is tried again for another track");
+});
+
+test("statistics are of one track", () => {
+  const bench = new Bench();
+  bench.run(2);
+  bench.anchor("applied");
+  bench.run(1);
+  assert.deepEqual([bench.pipeline.stats().anchorsUsed, bench.pipeline.stats().detailFrom], [1, "enhanced"]);
+  bench.pipeline.restart(true);
+  assert.deepEqual([bench.pipeline.stats().anchorsUsed, bench.pipeline.stats().detailFrom], [0, null]);
 });

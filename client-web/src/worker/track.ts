@@ -13,7 +13,13 @@ import type { AnchorSource, FromWorker, NativeReason, OtherFrame, PictureState, 
 import type { Plane } from "./network/backend.js";
 import type { GpuNetworks } from "./network/gpu-networks.js";
 import { type NetworkAbsence, NetworkChoice, type NetworkTier } from "./network-choice.js";
-import { type DecodedPicture, type OtherCodec, PictureDecoder, type PictureHost } from "./picture-decoder.js";
+import {
+  type DecodedPicture,
+  MAX_PENDING,
+  type OtherCodec,
+  PictureDecoder,
+  type PictureHost,
+} from "./picture-decoder.js";
 import { PlayoutClock, PlayoutQueue, RtpTimeline } from "./playout.js";
 import { type EncodedFrame, ReorderBuffer } from "./reorder.js";
 import { type Size, scaleFor } from "./scale.js";
@@ -61,7 +67,7 @@ export interface TrackDecoder {
 }
 
 /** The part of {@link PictureDecoder} that is used. */
-export type Pictures = Pick<PictureDecoder, "decode" | "reset">;
+export type Pictures = Pick<PictureDecoder, "decode" | "reset" | "pending">;
 
 /** An encoded frame, from the relay. */
 export interface IncomingFrame {
@@ -114,6 +120,8 @@ export class TrackPipeline {
   /** The codec of these frames, and one that this browser does not decode. */
   private decoding: OtherCodec | null = null;
   private undecodable: OtherCodec | null = null;
+  /** The last key frame did not say its size. */
+  private sizeless = false;
   private readonly reorder = new ReorderBuffer();
   private readonly guard = new LoadGuard();
   private readonly networks: NetworkChoice;
@@ -176,10 +184,11 @@ export class TrackPipeline {
     private readonly gpu: GpuNetworks,
     private readonly make: (module: WebAssembly.Module, scale: number) => TrackDecoder = (module, scale) =>
       new HybridDecoder(module, scale),
-    makePictures: (host: PictureHost) => Pictures = (host) => new PictureDecoder(host),
+    makePictures: (host: PictureHost) => Pictures = (host) => new PictureDecoder(host, maxPixels),
   ) {
     this.pictures = makePictures({
       decoded: (rtpTimestamp, picture) => this.decoded(rtpTimestamp, picture),
+      tooLarge: (size) => this.sized(size),
       failed: (unsupported) => this.undecoded(unsupported),
     });
     this.scale = defaultScale;
@@ -196,6 +205,9 @@ export class TrackPipeline {
     this.enabled = enabled;
     this.anchorScale = null;
     this.place = null;
+    this.tooLarge = false;
+    this.undecodable = null;
+    this.forgetCounts();
     this.resetDecoder();
     this.gpu.stop();
     this.playout.reset();
@@ -204,6 +216,17 @@ export class TrackPipeline {
     this.hr = null;
     this.updateScale();
     this.setState("starting");
+  }
+
+  /** Statistics are of one track. */
+  private forgetCounts(): void {
+    this.detailFrom = null;
+    this.faults = 0;
+    this.anchorsUsed = 0;
+    this.anchorsLate = 0;
+    this.anchorsLost = 0;
+    this.anchorsDuplicate = 0;
+    this.anchorsFormerEpoch = 0;
   }
 
   /** Sets whether the server sends an enhanced rung; `scale`: HR over LR size of its anchors. */
@@ -251,8 +274,15 @@ export class TrackPipeline {
       this.lr = header.size;
       this.updateScale();
     }
+    if (header.key) this.sizeless = header.size === undefined;
+    if (other?.key && header.size === undefined && (this.tooLarge || this.scale === null)) {
+      // Its size is seen in its picture alone.
+      this.decoding = other.codec;
+      this.pictures.decode(other.codec, { ...incoming, key: true });
+      return;
+    }
     if (this.tooLarge) {
-      this.rest("too-large");
+      if (this.state !== "too-large") this.rest("too-large");
       return;
     }
     if (this.scale === null || this.guard.paused(now)) return;
@@ -320,6 +350,8 @@ export class TrackPipeline {
   pump(): boolean {
     const now = this.host.clock();
     if (!this.working(now)) return false;
+    // The next frame waits for the browser's decoder; a picture wakes this.
+    if (this.pictures.pending >= MAX_PENDING) return false;
     const frame = this.reorder.pop(now);
     if (frame === null) {
       if (this.refreshAt !== null && now >= this.refreshAt) this.refreshPicture();
@@ -456,27 +488,38 @@ export class TrackPipeline {
       if (this.decoder === null && this.module !== null) this.decoder = this.create(this.module);
     }
     const { rtpTimestamp, codec, data } = frame;
-    if (codec === null) this.rebuild(rtpTimestamp, (decoder) => decoder.pushFrame(rtpTimestamp, data));
-    else {
+    if (codec !== null) {
       this.decoding = codec;
       this.pictures.decode(codec, frame);
+      return;
     }
+    if (this.decoding !== null) {
+      this.decoding = null;
+      this.pictures.reset();
+    }
+    this.rebuild(rtpTimestamp, (decoder) => decoder.pushFrame(rtpTimestamp, data));
+  }
+
+  /** Takes the size of a picture that the browser has decoded. */
+  private sized(size: Size): void {
+    const { lr, tooLarge } = this;
+    if (size.width === lr?.width && size.height === lr.height) return;
+    this.lr = size;
+    this.tooLarge = size.width * size.height > this.maxPixels;
+    if (this.tooLarge) {
+      this.rest("too-large");
+      return;
+    }
+    this.updateScale();
+    // Its frames were not kept.
+    if (tooLarge) this.requestKeyFrame(this.host.clock());
   }
 
   /** Takes the picture of a frame that the browser has decoded. */
   private decoded(rtpTimestamp: number, picture: DecodedPicture): void {
-    if (!this.working(this.host.clock())) return;
-    const { width, height } = picture;
-    if (width !== this.lr?.width || height !== this.lr.height) {
-      this.lr = { width, height };
-      this.tooLarge = width * height > this.maxPixels;
-      if (this.tooLarge) {
-        this.rest("too-large");
-        return;
-      }
-      this.updateScale();
-      if (this.scale === null) return;
-    }
+    const { tooLarge } = this;
+    if (this.sizeless) this.sized({ width: picture.width, height: picture.height });
+    if (tooLarge || this.tooLarge || !this.working(this.host.clock())) return;
     if (picture.colour !== null) this.colour = picture.colour;
     this.rebuild(rtpTimestamp, (decoder) => decoder.pushPicture(rtpTimestamp, picture));
     this.host.wake();
@@ -534,7 +577,7 @@ export class TrackPipeline {
 
   /** Adapts to the time that a frame took, on which the decoder ran `own`. A network goes before anything else does. */
   private weigh(now: number, busyMs: number, interval: number, own: NetworkTier): void {
-    const queued = this.reorder.length;
+    const queued = this.reorder.length + this.pictures.pending;
     const { networks, gpu, guard } = this;
     const onGpu = gpu.network !== "none";
     const alone = !onGpu && networks.network === "none";

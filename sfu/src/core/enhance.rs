@@ -143,11 +143,14 @@ impl Core {
         let unread = self.tracks.iter_mut().filter(|t| t.taps.is_on() && !t.taps.is_read());
         let due = unread.filter_map(|track| {
             let size = track.tapped_size()?;
-            track.stills.is_due(now).then_some((track.info.track, size))
+            let turn = (track.stills.last_whole(), track.info.track, size);
+            track.stills.is_due(now).then_some(turn)
         });
-        for (track, size) in due.collect::<Vec<_>>() {
+        let mut due: Vec<_> = due.collect();
+        due.sort_by_key(|(last, ..)| *last);
+        for (_, track, size) in due {
             let tiles = TileMap::full(size.width.into(), size.height.into()).to_bytes();
-            // Of two tracks of one publisher the second comes with the next turn.
+            // Of several tracks of one publisher the others come with the next turns.
             if self.request_still(now, track, size, &tiles, WHOLE_BYTES)
                 && let Some(track) = self.tracks.get_mut(track)
             {
@@ -224,7 +227,7 @@ impl Core {
     /// Applies parameters from the enhancer's controller.
     fn on_adaptation(&mut self, now: Instant, stream: StreamId, knobs: PublisherKnobs) {
         let track = self.tracks.of_stream_mut(stream);
-        let Some(track) = track.filter(|t| t.taps.is_on() && knobs.layer < Layer::F) else {
+        let Some(track) = track.filter(|t| t.taps.is_read() && knobs.layer < Layer::F) else {
             return;
         };
         let layers = track.params.adapt(knobs);

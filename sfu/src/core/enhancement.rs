@@ -72,7 +72,7 @@ impl Enhancement {
             track.nodes.enhanced().for_each(|layer| demand.add(layer, layer.max_scale()));
             // A recording has no tile whose size could be known.
             let recorded = track.recording.as_ref().and_then(TrackRecording::anchored_layer);
-            if let Some(layer) = recorded {
+            if let Some(layer) = recorded.filter(|_| track.unreadable().is_none()) {
                 demand.add(layer, config.scale);
             }
             let wanted = track.taps.wanted(now, demand).filter(|_| !track.info.muted);
@@ -82,6 +82,11 @@ impl Enhancement {
             }
             let wanted = wanted.filter(|_| track.has_anchors(self.available));
             let unreadable = track.unreadable().is_some();
+            if unreadable != track.taps.is_opaque() {
+                // What held for the other codec does not for this one.
+                track.stills.forget();
+                track.refused = None;
+            }
             let stopped = track.taps.set_opaque(unreadable);
             let max_frame_bytes = config.limits.tap_frame_bytes;
             if track.taps.set_layer(stream, wanted, max_frame_bytes) || stopped {

@@ -91,6 +91,16 @@ impl Stills {
         self.answers
     }
 
+    /// Forgets what the enhancer was told.
+    pub(super) fn forget(&mut self) {
+        self.usable = false;
+    }
+
+    /// When the last whole still was requested.
+    pub(super) fn last_whole(&self) -> Option<Instant> {
+        self.last_whole
+    }
+
     /// Whether the next still of a track that the enhancer cannot read is due.
     pub(super) fn is_due(&self, now: Instant) -> bool {
         let since = self.last_whole.map(|last| now.saturating_duration_since(last));

@@ -123,6 +123,11 @@ pub(super) struct Taps {
 }
 
 impl Taps {
+    /// Whether the enhancer cannot read the track.
+    pub(super) fn is_opaque(&self) -> bool {
+        self.opaque
+    }
+
     /// Sets whether the enhancer cannot read the track. Where that changes, the taps end. Returns whether the enhancer
     /// gets no more of the stream.
     pub(super) fn set_opaque(&mut self, opaque: bool) -> bool {
@@ -420,6 +425,18 @@ mod tests {
         assert!(!taps.set_layer(stream, None, 1000), "it has stopped already");
         assert_eq!(taps.scale_of(Some(Layer::Q), 2), 2);
         assert!(!taps.on_scale(Epoch(0), 3) && !taps.on_overflow(false));
+    }
+
+    #[test]
+    fn the_enhancer_hears_once_that_it_cannot_read_a_track_any_more() {
+        let (mut taps, stream) = (Taps::default(), StreamId(1));
+        assert!(!taps.set_opaque(false) && !taps.set_layer(stream, Some(Layer::Q), 1000));
+        assert!(taps.is_read() && taps.set_opaque(true) && !taps.is_on());
+        assert!(!taps.set_layer(stream, Some(Layer::Q), 1000) && !taps.set_opaque(true));
+        assert!(taps.is_on() && !taps.is_read());
+        assert!(!taps.set_layer(stream, None, 1000), "it had nothing of that");
+        assert!(!taps.set_layer(stream, Some(Layer::Q), 1000) && !taps.set_opaque(false));
+        assert!(!taps.is_on(), "it begins anew");
     }
 
     #[test]

@@ -155,8 +155,8 @@ impl Track {
         let too_large = none || self.taps.low().is_some_and(Tap::is_too_large);
         let refused = self.tapped().and(self.refused);
         let unreadable = self.unreadable().filter(|_| !self.has_anchors(enhancement));
-        // What is encrypted needs no enhancer, so it says why also where there is none.
-        let expected = enhancement || self.info.encrypted;
+        // Stills of what no enhancer reads need none, so there is a reason also where there is no enhancer.
+        let expected = enhancement || self.unreadable().is_some();
         let never = unreadable.or(self.layers.refusal()).filter(|_| expected);
         never.or(refused).or((too_large && expected).then_some(Refusal::Size))
     }

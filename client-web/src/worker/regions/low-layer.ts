@@ -17,6 +17,8 @@ const KEY_WAIT_MS = 500;
 const KEY_REQUEST_MS = 3000;
 /** Pictures that the module remembers. */
 const MAX_PICTURES = 8;
+/** Max pixels of a low picture: no server asks for stills of a larger one. */
+const MAX_PIXELS = 1920 * 1080;
 /** Traps of the module after which it is no longer used. */
 const MAX_TRAPS = 3;
 
@@ -54,7 +56,7 @@ export class LowLayer {
 
   constructor(
     private readonly host: LowHost,
-    makePictures: (host: PictureHost) => Pictures = (host) => new PictureDecoder(host),
+    makePictures: (host: PictureHost) => Pictures = (host) => new PictureDecoder(host, MAX_PIXELS),
   ) {
     this.pictures = makePictures({
       decoded: (rtp, picture) => {
@@ -64,6 +66,7 @@ export class LowLayer {
         );
         this.host.decoded();
       },
+      tooLarge: () => this.followed(0, false),
       failed: (unsupported) => {
         if (unsupported) this.traps = MAX_TRAPS;
         this.followed(0, false);
