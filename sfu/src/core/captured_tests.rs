@@ -9,7 +9,8 @@ use windlass_types::message::AnchorHeader;
 use windlass_types::message::HTJ2K;
 use windlass_types::tiles::TileMap;
 use windlass_types::{
-    Bitrate, EnhancerOutput, EnhancerRequest, Layer, LayerKnobs, PublisherKnobs, Size, TapInput,
+    Bitrate, EnhancerOutput, EnhancerRequest, Layer, LayerKnobs, PublisherKnobs, Refusal, Size,
+    TapInput, VideoCodec,
 };
 
 use super::anchor_costs::AnchorLimits;
@@ -155,9 +156,15 @@ fn regions_are_asked_of_the_publisher_and_its_answers_reach_subscribers_at_their
     assert_eq!(possible(&harness), [true, false]);
 }
 
-/// A call that is encrypted end to end, on a server without an enhancer. Its publisher can be asked for stills.
-fn encrypted_call_with_stills() -> (Harness, TrackId, usize) {
-    let mut harness = Harness { encrypted: true, ..Harness::new(config()) };
+/// A call whose tracks no enhancer can read, on a server without one: encrypted end to end, or of another codec.
+fn unreadable(encrypted: bool) -> Harness {
+    let codecs = if encrypted { &[VideoCodec::Vp9] } else { &[VideoCodec::Vp8] };
+    Harness { encrypted, codecs, ..Harness::new(config()) }
+}
+
+/// The same with a publisher that can be asked for stills.
+fn unreadable_with_stills(encrypted: bool) -> (Harness, TrackId, usize) {
+    let mut harness = unreadable(encrypted);
     harness.core.set_enhancement(harness.now, false);
     harness.core.join(harness.now, "room", PUBLISHER, JoinOptions::default()).expect("joined");
     let track = harness.publish();
@@ -171,7 +178,15 @@ fn encrypted_call_with_stills() -> (Harness, TrackId, usize) {
 
 #[test]
 fn stills_of_an_encrypted_track_are_asked_for_and_passed_on_without_an_enhancer() {
-    let (mut harness, _, at) = encrypted_call_with_stills();
+    stills_pass_without_an_enhancer(unreadable_with_stills(true));
+}
+
+#[test]
+fn stills_of_another_codec_are_asked_for_and_passed_on_without_an_enhancer() {
+    stills_pass_without_an_enhancer(unreadable_with_stills(false));
+}
+
+fn stills_pass_without_an_enhancer((mut harness, _, at): (Harness, TrackId, usize)) {
     harness.run(Duration::from_secs(7));
     let requests = harness.stills_asked();
     assert!((2..=4).contains(&requests.len()), "one in two seconds: {requests:?}");
@@ -192,21 +207,23 @@ fn stills_of_an_encrypted_track_are_asked_for_and_passed_on_without_an_enhancer(
 }
 
 #[test]
-fn viewers_of_an_encrypted_track_that_gets_no_stills_are_told_why_without_an_enhancer_too() {
-    let mut harness = Harness { encrypted: true, ..Harness::new(config()) };
-    harness.core.set_enhancement(harness.now, false);
-    harness.core.join(harness.now, "room", PUBLISHER, JoinOptions::default()).expect("joined");
-    let track = harness.publish();
-    harness.run(Duration::from_secs(2));
-    harness.core.join(harness.now, "room", SUBSCRIBER, JoinOptions::default()).expect("joined");
-    harness.subscribe(SUBSCRIBER, track);
-    harness.run(Duration::from_secs(3));
-    assert_eq!(harness.refused(SUBSCRIBER), Some(windlass_types::Refusal::Encrypted));
+fn viewers_of_a_track_that_nobody_reads_and_that_has_no_stills_are_told_why() {
+    for (encrypted, why) in [(true, Refusal::Encrypted), (false, Refusal::Codec)] {
+        let mut harness = unreadable(encrypted);
+        harness.core.set_enhancement(harness.now, false);
+        harness.core.join(harness.now, "room", PUBLISHER, JoinOptions::default()).expect("joined");
+        let track = harness.publish();
+        harness.run(Duration::from_secs(2));
+        harness.core.join(harness.now, "room", SUBSCRIBER, JoinOptions::default()).expect("joined");
+        harness.subscribe(SUBSCRIBER, track);
+        harness.run(Duration::from_secs(3));
+        assert_eq!(harness.refused(SUBSCRIBER), Some(why));
+    }
 }
 
 #[test]
 fn an_encrypted_track_is_asked_for_no_stills_while_nobody_needs_them() {
-    let (mut harness, track, _) = encrypted_call_with_stills();
+    let (mut harness, track, _) = unreadable_with_stills(true);
     harness.core.set_max_rung(harness.now, SUBSCRIBER, track, Rung::Q);
     harness.run(Duration::from_secs(5));
     assert_eq!(harness.stills_asked(), []);

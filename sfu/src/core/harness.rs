@@ -18,7 +18,7 @@ use str0m::media::{Direction, MediaKind, Rid, Simulcast, SimulcastLayer};
 use str0m::net::TcpType;
 use str0m::rtp::{RtpPacket, RtpWrite};
 use str0m::{Candidate, Event, Output as RtcOutput, Rtc};
-use windlass_types::{Layer, LayerKnobs, TapInput, VideoCodec};
+use windlass_types::{Layer, LayerKnobs, Size, TapInput, VideoCodec};
 
 use super::*;
 use crate::api::{Answer, Offer, Publish, RegionRequest, Subscribe, TrackId};
@@ -89,6 +89,36 @@ pub(super) struct Camera {
 /// Timestamp of a layer's frame. Each layer has a timeline of its own, which wraps around soon.
 fn timestamp_of(number: u32, layer: Layer) -> u32 {
     (u32::MAX - 20_000).wrapping_add(number * 3150 + layer as u32 * 777)
+}
+
+/// The start of a VP9 packet, up to the size of a key frame. That of an encrypted one is in the descriptor.
+fn vp9_head(key: bool, part: u8, size: Size, id: u16, encrypted: bool) -> Vec<u8> {
+    let flags = 0x80 | if key { 0 } else { 0x40 } | if part == 0 { 8 } else { 4 };
+    let [high, low] = id.to_be_bytes();
+    let mut payload = vec![flags, high, low];
+    if key && part == 0 && encrypted {
+        payload[0] |= 2;
+        payload.push(0x10);
+        payload.extend([size.width, size.height].map(u16::to_be_bytes).concat());
+    } else if key && part == 0 {
+        let size = u64::from(size.width - 1) << 16 | u64::from(size.height - 1);
+        payload.extend([0x82, 0x49, 0x83, 0x42]);
+        payload.extend((size << 28 | 0x2000_0000_0000_0000).to_be_bytes());
+    }
+    payload
+}
+
+/// The start of a VP8 packet, up to the size of a key frame.
+fn vp8_head(key: bool, part: u8, size: Size) -> Vec<u8> {
+    if part > 0 {
+        return vec![0];
+    }
+    let mut payload = vec![0x10, if key { 0x10 } else { 0x11 }, 2, 0];
+    if key {
+        payload.extend([0x9d, 1, 0x2a]);
+        payload.extend([size.width, size.height].map(u16::to_le_bytes).concat());
+    }
+    payload
 }
 
 /// What a camera is published as, without a transport.
@@ -314,21 +344,13 @@ impl Harness {
         let id = (self.camera.number & 0x7fff) as u16 | 0x8000;
         for layer in self.camera.layers.clone() {
             for part in 0..2u8 {
-                let flags = 0x80 | if key { 0 } else { 0x40 } | if part == 0 { 8 } else { 4 };
-                let [high, low] = id.to_be_bytes();
-                let mut payload = vec![flags, high, low];
                 let shift = 2 - layer as u32;
-                let (width, height) = (1280u32 >> shift, 720u32 >> shift);
-                if key && part == 0 && self.encrypted {
-                    // The frame itself is not readable: its size is in the descriptor.
-                    payload[0] |= 2;
-                    payload.push(0x10);
-                    payload.extend([width as u16, height as u16].map(u16::to_be_bytes).concat());
-                } else if key && part == 0 {
-                    let size = u64::from(width - 1) << 16 | u64::from(height - 1);
-                    payload.extend([0x82, 0x49, 0x83, 0x42]);
-                    payload.extend((size << 28 | 0x2000_0000_0000_0000).to_be_bytes());
-                }
+                let size = Size::new((1280u32 >> shift) as u16, (720u32 >> shift) as u16);
+                let mut payload = if self.codecs == [VideoCodec::Vp8] {
+                    vp8_head(key, part, size)
+                } else {
+                    vp9_head(key, part, size, id, self.encrypted)
+                };
                 // What is behind the headers names its frame and its layer.
                 payload.extend(vec![layer as u8; 200 << layer as u32]);
                 payload.extend(self.camera.number.to_be_bytes());
@@ -339,8 +361,11 @@ impl Harness {
                 let rtc = &mut self.clients[0].rtc;
                 let pt = rtc
                     .codec_config()
-                    .find(|p| p.spec().format.profile_id == Some(0))
-                    .expect("VP9")
+                    .find(|p| match self.codecs {
+                        [VideoCodec::Vp8] => p.spec().codec == str0m::format::Codec::Vp8,
+                        _ => p.spec().format.profile_id == Some(0),
+                    })
+                    .expect("the codec")
                     .pt();
                 let mut api = rtc.direct_api();
                 let stream =
