@@ -379,6 +379,8 @@ test("a key anchor that came before its frame counts, and a decoder that begins 
   bench.anchor("applied", { tiled: true });
   assert.equal(bench.keyAnchorRequests(), 0);
   bench.pipeline.restart(true);
+  bench.begin();
+  bench.run(1);
   bench.anchor("applied", { tiled: true });
   assert.equal(bench.keyAnchorRequests(), 1);
 });
@@ -621,7 +623,7 @@ test("another track, and VP9 after another codec, have nothing of the browser's 
   assert.equal(bench.given.length, 2, "a codec is tried again for another track");
 });
 
-test("statistics are of one track", () => {
+test("statistics are of one track, and a decoder too, as it learns from stills", () => {
   const bench = new Bench();
   bench.run(2);
   bench.anchor("applied");
@@ -629,4 +631,8 @@ test("statistics are of one track", () => {
   assert.deepEqual([bench.pipeline.stats().anchorsUsed, bench.pipeline.stats().detailFrom], [1, "enhanced"]);
   bench.pipeline.restart(true);
   assert.deepEqual([bench.pipeline.stats().anchorsUsed, bench.pipeline.stats().detailFrom], [0, null]);
+  const made = bench.scales.length;
+  bench.begin();
+  bench.run(1);
+  assert.equal(bench.scales.length, made + 1);
 });

@@ -209,6 +209,8 @@ export class TrackPipeline {
     this.undecodable = null;
     this.forgetCounts();
     this.resetDecoder();
+    // Its filters have learned from the former track's stills.
+    this.decoder = null;
     this.gpu.stop();
     this.playout.reset();
     this.nativeColourSpace = null;
