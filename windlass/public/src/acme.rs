@@ -221,14 +221,17 @@ impl Acme {
             answer(Some(&challenge::answer(&self.name, digest.as_ref())?));
             asked.set_ready().await.map_err(failed)?;
         }
-        match order.poll_ready(&RetryPolicy::new().timeout(MAX_ORDER_TIME)).await {
-            Ok(OrderStatus::Ready) => Ok(()),
-            Ok(_) | Err(Error::Api(_)) => match reason(order).await {
-                Some(problem) => Err(self.failed(Error::Api(problem))),
-                None => Err(self.refused("the order is not valid any more", None)),
-            },
-            Err(error) => Err(self.failed(error)),
-        }
+        let refused = match order.poll_ready(&RetryPolicy::new().timeout(MAX_ORDER_TIME)).await {
+            Ok(OrderStatus::Ready) => return Ok(()),
+            // That says nothing of the order.
+            Err(Error::Api(problem)) if is_type(&problem, "badNonce") => Some(problem),
+            Ok(_) | Err(Error::Api(_)) => reason(order).await.map_err(failed)?,
+            Err(error) => return Err(failed(error)),
+        };
+        Err(match refused {
+            Some(problem) => failed(Error::Api(problem)),
+            None => self.refused("the order is not valid any more", None),
+        })
     }
 
     /// Loads the account of the last time, or creates one.
@@ -311,15 +314,16 @@ fn write(file: PathBuf, text: &[u8]) -> Result<(), AcmeError> {
 }
 
 /// Reason for which the ACME server did not accept the challenge.
-async fn reason(order: &mut Order) -> Option<Problem> {
+async fn reason(order: &mut Order) -> Result<Option<Problem>, Error> {
     let mut authorizations = order.authorizations();
-    while let Some(Ok(mut authorization)) = authorizations.next().await {
-        let state = authorization.refresh().await.ok()?;
+    while let Some(authorization) = authorizations.next().await {
+        let mut authorization = authorization?;
+        let state = authorization.refresh().await?;
         if let Some(problem) = state.challenges.iter().find_map(|asked| asked.error.clone()) {
-            return Some(problem);
+            return Ok(Some(problem));
         }
     }
-    order.state().error.clone()
+    Ok(order.state().error.clone())
 }
 
 fn is_type(problem: &Problem, kind: &str) -> bool {
