@@ -162,7 +162,7 @@ fn unreadable(encrypted: bool) -> Harness {
     Harness { encrypted, codecs, ..Harness::new(config()) }
 }
 
-/// The same with a publisher that can be asked for stills.
+/// A call of [`unreadable`] whose publisher can be asked for stills.
 fn unreadable_with_stills(encrypted: bool) -> (Harness, TrackId, usize) {
     let mut harness = unreadable(encrypted);
     harness.core.set_enhancement(harness.now, false);
