@@ -1,4 +1,5 @@
 /** End-to-end encryption of a call: the keys that its page gives. */
+import type { GiveKey } from "../worker/messages.js";
 import type { BaseKey } from "../worker/sframe.js";
 import { badOption, noEncryption } from "./errors.js";
 
@@ -11,6 +12,14 @@ export interface EncryptionKey {
 }
 
 const MIN_BYTES = 16;
+
+/**
+ * Gives a worker the key of now, and each later one, until the function is called that this returns. `encryption`: null where
+ * nothing is encrypted.
+ */
+export function giveKeys(encryption: Encryption | null, worker: { post(message: GiveKey): void }): () => void {
+  return encryption?.giveTo((key) => worker.post({ type: "key", key })) ?? (() => undefined);
+}
 
 /** The key of a call, and whoever needs it. */
 export class Encryption {

@@ -2,7 +2,7 @@
 import type { FromWorker, NativeReason, TakeCopies, ToWorker } from "../worker/messages.js";
 import type { Files } from "./assets.js";
 import { compileDecoder } from "./decoder.js";
-import type { Encryption } from "./encryption.js";
+import { type Encryption, giveKeys } from "./encryption.js";
 import type { PictureOutput } from "./output.js";
 import { WatchedWorker } from "./watched-worker.js";
 
@@ -17,7 +17,8 @@ export class Rebuilder {
   private readonly stopKeys: () => void;
 
   /**
-   * `init`: what the worker's first message says. `encryption`: null where frames are not encrypted end to end. `onEnd` is called with the reason when rebuilding ends.
+   * `init`: what the worker's first message says. `encryption`: null where frames are not encrypted end to end. `onEnd` is
+   * called with the reason when rebuilding ends.
    */
   constructor(
     files: Files,
@@ -39,7 +40,7 @@ export class Rebuilder {
       (how) => onEnd(how === "silent" ? "stalled" : "worker"),
     );
     this.post({ type: "init", ...init, encrypted: encryption !== null }, output.transfer);
-    this.stopKeys = encryption?.giveTo((key) => this.post({ type: "key", key })) ?? (() => undefined);
+    this.stopKeys = giveKeys(encryption, this);
     compileDecoder(files.decoder).then(
       (module) => this.post({ type: "module", module }),
       () => onEnd("wasm"),

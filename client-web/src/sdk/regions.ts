@@ -9,7 +9,7 @@ import { bitsOf, parseTileMap } from "../worker/regions/tiles.js";
 import { SCALES } from "../worker/wasm.js";
 import type { Files } from "./assets.js";
 import { compileDecoder } from "./decoder.js";
-import type { Encryption } from "./encryption.js";
+import { type Encryption, giveKeys } from "./encryption.js";
 import type { RegionRequest } from "./protocol.js";
 import type { Passage } from "./relay.js";
 import { RegionCaps } from "./uplink/region-caps.js";
@@ -107,7 +107,7 @@ export class RegionSender {
       (message) => this.handle(message),
       () => this.end(),
     );
-    this.stopKeys = encryption?.giveTo((key) => this.post({ type: "key", key })) ?? this.stopKeys;
+    this.stopKeys = giveKeys(encryption, this.worker);
     passage.copyTo(this.worker);
     this.channel = pc.createDataChannel(LABEL, { ordered: false, maxPacketLifeTime: LIFETIME_MS });
   }

@@ -7,7 +7,7 @@
  * one that replaces another works at any time.)
  */
 import type { TakeCopies, ToRelay, TransformOptions, TransformRole } from "../worker/messages.js";
-import type { Encryption } from "./encryption.js";
+import { type Encryption, giveKeys } from "./encryption.js";
 import { WatchedWorker, type WorkerEnd } from "./watched-worker.js";
 import type { WorkerScript } from "./worker-script.js";
 
@@ -124,7 +124,7 @@ export class Relay {
       if (this.unavailable) return worker.end();
       this.script.keep(address);
       this.stopKeys();
-      this.stopKeys = this.encryption?.giveTo((key) => worker.post({ type: "key", key })) ?? (() => undefined);
+      this.stopKeys = giveKeys(this.encryption, worker);
       this.current = worker;
       return;
     }

@@ -144,22 +144,24 @@ export class Relay {
 
 function received(frame: RTCEncodedVideoFrame, afterGap: boolean): [FrameCopy, Transferable[]] {
   const data = frame.data.slice(0);
-  const { rtpTimestamp, frameId } = frame.getMetadata();
-  const copy = { rtpTimestamp: rtpTimestamp ?? frame.timestamp, frameId, data, other: otherOf(frame), afterGap };
+  const metadata = frame.getMetadata();
+  const { rtpTimestamp = frame.timestamp, frameId } = metadata;
+  const copy = { rtpTimestamp, frameId, data, other: otherOf(frame, metadata), afterGap };
   return [copy, [data]];
 }
 
 /** What is known of a frame that is not of VP9. A browser that does not say the codec has that one. */
-function otherOf(frame: RTCEncodedVideoFrame): OtherFrame | null {
-  const { mimeType, width = 0, height = 0 } = frame.getMetadata();
+function otherOf({ type }: RTCEncodedVideoFrame, metadata: RTCEncodedVideoFrameMetadata): OtherFrame | null {
+  const { mimeType, width = 0, height = 0 } = metadata;
   const codec = mimeType?.replace(/^video\//, "").toLowerCase() ?? "";
-  return isVideoCodec(codec) && codec !== "vp9" ? { codec, key: frame.type === "key", width, height } : null;
+  return isVideoCodec(codec) && codec !== "vp9" ? { codec, key: type === "key", width, height } : null;
 }
 
 function sent(frame: RTCEncodedVideoFrame, afterGap: boolean, followed: number | null): [SentFrame, Transferable[]] {
-  const { rtpTimestamp, synchronizationSource, width, height } = frame.getMetadata();
+  const metadata = frame.getMetadata();
+  const { rtpTimestamp, synchronizationSource, width = 0, height = 0 } = metadata;
   const data = followed !== null && synchronizationSource === followed ? frame.data.slice(0) : null;
-  const size = { width: width ?? 0, height: height ?? 0 };
-  const message = { ssrc: synchronizationSource, rtpTimestamp, ...size, data, other: otherOf(frame), afterGap };
+  const other = otherOf(frame, metadata);
+  const message = { ssrc: synchronizationSource, rtpTimestamp, width, height, data, other, afterGap };
   return [message, data === null ? [] : [data]];
 }

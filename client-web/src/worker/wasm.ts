@@ -15,6 +15,16 @@ export interface ModuleMemory {
   dealloc(pointer: number, length: number): void;
 }
 
+/** An export that takes a picture of packed I420. */
+export type TakePicture = (
+  handle: number,
+  rtpTimestamp: number,
+  pointer: number,
+  length: number,
+  width: number,
+  height: number,
+) => number;
+
 /** The exports for subscribers. */
 export interface HybridExports extends ModuleMemory {
   decoder_new(scale: number): number;
@@ -23,14 +33,7 @@ export interface HybridExports extends ModuleMemory {
   set_effort(handle: number, effort: number): number;
   set_network(handle: number, tier: number): number;
   push_frame(handle: number, rtpTimestamp: number, pointer: number, length: number): number;
-  push_picture(
-    handle: number,
-    rtpTimestamp: number,
-    pointer: number,
-    length: number,
-    width: number,
-    height: number,
-  ): number;
+  push_picture: TakePicture;
   push_message(handle: number, pointer: number, length: number): number;
   refresh(handle: number): number;
   hr_ptr(handle: number, plane: number): number;

@@ -5,7 +5,7 @@
 import type { OtherFrame } from "../messages.js";
 import { MAX_OVERHEAD } from "../sframe.js";
 import { FrameClock } from "./frame-clock.js";
-import { LowLayer, type Maker } from "./low-layer.js";
+import { LowLayer, MAX_PICTURES, type Maker } from "./low-layer.js";
 import { fixedFieldsOf, metadataOf, type StillHead, stillMessages } from "./message.js";
 import { pictureOf } from "./picture.js";
 import { parseTileMap, type TileMap } from "./tiles.js";
@@ -87,8 +87,6 @@ const FRAME_TIMEOUT_MS = 700;
 const CLOCK_TIMEOUT_MS = 3000;
 /** Max streams with a clock: more than a camera has layers. */
 const MAX_STREAMS = 4;
-/** Frames that are kept: as many as the pictures that stills can be made of. */
-const MAX_RECENT = 8;
 
 /** See the module's head. */
 export class RegionCutter {
@@ -98,7 +96,7 @@ export class RegionCutter {
   private waiting: Waiting | null = null;
   private busy = false;
   private generation = 0;
-  /** The last frames of the layers with data, the latest last: what an encrypted still is of. */
+  /** The last frames of the low layer, the latest last, one for each picture: what an encrypted still is of. */
   private readonly recent: { rtp: number; data: ArrayBuffer }[] = [];
 
   constructor(private readonly host: CutterHost) {
@@ -127,7 +125,7 @@ export class RegionCutter {
     if (afterGap) this.low.framesMissing(now);
     this.low.sent(now, ssrc, rtp, data, other);
     if (data !== null) this.recent.push({ rtp, data });
-    if (this.recent.length > MAX_RECENT) this.recent.shift();
+    if (this.recent.length > MAX_PICTURES) this.recent.shift();
     let stream = this.clocks.get(ssrc);
     if (stream === undefined) {
       if (this.clocks.size >= MAX_STREAMS) this.clocks.clear();

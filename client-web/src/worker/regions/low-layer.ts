@@ -16,7 +16,7 @@ const KEY_WAIT_MS = 500;
 /** Min time between two requests. */
 const KEY_REQUEST_MS = 3000;
 /** Pictures that the module remembers. */
-const MAX_PICTURES = 8;
+export const MAX_PICTURES = 8;
 /** Max pixels of a low picture: no server asks for stills of a larger one. */
 const MAX_PIXELS = 1920 * 1080;
 /** Traps of the module after which it is no longer used. */

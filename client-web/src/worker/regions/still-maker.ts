@@ -1,19 +1,12 @@
 /** Typed calls of the WebAssembly module's exports for stills (`client-web/wasm/src/lib.rs`). */
 import type { DecodedPicture } from "../picture-decoder.js";
-import { Input, type ModuleMemory } from "../wasm.js";
+import { Input, type ModuleMemory, type TakePicture } from "../wasm.js";
 import { type Picture, pack, packedBytes } from "./picture.js";
 
 interface StillExports extends ModuleMemory {
   stills_new(): number;
   stills_follow(handle: number, rtpTimestamp: number, pointer: number, length: number): number;
-  stills_follow_picture(
-    handle: number,
-    rtpTimestamp: number,
-    pointer: number,
-    length: number,
-    width: number,
-    height: number,
-  ): number;
+  stills_follow_picture: TakePicture;
   stills_reset(handle: number): void;
   stills_camera(handle: number, width: number, height: number): number;
   stills_make(handle: number, rtp: number, scale: number, tiles: number, tilesLength: number, bytes: number): number;
