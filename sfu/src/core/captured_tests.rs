@@ -64,10 +64,14 @@ fn a_layer_above_that_is_no_longer_sent_ends_its_copy_alone() {
 
 /// A call whose publisher sends `q` and `h` and can be asked for stills; the subscriber can decode them.
 fn call_with_stills() -> (Harness, TrackId, usize) {
-    let mut harness = Harness::new(config());
+    with_stills(Harness::new(config()), &[Layer::Q, Layer::H])
+}
+
+/// A call whose publisher sends these layers and can be asked for stills.
+fn with_stills(mut harness: Harness, layers: &[Layer]) -> (Harness, TrackId, usize) {
     harness.core.join(harness.now, "room", PUBLISHER, JoinOptions::default()).expect("joined");
     let track = harness.publish();
-    harness.camera.layers = vec![Layer::Q, Layer::H];
+    harness.camera.layers = layers.to_vec();
     harness.offer_stills();
     harness.run(Duration::from_secs(2));
     harness.core.join(harness.now, "room", SUBSCRIBER, JoinOptions::default()).expect("joined");
@@ -166,14 +170,7 @@ fn unreadable(encrypted: bool) -> Harness {
 fn unreadable_with_stills(encrypted: bool) -> (Harness, TrackId, usize) {
     let mut harness = unreadable(encrypted);
     harness.core.set_enhancement(harness.now, false);
-    harness.core.join(harness.now, "room", PUBLISHER, JoinOptions::default()).expect("joined");
-    let track = harness.publish();
-    harness.camera.layers = vec![Layer::Q];
-    harness.offer_stills();
-    harness.run(Duration::from_secs(2));
-    harness.core.join(harness.now, "room", SUBSCRIBER, JoinOptions::default()).expect("joined");
-    let at = harness.subscribe(SUBSCRIBER, track);
-    (harness, track, at)
+    with_stills(harness, &[Layer::Q])
 }
 
 #[test]

@@ -62,6 +62,15 @@ impl Nodes {
         harness.core.join(harness.now, "room", id, JoinOptions::default()).expect("joined")
     }
 
+    /// Has somebody watch at the second node what is published at the first; the track, and who watches it.
+    fn watch(&mut self) -> (TrackId, usize) {
+        self.run(MS(1000));
+        self.join(1, SUBSCRIBER);
+        self.run(MS(100));
+        let track = added(&self.harnesses[1]).expect("told of it");
+        (track, self.harnesses[1].subscribe(SUBSCRIBER, track))
+    }
+
     /// Cuts the way between two nodes, or mends it, and both notice.
     fn way(&mut self, a: usize, b: usize, up: bool) {
         self.cut.retain(|cut| *cut != (a, b));
@@ -90,11 +99,7 @@ fn call(count: usize) -> (Nodes, TrackId, usize) {
     let mut nodes = Nodes::new(count);
     nodes.join(0, PUBLISHER);
     nodes.harnesses[0].publish();
-    nodes.run(MS(1000));
-    nodes.join(1, SUBSCRIBER);
-    nodes.run(MS(100));
-    let track = added(&nodes.harnesses[1]).expect("told of it");
-    let at = nodes.harnesses[1].subscribe(SUBSCRIBER, track);
+    let (track, at) = nodes.watch();
     nodes.run(MS(3000));
     (nodes, track, at)
 }
@@ -238,11 +243,7 @@ fn stills_of_an_encrypted_track_reach_those_at_another_node() {
     publishers.publish();
     publishers.camera.layers = vec![Layer::Q];
     publishers.offer_stills();
-    nodes.run(MS(1000));
-    nodes.join(1, SUBSCRIBER);
-    nodes.run(MS(100));
-    let track = added(&nodes.harnesses[1]).expect("told of it");
-    let at = nodes.harnesses[1].subscribe(SUBSCRIBER, track);
+    let (_, at) = nodes.watch();
     nodes.run(MS(6000));
     let payload = vec![0xa5; 3000];
     nodes.harnesses[0].send_still(&payload);
