@@ -80,6 +80,8 @@ pub(super) struct Harness {
 pub(super) struct Camera {
     pub(super) mid: Option<Mid>,
     pub(super) layers: Vec<Layer>,
+    /// Whether it sends VP8 instead of VP9.
+    vp8: bool,
     pub(super) seq: [u64; 3],
     pub(super) number: u32,
     pub(super) key_wanted: bool,
@@ -218,6 +220,7 @@ impl Harness {
         self.camera = Camera {
             mid: Some(mid),
             layers: Layer::ALL.into(),
+            vp8: self.codecs == [VideoCodec::Vp8],
             due: Some(self.now),
             key_wanted: true,
             ..Camera::default()
@@ -346,7 +349,7 @@ impl Harness {
             for part in 0..2u8 {
                 let shift = 2 - layer as u32;
                 let size = Size::new((1280u32 >> shift) as u16, (720u32 >> shift) as u16);
-                let mut payload = if self.codecs == [VideoCodec::Vp8] {
+                let mut payload = if self.camera.vp8 {
                     vp8_head(key, part, size)
                 } else {
                     vp9_head(key, part, size, id, self.encrypted)
@@ -358,12 +361,13 @@ impl Harness {
                 let seq = 70 + self.camera.seq[layer as usize];
                 self.camera.seq[layer as usize] += 1;
                 let timestamp = timestamp_of(self.camera.number, layer);
+                let vp8 = self.camera.vp8;
                 let rtc = &mut self.clients[0].rtc;
                 let pt = rtc
                     .codec_config()
-                    .find(|p| match self.codecs {
-                        [VideoCodec::Vp8] => p.spec().codec == str0m::format::Codec::Vp8,
-                        _ => p.spec().format.profile_id == Some(0),
+                    .find(|p| {
+                        let vp9 = p.spec().format.profile_id == Some(0);
+                        if vp8 { p.spec().codec == str0m::format::Codec::Vp8 } else { vp9 }
                     })
                     .expect("the codec")
                     .pt();
