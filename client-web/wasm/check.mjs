@@ -3,7 +3,7 @@
 //   cargo run -p windlass-hybrid --example twin FILE.ivf > twin.json
 //   node client-web/wasm/check.mjs windlass.wasm FILE.ivf twin.json
 //
-// Exits with 1 and a plain sentence at the first difference. `tests/e2e/ci/twin.test.mjs` does the same in Chromium.
+// Exits with 1 and a plain sentence at the first difference. `tests/e2e/soak/twin.test.mjs` does the same in Chromium.
 import { readFileSync } from "node:fs";
 import { checkCase, checkModule } from "./twin-check.mjs";
 

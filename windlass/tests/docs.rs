@@ -51,7 +51,7 @@ const ELSEWHERE: [(&str, &str); 26] = [
     ("cargo xtask run    ", "continuous integration runs its like"),
     ("export WINDLASS_CLIPS=", "it needs the clips' repository"),
     ("windlass-lab eval CLIP", "lab/src/eval, on a clip"),
-    ("npm install windlass-react", "tests/e2e/ci/bundlers.test.mjs installs the packages"),
+    ("npm install windlass-react", "tests/e2e/soak/bundlers.test.mjs installs the packages"),
     (
         "docker build -f deploy/Dockerfile",
         "it needs Docker; tests/chart renders and checks the chart",

@@ -11,9 +11,6 @@ use crate::process::{Cmd, Missing, step};
 use crate::test::{bound, build_programs, e2e};
 use crate::{apt, fuzz, gpu, memory, neon, page, python, skipped, target_dir};
 
-/// Browser tests that take long or need other browsers. Two of them run for every change too, and last longer here.
-const SUITES: [&str; 3] = ["ci/call.test.mjs", "ci/impaired.test.mjs", "soak"];
-
 /// Another WebRTC stack, of PyPI, and the HTTP client that it is used with.
 const AIORTC: [&str; 2] = ["aiortc==1.16.0", "aiohttp==3.14.5"];
 
@@ -124,7 +121,7 @@ fn browsers(times: u32) -> Result<()> {
     if let Ok(programs) = python::environment("aiortc", &AIORTC) {
         env.push(("WINDLASS_AIORTC", programs.join("python").display().to_string()));
     }
-    e2e(&SUITES, &[&bound(times)], &env)
+    e2e(&["soak"], &[&bound(times)], &env)
 }
 
 /// Sends a number of malformed datagrams beside a call.

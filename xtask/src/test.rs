@@ -363,10 +363,10 @@ mod tests {
     #[test]
     fn a_browser_test_says_itself_what_it_may_run_beside() {
         let place = |file: &str| place(&root().join("tests/e2e").join(file)).unwrap();
-        assert_eq!(place("ci/twin.test.mjs"), 0, "it begins first");
+        assert_eq!(place("soak/twin.test.mjs"), 0, "it begins first");
         assert_eq!(place("ci/rights.test.mjs"), 1);
         assert_eq!(place("ci/quality.test.mjs"), 2);
-        for alone in ["ci/stills.test.mjs", "soak/lead.test.mjs"] {
+        for alone in ["soak/stills.test.mjs", "soak/lead.test.mjs"] {
             assert_eq!(place(alone), COMPANY.len(), "{alone}");
         }
     }

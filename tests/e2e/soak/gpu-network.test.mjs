@@ -27,7 +27,7 @@ after(async () => {
 const adapter = await viewer.page.evaluate(async () => (await navigator.gpu?.requestAdapter()) != null);
 const missing = !adapter && "this Chromium has no software adapter for WebGPU";
 
-describe("a network on WebGPU in a call", { skip: skipped("a network on WebGPU in a call", missing) }, () => {
+describe("a network on WebGPU in a call", { only: true, skip: skipped("a network on WebGPU in a call", missing) }, () => {
   let scene;
   let publisher;
   let other;
@@ -78,7 +78,7 @@ describe("a network on WebGPU in a call", { skip: skipped("a network on WebGPU i
     throw new Error("the decoder's own network never ran for long enough");
   }
 
-  test("its pictures are those of the decoder's own network, in order, but for those that it had no time for", async () => {
+  test("its pictures are those of the decoder's own network, in order, but for those that it had no time for", { only: true }, async () => {
     const before = (await stats(viewer.page)).networkSkipped;
     const { db, list } = await compare(4);
     const steps = list.slice(1).map((n, i) => (n - list[i] + scene.frames) % scene.frames);

@@ -131,7 +131,7 @@ const workerIs = (body) => ({ init: ownCopy(body), routes: { "/worker.js": scrip
 const NO_WORKER = { reason: "worker", notice: /^Plain picture: the page's worker for enhancement does not run$/ };
 const NO_WASM = { reason: "wasm", notice: /^Plain picture: the decoder for enhancement did not load$/ };
 
-describe("the plain picture goes on", () => {
+describe("the plain picture goes on", { only: true }, () => {
   let server;
   let publisher;
   let viewer;
@@ -159,7 +159,7 @@ describe("the plain picture goes on", () => {
   }
 
   // One page at a time: what is measured is what a fault costs, not what other pages do on two cores.
-  describe("from the beginning", () => {
+  describe("from the beginning", { only: true }, () => {
     for (const [what, { routes, init }, expected] of [
       ["the worker's script is missing", { routes: { "/": fromFile, "/worker.js": missing } }, NO_WORKER],
       ["the page's policy allows no workers", { routes: { "/": policy(/worker-src [^;]*/, "worker-src 'none'") } }, NO_WORKER],
@@ -173,7 +173,7 @@ describe("the plain picture goes on", () => {
       ["the page's policy allows no WebAssembly", { routes: { "/": policy("'wasm-unsafe-eval'", "") } }, NO_WASM],
       ["the decoder gets no memory", { init: ownCopy('WebAssembly.Instance = function () { throw new RangeError("planted"); };', true) }, { reason: "fault", notice: /^Plain picture/ }],
     ]) {
-      test(what, async () => {
+      test(what, { only: what === "the decoder is missing" }, async () => {
         const { page, closePage } = await join(what, routes, init);
         const ms = await begins(page);
         const { state, notice } = await until(async () => {
@@ -218,9 +218,9 @@ describe("the plain picture goes on", () => {
     await tab.closePage();
   });
 
-  describe("under way", () => {
+  describe("under way", { only: true }, () => {
     for (const fault of FAULTS) {
-      test(`a track's worker ${fault}: its tile turns to the native picture, which never stood still`, async () => {
+      test(`a track's worker ${fault}: its tile turns to the native picture, which never stood still`, { only: fault === "hangs" }, async () => {
         const { page, closePage } = await join(`decoder ${fault}`, {}, plantable);
         await ours(page);
         const at = await plant(page, "windlass decoder", fault);

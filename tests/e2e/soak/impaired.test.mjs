@@ -18,7 +18,7 @@ const wideUplink = () => {
   };
 };
 
-describe("a call over a path with 5 % loss and 50 ms of jitter", () => {
+describe("a call over a path with 5 % loss and 50 ms of jitter", { only: true }, () => {
   let scene;
   let server;
   let publisher;
@@ -41,7 +41,7 @@ describe("a call over a path with 5 % loss and 50 ms of jitter", () => {
     await server?.stop();
   });
 
-  test("most frames are still enhanced, and never worse than bicubic on the whole", async () => {
+  test("most frames are still enhanced, and never worse than bicubic on the whole", { only: true }, async () => {
     await sleep(3000);
     const captured = await capture(viewer.page, 10);
     const share = captured.enhanced.length / captured.plain.length;
@@ -85,7 +85,7 @@ describe("a call over a path with 5 % loss and 50 ms of jitter", () => {
     await until(async () => (await used()) > before, "anchors are used again", 30_000);
   });
 
-  test("a second and a third subscriber join late and see the same", async () => {
+  test("a second and a third subscriber join late and see the same", { only: true }, async () => {
     const second = await subscribe(server, { name: "Second", browser: viewer });
     await enhanced(second.page, 30_000);
     const third = await subscribe(server, { name: "Third", browser: viewer });

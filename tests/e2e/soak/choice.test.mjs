@@ -11,7 +11,7 @@ import { startServer } from "../support/server.mjs";
 /** For how long a network must have run before anchors end for it, less the second of a report (`sfu/core/viewer_network`). */
 const PROVED_MS = 9000;
 
-describe("who does what", () => {
+describe("who does what", { only: true }, () => {
   let scene;
   let server;
   let publisher;
@@ -60,7 +60,7 @@ describe("who does what", () => {
     await server?.stop();
   });
 
-  test("who may run no network has anchors, who runs one has none, and both are told why", async () => {
+  test("who may run no network has anchors, who runs one has none, and both are told why", { only: true }, async () => {
     const without = await told(plain, "flow", "network_off");
     assert.deepEqual([without.rung, without.network, without.networkAbsence], ["h+", "none", "off"]);
     const runs = await told(able, "network", "little_gain");
@@ -78,7 +78,7 @@ describe("who does what", () => {
     await until(shown, "the figures have the way and the reason", 15_000, () => figures.textContent());
   });
 
-  test("no anchors are made once nobody needs them", async () => {
+  test("no anchors are made once nobody needs them", { only: true }, async () => {
     await plain.close();
     plain = undefined;
     await until(async () => (await taps()) === 0, "the server decodes nothing of the publisher", 120_000, () => now(able));

@@ -53,7 +53,7 @@ function haveVp8Alone() {
   };
 }
 
-describe("calls in other codecs than VP9", () => {
+describe("calls in other codecs than VP9", { only: true }, () => {
   let server;
   let viewer;
 
@@ -82,7 +82,7 @@ describe("calls in other codecs than VP9", () => {
     });
   }
 
-  test("a browser without VP9 joins, sees VP8, and is told of what it cannot see", async (t) => {
+  test("a browser without VP9 joins, sees VP8, and is told of what it cannot see", { only: true }, async (t) => {
     const publisher = await subscribe(server, { room: "mixed", name: "Publisher", browser: viewer });
     t.after(() => publisher.closePage());
     const old = await subscribe(server, { room: "mixed", name: "Old", browser: viewer, init: haveVp8Alone });
@@ -169,7 +169,7 @@ describe("calls in other codecs than VP9", () => {
   });
 });
 
-describe("stills over other codecs than VP9", () => {
+describe("stills over other codecs than VP9", { only: true }, () => {
   const scene = makeScene({ clip: "d13", out: "output" });
   let server;
   let publisher;
@@ -202,7 +202,7 @@ describe("stills over other codecs than VP9", () => {
     );
 
   for (const codec of ["h264", "vp8", "av1"]) {
-    test(`${codec} is rebuilt, and better by stills`, async (t) => {
+    test(`${codec} is rebuilt, and better by stills`, { only: codec === "h264" }, async (t) => {
       if (!(await shoot(codec, "ask"))) return t.skip(skipped(t.name, `this browser has no ${codec}`));
       t.after(() => publisher.page.evaluate(() => window.windlass.room.unpublish(window.sent)));
       await until(async () => (await receivedVideo(viewer.page))?.codec === `video/${codec}`, "it comes", 30_000);

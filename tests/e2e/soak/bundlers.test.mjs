@@ -17,7 +17,7 @@ const HEAD = '<!doctype html><meta charset="utf-8"><link rel="icon" href="data:,
 
 const skip = skipped("the SDK in bundlers", noBundlers());
 
-describe("the packed SDK", { skip }, () => {
+describe("the packed SDK", { only: true, skip }, () => {
   let sdk;
   let server;
   let publisher;
@@ -68,7 +68,7 @@ describe("the packed SDK", { skip }, () => {
   /** Whether the decoder came from the call's own server. */
   const fromServer = (loaded) => loaded.some((url) => url === `${server.url}/windlass.wasm`);
 
-  test("its types are found by TypeScript's node10, node16 and bundler", () => {
+  test("its types are found by TypeScript's node10, node16 and bundler", { only: true }, () => {
     const app = sdk.app("types");
     const common = { noEmit: true, strict: true, target: "es2022", lib: ["es2022", "dom", "dom.iterable"], types: [] };
     for (const [moduleResolution, module] of [["node10", "es2022"], ["node16", "node16"], ["bundler", "es2022"]]) {
@@ -86,7 +86,7 @@ describe("the packed SDK", { skip }, () => {
     }
   });
 
-  test("vite build", async () => {
+  test("vite build", { only: true }, async () => {
     const app = sdk.app("vite build");
     app.run("vite", "build", "--logLevel", "warn");
     const page = await app.serve("vite", "preview", "--port", "0", "--host", "localhost");
@@ -141,7 +141,7 @@ describe("the packed SDK", { skip }, () => {
     }
   });
 
-  test("no bundler: a script of another origin", async () => {
+  test("no bundler: a script of another origin", { only: true }, async () => {
     const app = sdk.app("plain");
     const map = { imports: { "windlass-client": `${server.url}/windlass-client.js` } };
     writeFileSync(path.join(app.at, "plain.html"), `${HEAD}<script type="importmap">${JSON.stringify(map)}</script><script type="module" src="/main.js"></script></body>`);

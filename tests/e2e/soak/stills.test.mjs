@@ -20,7 +20,7 @@ function keepSockets() {
   };
 }
 
-describe("stills that the publisher codes over its own low layer", () => {
+describe("stills that the publisher codes over its own low layer", { only: true }, () => {
   let call;
   let publisher;
   let viewer;
@@ -42,7 +42,7 @@ describe("stills that the publisher codes over its own low layer", () => {
 
   after(() => call?.close());
 
-  test("each is of the frame whose timestamp it bears, and within its bytes", async () => {
+  test("each is of the frame whose timestamp it bears, and within its bytes", { only: true }, async () => {
     const { bytes } = await meets(6, "a call");
     // 50 kbit/s, of two seconds or, the first after a pause, of up to four; chunk headers come on top.
     assert.ok(bytes.every((b) => b <= 25_000 * 1.05), `${bytes}`);
@@ -51,7 +51,7 @@ describe("stills that the publisher codes over its own low layer", () => {
     assert.deepEqual([counts.refused, counts.tight], [0, 0]);
   });
 
-  test("the picture is better by them than the low layer alone can be", async () => {
+  test("the picture is better by them than the low layer alone can be", { only: true }, async () => {
     const before = await regions(publisher.page);
     const began = Date.now();
     const captured = await capture(viewer.page, 5);
@@ -123,7 +123,7 @@ describe("stills that the publisher codes over its own low layer", () => {
   test("nothing is written to the console as an error", () => assert.deepEqual(call.errors(), []));
 });
 
-describe("consent", () => {
+describe("consent", { only: true }, () => {
   let scene;
   let server;
   let tab;
@@ -158,7 +158,7 @@ describe("consent", () => {
     assert.match(await tab.page.locator(".consent").textContent(), /others may get full-size pictures of your camera.*off, none are sent/);
   });
 
-  test("who leaves it off sends no stills, and has nothing that could send them", async () => {
+  test("who leaves it off sends no stills, and has nothing that could send them", { only: true }, async () => {
     await join();
     assert.deepEqual(await lines(), { stills: null, transform: false });
     assert.equal(await tab.page.locator(".stills").isVisible(), false);
