@@ -104,6 +104,7 @@ fn properties(cases: u32) -> Result<()> {
     step(&format!("Running property tests with {cases} cases each"));
     for_tests(Cmd::cargo(["test", "--workspace", "--quiet", "--no-fail-fast"]))
         .env("PROPTEST_CASES", cases.to_string())
+        .env("WINDLASS_MUTATOR_SECONDS", "60")
         .run()
 }
 

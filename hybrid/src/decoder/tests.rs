@@ -682,7 +682,12 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 1 } else { 40 }))]
+    // Sixteen of `PROPTEST_CASES`' default.
+    #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) {
+        1
+    } else {
+        ProptestConfig::default().cases / 16
+    }))]
     #[test]
     fn leaving_alone_what_has_not_changed_gives_the_picture_made_anew(
         events in events(), scale in 2usize..=4, history in 1usize..12, altref: bool,

@@ -1,7 +1,7 @@
 //! Whole offers, spoiled at random: several sections, types renumbered, lines repeated. They come from participants who
 //! are connected, while a call goes on beside them.
 //!
-//! `WINDLASS_MUTATOR_SECONDS` says for how long (30), `WINDLASS_MUTATOR_SEED` with which seed (the clock's); it is
+//! `WINDLASS_MUTATOR_SECONDS` says for how long (10), `WINDLASS_MUTATOR_SEED` with which seed (the clock's); it is
 //! printed.
 
 use std::time::{Instant as Clock, SystemTime, UNIX_EPOCH};
@@ -189,7 +189,7 @@ fn again(harness: &mut Harness, id: ParticipantId, track: TrackId) -> (Offer, An
 
 #[test]
 fn no_offer_breaks_a_connection_or_holds_up_others() {
-    let seconds = setting("WINDLASS_MUTATOR_SECONDS").unwrap_or(30);
+    let seconds = setting("WINDLASS_MUTATOR_SECONDS").unwrap_or(10);
     let clock =
         SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |since| since.as_nanos() as u64);
     let seed = setting("WINDLASS_MUTATOR_SEED").unwrap_or(clock) | 1;
