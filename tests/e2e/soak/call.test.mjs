@@ -17,9 +17,9 @@ const CLIPS = [
 const shown = clipsFolder() === null ? CLIPS.slice(0, 1) : CLIPS;
 
 for (const { clip, seconds, beats, by } of shown) {
-  const only = clip === "d13";
+  const main = clip === "d13";
 
-  describe(`a call that shows ${clip}`, { only }, () => {
+  describe(`a call that shows ${clip}`, { only: main }, () => {
     let scene;
     let server;
     let publisher;
@@ -48,11 +48,11 @@ for (const { clip, seconds, beats, by } of shown) {
       await server?.stop();
     });
 
-    test("the subscriber gets the half layer with anchors", { only }, () => {
+    test("the subscriber gets the half layer with anchors", { only: main }, () => {
       assert.equal(after_.rung, "h+");
     });
 
-    test("at least 95 % of frames are shown", { only }, () => {
+    test("at least 95 % of frames are shown", { only: main }, () => {
       const shown = numbers(captured.plain, scene).filter((n) => n >= 0);
       const all = numbers(captured.enhanced, scene).filter((n) => n >= 0);
       const share = new Set([...shown, ...all]).size / Math.min(Math.max(span(shown, scene.frames), span(all, scene.frames)), scene.frames);
@@ -60,13 +60,13 @@ for (const { clip, seconds, beats, by } of shown) {
       assert.ok(share >= 0.95, `${share}`);
     });
 
-    test("at least 80 % of the frames shown are enhanced", { only }, () => {
+    test("at least 80 % of the frames shown are enhanced", { only: main }, () => {
       const share = captured.enhanced.length / captured.plain.length;
       console.log(`${clip}: enhanced ${(share * 100).toFixed(1)} %`);
       assert.ok(share >= 0.8, `${share}`);
     });
 
-    test("every enhanced picture shows a readable number, in order and at full size", { only }, () => {
+    test("every enhanced picture shows a readable number, in order and at full size", { only: main }, () => {
       const list = numbers(captured.enhanced, scene);
       assert.equal(list.filter((n) => n < 0).length, 0, `numbers ${list}`);
       const odd = captured.enhanced.filter((f) => f.width !== scene.width || f.height !== scene.height);
@@ -78,7 +78,7 @@ for (const { clip, seconds, beats, by } of shown) {
       );
     });
 
-    test(`enhanced pictures are better than ${beats} by ${by} dB or more`, { only }, () => {
+    test(`enhanced pictures are better than ${beats} by ${by} dB or more`, { only: main }, () => {
       const q = quality(captured, scene);
       console.log(
         `${clip}: PSNR-Y over ${q.pairs} frames: enhanced ${q.enhanced.toFixed(2)} dB, bicubic ${q.bicubic.toFixed(2)} dB, Lanczos ${q.lanczos.toFixed(2)} dB`,
@@ -89,7 +89,7 @@ for (const { clip, seconds, beats, by } of shown) {
       assert.ok(q.enhanced > bar, JSON.stringify(q));
     });
 
-    test("anchors meet their frames", { only }, async () => {
+    test("anchors meet their frames", { only: main }, async () => {
       // How many come in a second is for the server's CPU to say, which this machine's capture has used too:
       // so many are waited for, that a share of them says something.
       let now = after_;
@@ -104,11 +104,11 @@ for (const { clip, seconds, beats, by } of shown) {
       assert.ok(lost <= used() * 0.1, `${lost} of ${used() + lost} anchors found no frame`);
     });
 
-    test("nothing is written to the console as an error", { only }, () => {
+    test("nothing is written to the console as an error", { only: main }, () => {
       assert.deepEqual([...publisher.errors, ...viewer.errors], []);
     });
 
-    test("the server ends in good order", { only }, async () => {
+    test("the server ends in good order", { only: main }, async () => {
       assert.equal(await server.stop(), 0);
     });
   });

@@ -1,7 +1,7 @@
 // What the publisher's camera shows: a real clip, or a moving scene where there are no clips, with
 // a machine-readable frame number drawn in, as a Y4M file that Chromium plays as its camera.
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, openSync, writeSync, closeSync } from "node:fs";
+import { closeSync, existsSync, mkdirSync, openSync, renameSync, writeSync } from "node:fs";
 import path from "node:path";
 
 /** Size of one cell of the drawn frame number, in pixels of the full picture. */
@@ -121,15 +121,17 @@ function syntheticFrames(width, height, frames) {
   return all;
 }
 
-/** Writes pictures as a Y4M file. */
+/** Writes pictures as a Y4M file. A browser that plays the former file of that name goes on with it. */
 function writeY4m(file, { width, height, fps }, frames) {
-  const fd = openSync(file, "w");
+  const made = `${file}.${process.pid}`;
+  const fd = openSync(made, "w");
   writeSync(fd, `YUV4MPEG2 W${width} H${height} F${fps}:1 Ip A1:1 C420mpeg2\n`);
   for (const frame of frames) {
     writeSync(fd, "FRAME\n");
     writeSync(fd, frame);
   }
   closeSync(fd);
+  renameSync(made, file);
 }
 
 /**
@@ -146,7 +148,7 @@ export function makeScene({ clip = "d13", width = 640, height = 360, fps = 30, f
   const count = Math.floor(raw.length / size);
   const pictures = Array.from({ length: count }, (_, n) => raw.subarray(n * size, (n + 1) * size));
   mkdirSync(out, { recursive: true });
-  const to = (kind) => path.join(out, `${clip}-${width}x${height}${kind}.y4m`);
+  const to = (kind) => path.join(out, `${clip}-${width}x${height}-${fps}fps-${count}${kind}.y4m`);
   if (clean) writeY4m(to("-clean"), { width, height, fps }, pictures);
   pictures.forEach((frame, n) => drawNumber(frame, width, height, n));
   writeY4m(to(""), { width, height, fps }, pictures);

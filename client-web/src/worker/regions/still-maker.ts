@@ -1,4 +1,4 @@
-/** Typed calls of the WebAssembly module's exports for stills (`client-web/wasm/src/lib.rs`). */
+/** Typed calls of the WebAssembly module's exports for stills (`client-web/wasm/src/stills.rs`). */
 import type { DecodedPicture } from "../picture-decoder.js";
 import { Input, type ModuleMemory, type TakePicture } from "../wasm.js";
 import { type Picture, pack, packedBytes } from "./picture.js";
