@@ -87,7 +87,7 @@ test("a publication without backups gives none", () => {
   const codecs = [{ mimeType: "video/VP8", clockRate: 90_000 }];
   Object.assign(globalThis, { RTCRtpSender: { getCapabilities: () => ({ codecs }) } });
   const track = { kind: "video" } as MediaStreamTrack;
-  const alone = new Publication(track, "camera", "qh", "off", false, "camera", null, false);
+  const alone = new Publication(track, "camera", "qh", { backupCodec: false });
   assert.equal(alone.backUp(["vp8"]), null);
 });
 

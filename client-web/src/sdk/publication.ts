@@ -60,6 +60,18 @@ interface Link {
   readonly offer: () => void;
 }
 
+/** How a track is sent. @internal */
+export interface PublicationOptions {
+  detail?: DetailChoice | undefined;
+  redundancy?: boolean | undefined;
+  content?: Content | undefined;
+  codec?: VideoCodec | null | undefined;
+  /** Whether a backup may be sent: the same in another codec, for those who cannot decode this one. Default: true. */
+  backupCodec?: boolean | undefined;
+  /** The publication of which this one is the backup. */
+  backupOf?: Publication | undefined;
+}
+
 /** A track that this participant sends. Made by `Room.publish`. */
 export class Publication {
   /** The kind of the track. */
@@ -79,30 +91,35 @@ export class Publication {
   /** Whether the browser estimates the uplink: it then keeps the cap by itself. */
   private estimated = false;
 
+  /** Whether stills may be sent. Video only. */
+  readonly detail: DetailChoice;
+  /** Whether packets are sent twice (RED). Audio only. */
+  readonly redundancy: boolean;
+  /** What is sent: it decides on bitrates and frame rates. Video only. */
+  readonly content: Content;
+  /** The codec; null: the best that the browser has. Video only. */
+  readonly codec: VideoCodec | null;
+  private readonly hasBackup: boolean;
+  /** The publication of which this one is the backup. @internal */
+  readonly backupOf: Publication | null;
+
   /** @internal */
   constructor(
     private source: MediaStreamTrack,
     /** The name that the others see. */
     readonly name: string,
     private layers: Layers,
-    /** Whether stills may be sent. Video only. */
-    readonly detail: DetailChoice = "off",
-    /** Whether packets are sent twice (RED). Audio only. */
-    readonly redundancy = false,
-    /** What is sent: it decides on bitrates and frame rates. Video only. */
-    readonly content: Content = "camera",
-    /** The codec; null: the best that the browser has. Video only. */
-    readonly codec: VideoCodec | null = null,
-    /** Whether a backup may be sent: the same in another codec, for those who cannot decode this one. Video only. */
-    private readonly hasBackup = true,
-    /** The publication of which this one is the backup. @internal */
-    readonly backupOf: Publication | null = null,
+    options: PublicationOptions = {},
   ) {
+    const { detail = "off", redundancy = false, content = "camera", codec = null } = options;
     oneOf("set of layers", layers, LAYER_CHOICES);
     oneOf("choice of detail", detail, DETAIL_CHOICES);
     oneOf("content", content, ["camera", "screen"]);
     if (codec !== null) oneOf("codec", codec, VIDEO_CODECS);
     this.kind = source.kind === "audio" ? "audio" : "video";
+    [this.detail, this.redundancy, this.content, this.codec] = [detail, redundancy, content, codec];
+    this.hasBackup = options.backupCodec ?? true;
+    this.backupOf = options.backupOf ?? null;
   }
 
   /** The server's id of the track; null until the server has accepted it. */
@@ -129,7 +146,12 @@ export class Publication {
     const known = RTCRtpSender.getCapabilities("video")?.codecs ?? [];
     const codec = codecs.find((name) => videoPreferences(known, name).length > 0);
     if (!this.hasBackup || codec === undefined) return null;
-    const backup = new Publication(this.source, this.name, this.layers, "off", false, this.content, codec, false, this);
+    const backup = new Publication(this.source, this.name, this.layers, {
+      content: this.content,
+      codec,
+      backupCodec: false,
+      backupOf: this,
+    });
     backup.isMuted = this.isMuted;
     return backup;
   }
@@ -344,9 +366,8 @@ export class Publication {
     const { caps, needsQuarter } = this.leadingLayer;
     const needsQ = this.requests.get("q")?.needed === true;
     const layers = this.content === "screen" ? this.screenLayers.of(this.layers, needsQ) : this.layers;
-    const { caps: uplink } = this.narrowUplink;
-    const backup = this.backupOf !== null;
-    const settings = layerSettings(layers, this.requests, uplink, caps, needsQuarter, this.content, backup);
+    const given = { content: this.content, backup: this.backupOf !== null, uplink: this.narrowUplink.caps };
+    const settings = layerSettings(layers, this.requests, { ...given, caps, needsQuarter });
     return this.estimated ? settings : capLayers(settings, this.maxKbps);
   }
 

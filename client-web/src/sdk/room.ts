@@ -390,13 +390,13 @@ export class Room extends Emitter<RoomEvents> {
     const publications = tracksOf(source).map((track) => {
       const content = options.content ?? contentOf(track);
       const name = options.name ?? (track.kind === "audio" ? "microphone" : content);
-      const { layers = content === "screen" ? "qf" : "qhf", detail = "off", redundancy, codec, backupCodec } = options;
+      const { layers = content === "screen" ? "qf" : "qhf", detail, redundancy, codec, backupCodec } = options;
       if (this.encryption !== null && codec !== undefined && codec !== "vp9")
         throw badOption(`"${codec}" cannot be encrypted end to end.`, 'Leave "codec" out: it is VP9 then.');
       // The server takes packets of RED apart for those who do not want it.
       if (this.encryption !== null && redundancy === true)
         throw badOption("Audio that is sent twice cannot be encrypted end to end.", 'Leave "redundancy" out.');
-      return new Publication(track, name, layers, detail, redundancy, content, codec, backupCodec);
+      return new Publication(track, name, layers, { detail, redundancy, content, codec, backupCodec });
     });
     try {
       await this.call.publish(publications);

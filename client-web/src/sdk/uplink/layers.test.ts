@@ -29,8 +29,7 @@ test("a request lowers bits and frames", () => {
 test("no two layers have the same frame rate, lest Chromium encode them together", () => {
   const rates = (requests: [string, number][], maxFps?: number) =>
     layerSettings("qhf", new Map(requests.map(([rid, fps]) => [rid, request({ fps })])), {
-      maxFps,
-      maxBitrate: undefined,
+      uplink: { maxFps, maxBitrate: undefined },
     }).map((layer) => layer.maxFramerate);
   assert.deepEqual(rates([]), [60, 61, 62]);
   assert.deepEqual(rates([], 15), [15, 16, 17]);
@@ -55,7 +54,7 @@ test("a request for next to nothing leaves a picture", () => {
 
 test("a backup sends nothing where nothing is requested of it", () => {
   const none = new Map(["q", "h"].map((rid) => [rid, request({ active: false })]));
-  const settings = layerSettings("qh", none, undefined, undefined, true, "camera", true);
+  const settings = layerSettings("qh", none, { needsQuarter: true, backup: true });
   assert.ok(settings.every(({ active }) => !active));
 });
 
@@ -69,18 +68,18 @@ test("the last layer stays on whatever is requested", () => {
 });
 
 test("of what leads an uplink the page allows less, and of what follows it may be told more", () => {
-  const settings = layerSettings("qh", new Map([["h", request({ kbps: 500 })]]), undefined, { q: 201, h: 200 });
+  const settings = layerSettings("qh", new Map([["h", request({ kbps: 500 })]]), { caps: { q: 201, h: 200 } });
   assert.deepEqual(
     settings.map((layer) => layer.maxBitrate),
     [201_000, 200_000, 1_500_000],
   );
-  const requested = layerSettings("qh", new Map([["q", request({ kbps: 40 })]]), undefined, { q: 201, h: 200 });
+  const requested = layerSettings("qh", new Map([["q", request({ kbps: 40 })]]), { caps: { q: 201, h: 200 } });
   assert.equal(requested[0]?.maxBitrate, 40_000);
 });
 
 test("the quarter layer is sent against the server's request where the uplink needs it, and where the page allows it", () => {
   const off = new Map([["q", request({ active: false })]]);
-  const active = (quarter: boolean) => layerSettings("qh", off, undefined, {}, quarter).map((layer) => layer.active);
+  const active = (needsQuarter: boolean) => layerSettings("qh", off, { needsQuarter }).map((layer) => layer.active);
   assert.deepEqual(
     [active(false), active(true)],
     [
@@ -91,7 +90,7 @@ test("the quarter layer is sent against the server's request where the uplink ne
 });
 
 test("a screen has fewer frames, and more bits at full size", () => {
-  const settings = layerSettings("qf", new Map(), undefined, {}, false, "screen");
+  const settings = layerSettings("qf", new Map(), { content: "screen" });
   assert.deepEqual(
     settings.map((layer) => [layer.rid, layer.active, layer.maxBitrate, layer.maxFramerate]),
     [

@@ -60,30 +60,37 @@ const MIN_BITRATE = 20_000;
 /** Min frame rate that a request can set. */
 const MIN_FPS = 1;
 
+/** What layers depend on, besides requests. */
+export interface LayerConditions {
+  uplink?: UplinkCaps;
+  /** The division of the uplink among the layers. */
+  caps?: LeadCaps;
+  /** Whether the uplink needs `q`. */
+  needsQuarter?: boolean;
+  content?: Content;
+  /** Whether they are a backup's. */
+  backup?: boolean;
+}
+
 /**
- * The settings of all layers. `uplink`: caps of the uplink; `caps`: its division among the layers; `quarter`: whether
- * the uplink needs `q`. The smallest allowed layer stays on at least, as a request cannot end the video; a `backup` has
- * none where none is asked for.
+ * The settings of all layers. The smallest allowed layer stays on at least, as a request cannot end the video; a backup
+ * has none where none is asked for.
  */
 export function layerSettings(
   allowed: Layers,
   requests: ReadonlyMap<string, LayerRequest>,
-  uplink: UplinkCaps = { maxFps: undefined, maxBitrate: undefined },
-  caps: LeadCaps = {},
-  quarter = false,
-  content: Content = "camera",
-  backup = false,
+  { uplink, caps = {}, needsQuarter = false, content = "camera", backup = false }: LayerConditions = {},
 ): LayerSetting[] {
   const settings = LAYERS[content].map(({ rid, maxBitrate, maxFramerate }): LayerSetting => {
     const request = requests.get(rid);
     const bitrate = request?.kbps === undefined ? Infinity : Math.round(request.kbps * 1000);
     const cap = caps[rid];
     // The cap of `q` may exceed its own while `h` leads, so that it comes second.
-    const max = Math.min(cap === undefined ? maxBitrate : cap * 1000, uplink.maxBitrate ?? Infinity);
-    const fps = Math.round(Math.min(request?.fps ?? maxFramerate, uplink.maxFps ?? maxFramerate, maxFramerate));
+    const max = Math.min(cap === undefined ? maxBitrate : cap * 1000, uplink?.maxBitrate ?? Infinity);
+    const fps = Math.round(Math.min(request?.fps ?? maxFramerate, uplink?.maxFps ?? maxFramerate, maxFramerate));
     return {
       rid,
-      active: allowed.includes(rid) && (request?.active !== false || (quarter && rid === "q" && !backup)),
+      active: allowed.includes(rid) && (request?.active !== false || (needsQuarter && rid === "q" && !backup)),
       maxBitrate: Math.min(max, Math.max(MIN_BITRATE, bitrate)),
       maxFramerate: Math.max(MIN_FPS, fps),
     };

@@ -61,9 +61,8 @@ test("a layer that is given less than it may use has enough where the uplink has
 });
 
 test("a half layer that leads comes before stills, with the rest that it leaves the quarter layer", () => {
-  const settings = layerSettings("qhf", new Map([["f", { active: false } as LayerRequest]]), undefined, {
-    q: 61,
-    h: 60,
+  const settings = layerSettings("qhf", new Map([["f", { active: false } as LayerRequest]]), {
+    caps: { q: 61, h: 60 },
   });
   const { lowCapKbps, firstKbps } = new UplinkSampler().sample(low(1, 30, 0), settings);
   assert.deepEqual([lowCapKbps, firstKbps], [35, 95]);
