@@ -128,14 +128,7 @@ fn encode(high: &[Picture], scale: usize, rate: u32, work: &Path) -> Vec<Vec<u8>
         .status();
     assert!(done.is_ok_and(|s| s.success()), "vpxenc failed");
     let bytes = std::fs::read(&ivf).expect("what vpxenc wrote");
-    let (mut frames, mut rest) = (Vec::new(), &bytes[32..]);
-    while let Some((head, tail)) = rest.split_first_chunk::<12>() {
-        let size = u32::from_le_bytes([head[0], head[1], head[2], head[3]]) as usize;
-        let (frame, next) = tail.split_at(size);
-        frames.push(frame.to_vec());
-        rest = next;
-    }
-    frames
+    windlass_files::ivf::frames(&bytes).into_iter().map(<[u8]>::to_vec).collect()
 }
 
 /// Difference between the original and the Lanczos-enlarged low picture.

@@ -258,10 +258,7 @@ fn frames(file: &str, crop: &str, (w, h): (usize, usize)) -> Vec<Frame> {
     let mut decoder = HybridDecoder::new(HybridConfig::default());
     let mut originals = originals.chunks_exact(w * h * 3 / 2);
     let mut frames = Vec::new();
-    let mut rest = &ivf[32..];
-    while let Some((head, tail)) = rest.split_first_chunk::<12>() {
-        let length = u32::from_le_bytes([head[0], head[1], head[2], head[3]]) as usize;
-        let (data, next) = tail.split_at(length);
+    for data in windlass_files::ivf::frames(&ivf) {
         decoder.push_frame(frames.len() as u32 * 3000, data).expect("libvpx's stream");
         let luma = originals.next().expect("as many as the stream has")[..w * h].to_vec();
         frames.push(Frame {
@@ -269,7 +266,6 @@ fn frames(file: &str, crop: &str, (w, h): (usize, usize)) -> Vec<Frame> {
             base: decoder.hr().expect("a picture").y.clone(),
             low: decoder.lr().expect("a picture").to_picture().y,
         });
-        rest = next;
     }
     frames
 }

@@ -15,6 +15,7 @@
 //! `twin FILE.ivf --call SCALE` prints a single case for measurements: an anchor of the whole frame once in 30, as
 //! in a call with the default settings, four frames late and of about a call's size; no checksums.
 
+use windlass_files::ivf::{self, Ivf};
 use windlass_hybrid::anchor::codec::Htj2k;
 use windlass_hybrid::anchor::payload;
 use windlass_hybrid::still::{StillMaker, StillRequest};
@@ -44,7 +45,8 @@ fn main() {
     let usage = "usage: twin FILE.ivf [--call SCALE]";
     let args: Vec<String> = std::env::args().skip(1).collect();
     let path = args.first().expect(usage);
-    let ivf = Ivf::new(std::fs::read(path).expect("a readable file"));
+    let file = std::fs::read(path).expect("a readable file");
+    let ivf = ivf::read(&file).expect("a stream");
     let cases: Vec<String> = if args.len() > 1 {
         let [_, option, scale] = args.as_slice() else { panic!("{usage}") };
         assert_eq!(option, "--call", "{usage}");
@@ -55,31 +57,6 @@ fn main() {
     println!("[{}]", cases.join(",\n"));
 }
 
-/// The frames of an IVF file; `size` is that of all its low pictures.
-struct Ivf {
-    bytes: Vec<u8>,
-    width: usize,
-    height: usize,
-}
-
-impl Ivf {
-    fn new(bytes: Vec<u8>) -> Self {
-        let side = |at: usize| usize::from(u16::from_le_bytes([bytes[at], bytes[at + 1]]));
-        Self { width: side(12), height: side(14), bytes }
-    }
-
-    fn frames(&self) -> impl Iterator<Item = &[u8]> {
-        let mut rest = &self.bytes[32..];
-        std::iter::from_fn(move || {
-            let (head, tail) = rest.split_first_chunk::<12>()?;
-            let size = u32::from_le_bytes([head[0], head[1], head[2], head[3]]) as usize;
-            let (chunk, next) = tail.split_at(size);
-            rest = next;
-            Some(chunk)
-        })
-    }
-}
-
 /// The RTP timestamp of a frame. The timeline wraps around in the middle of the file.
 fn timestamp(frame: u32) -> u32 {
     frame.wrapping_mul(3000).wrapping_sub(60_000)
@@ -87,7 +64,7 @@ fn timestamp(frame: u32) -> u32 {
 
 /// The maker of one case's anchors.
 struct Maker<'a> {
-    ivf: &'a Ivf,
+    ivf: &'a Ivf<'a>,
     scale: usize,
 }
 
@@ -111,7 +88,7 @@ enum CodeSize {
 impl Maker<'_> {
     /// The messages of an anchor of `tiles`, with a texture that differs from seed to seed.
     fn messages(&self, of: Of, tiles: &TileMap, size: CodeSize) -> Vec<Vec<u8>> {
-        let (w, h) = (self.ivf.width * self.scale, self.ivf.height * self.scale);
+        let (w, h) = self.size(self.scale);
         let samples = (0..w * h).map(|i| texture(i % w, i / w, of.seed)).collect();
         let detail = Detail::from_samples(w, h, samples).expect("the count is right");
         let image = payload::image(detail, tiles, self.scale);
@@ -138,13 +115,20 @@ impl Maker<'_> {
         encode_chunks(&header, &payload, CHUNK).expect("a small payload")
     }
 
+    /// Width and height of the low picture times a factor.
+    fn size(&self, scale: usize) -> (usize, usize) {
+        (scale * self.ivf.size.0, scale * self.ivf.size.1)
+    }
+
     fn full(&self) -> TileMap {
-        TileMap::full(self.ivf.width, self.ivf.height)
+        let (width, height) = self.ivf.size;
+        TileMap::full(width, height)
     }
 
     /// A map of every second tile: those at even or at odd places.
     fn every_second(&self, odd: bool) -> TileMap {
-        let mut tiles = TileMap::empty(self.ivf.width, self.ivf.height);
+        let (width, height) = self.ivf.size;
+        let mut tiles = TileMap::empty(width, height);
         for (column, row) in self.full().iter() {
             if ((column + row) % 2 == 1) == odd {
                 tiles.set(column, row);
@@ -220,8 +204,8 @@ const STILL_BYTES: usize = 3000;
 /// The MD5 of the still of a frame, of every second tile or, every other time, of all: the camera is half as large
 /// again as HR, and sees squares, some of them coloured.
 fn still(maker: &Maker<'_>, publisher: &mut StillMaker, frame: u32) -> String {
-    let (width, height) =
-        (maker.ivf.width * maker.scale * 3 / 2, maker.ivf.height * maker.scale * 3 / 2);
+    let (width, height) = maker.size(maker.scale);
+    let (width, height) = (width * 3 / 2, height * 3 / 2);
     let square = |i: usize| ((i % width / 8) ^ (i / width / 8)) + frame as usize;
     let samples = (0..width * height).map(|i| (square(i) % 8 * 20 + 40) as u8).collect();
     let camera = Plane::from_samples(width, height, samples).expect("the count is right");
@@ -242,7 +226,7 @@ fn still(maker: &Maker<'_>, publisher: &mut StillMaker, frame: u32) -> String {
 }
 
 /// Decodes with every instruction set, and returns the results of the case as JSON.
-fn check(ivf: &Ivf, scale: usize) -> String {
+fn check(ivf: &Ivf<'_>, scale: usize) -> String {
     let maker = Maker { ivf, scale };
     let mut decoders: Vec<_> = Isa::available()
         .iter()
@@ -251,7 +235,7 @@ fn check(ivf: &Ivf, scale: usize) -> String {
     let mut reassembler = Reassembler::new();
     let mut publisher = StillMaker::default();
     let mut lines = Vec::new();
-    for (data, frame) in ivf.frames().zip(0u32..) {
+    for (data, frame) in ivf.frames.iter().zip(0u32..) {
         let mut shown = false;
         let network = network(scale, frame);
         for decoder in &mut decoders {
@@ -311,15 +295,16 @@ fn network(scale: usize, frame: u32) -> usize {
 }
 
 /// The JSON of a case with the messages of a call.
-fn call(ivf: &Ivf, scale: usize) -> String {
+fn call(ivf: &Ivf<'_>, scale: usize) -> String {
     let maker = Maker { ivf, scale };
     let (every, late) = CALL;
-    let lines = ivf.frames().zip(0u32..).map(|(data, frame)| {
+    let lines = ivf.frames.iter().zip(0u32..).map(|(data, frame)| {
         let of = frame.wrapping_sub(late);
         let messages = if of.is_multiple_of(every) {
             let source = AnchorSource::Enhanced;
             let of = Of { frame: of, seed: frame / every, epoch: 0, source, part: 0 };
-            let samples = ivf.width * scale * ivf.height * scale;
+            let (width, height) = maker.size(scale);
+            let samples = width * height;
             maker.messages(of, &maker.full(), CodeSize::Budget(samples / SAMPLES_PER_BYTE))
         } else {
             Vec::new()

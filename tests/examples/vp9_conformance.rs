@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use windlass_tests::vp9::compare::{self, Tally};
 use windlass_tests::vp9::coverage::Probe;
-use windlass_tests::vp9::{Coverage, FrameDecoder, decoders, ivf};
+use windlass_tests::vp9::{Coverage, FrameDecoder, Stream, decoders};
 
 fn main() -> ExitCode {
     let (options, files): (Vec<String>, Vec<String>) =
@@ -25,7 +25,7 @@ fn main() -> ExitCode {
         let start = Instant::now();
         let stream = std::fs::read(file)
             .map_err(|e| e.to_string())
-            .and_then(|bytes| ivf::read(file.as_str(), &bytes));
+            .and_then(|bytes| Stream::read(file.as_str(), &bytes).map_err(|e| e.to_string()));
         let stream = match stream {
             Ok(stream) => stream,
             Err(why) => {

@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use windlass_tests::vp9::{corpus, ivf};
+use windlass_tests::vp9::corpus;
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
@@ -17,9 +17,9 @@ fn main() -> ExitCode {
     let (mut written, mut failed) = (0, 0);
     for case in corpus::all().filter(|case| case.name.contains(&part)) {
         let path = folder.join(case.file_name());
-        let done = case.make().and_then(|stream| {
-            std::fs::write(&path, ivf::write(&stream, 0, 0)).map_err(|e| e.to_string())
-        });
+        let done = case
+            .make()
+            .and_then(|stream| std::fs::write(&path, stream.to_ivf()).map_err(|e| e.to_string()));
         match done {
             Ok(()) => written += 1,
             Err(why) => {

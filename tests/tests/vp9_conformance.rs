@@ -12,7 +12,7 @@ use windlass_tests::vp9::compare::{self, Tally};
 use windlass_tests::vp9::corpus::{self, Case};
 use windlass_tests::vp9::coverage::Probe;
 use windlass_tests::vp9::noise::Noise;
-use windlass_tests::vp9::{Coverage, Stream, decoders, ivf};
+use windlass_tests::vp9::{Coverage, Stream, decoders};
 
 /// Makes and compares all streams of a group; every departure is told, then the test fails.
 fn check(group: &str, cases: impl IntoIterator<Item = Case>) -> Coverage {
@@ -58,7 +58,7 @@ fn keep(stream: &Stream) -> String {
     let name: String =
         stream.name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
     let path = std::path::Path::new(&folder).join(name + ".ivf");
-    match std::fs::write(&path, ivf::write(stream, 0, 0)) {
+    match std::fs::write(&path, stream.to_ivf()) {
         Ok(()) => format!(" (kept as {})", path.display()),
         Err(e) => format!(" (not kept: {e})"),
     }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use windlass_tests::vp9::compare::{self, Tally};
 use windlass_tests::vp9::coverage::Probe;
-use windlass_tests::vp9::{Coverage, FrameDecoder, Libvpx, Stream, decoders, ivf};
+use windlass_tests::vp9::{Coverage, FrameDecoder, Libvpx, Stream, decoders};
 
 /// Files of a crate that hold VP9 in profile 0, by folder.
 const CRATES: [(&str, &str); 3] =
@@ -49,7 +49,7 @@ fn stream(path: &Path) -> Stream {
     if path.extension().is_some_and(|e| e == "vp9") {
         return Stream { name, chunks: vec![bytes] };
     }
-    ivf::read(name.as_str(), &bytes).unwrap_or_else(|e| panic!("{name}: {e}"))
+    Stream::read(name.as_str(), &bytes).unwrap_or_else(|e| panic!("{name}: {e}"))
 }
 
 fn check(stream: &Stream, coverage: &mut Coverage) -> Tally {

@@ -12,6 +12,7 @@ use rtc::rtp::codec::vp9::Vp9Packet;
 use rtc::rtp::packetizer::Depacketizer;
 use serde_json::{Value, json};
 use server::{Client, Server};
+use windlass_files::ivf::frames;
 use windlass_hybrid::{HybridConfig, HybridDecoder};
 use windlass_types::message::Reassembler;
 use windlass_webrtc_client::{Arrival, Connection, Event, Offered, VideoPacket};
@@ -26,19 +27,6 @@ const EVERY: Duration = Duration::from_millis(33);
 const TIMEOUT: Duration = Duration::from_secs(30);
 /// Number of anchors to wait for.
 const ANCHORS: u64 = 5;
-
-/// The frames of the clip.
-fn frames() -> Vec<&'static [u8]> {
-    let mut rest = &CLIP[32..];
-    let next = std::iter::from_fn(|| {
-        let (head, tail) = rest.split_first_chunk::<12>()?;
-        let size = u32::from_le_bytes([head[0], head[1], head[2], head[3]]) as usize;
-        let (frame, others) = tail.split_at(size);
-        rest = others;
-        Some(frame)
-    });
-    next.collect()
-}
 
 /// A frame as RTP payloads: the descriptor of RFC 9628 with a picture id, then a part.
 fn payloads(frame: &[u8], number: u16, key: bool) -> Vec<Bytes> {
@@ -86,7 +74,7 @@ fn here() -> IpAddr {
 /// Sends the clip again and again, from the time at which media can flow.
 async fn publish(mut connection: Connection) {
     while !matches!(connection.event().await, Some(Event::Connected)) {}
-    let frames = frames();
+    let frames = frames(CLIP);
     let (mut seq, mut ticks) = (65_530u16, tokio::time::interval(EVERY));
     for number in 0u32.. {
         ticks.tick().await;

@@ -5,6 +5,7 @@
 
 use std::io::Write;
 
+use windlass_files::ivf::frames;
 use windlass_hybrid::Detail;
 use windlass_hybrid::anchor::codec::Htj2k;
 use windlass_types::message::AnchorHeader;
@@ -26,11 +27,12 @@ fn main() {
     let side = |at: usize| 2 * u16::from_le_bytes([second[at], second[at + 1]]);
     let anchored = frames(first).len() + ANCHORED;
     let mut pieces: Vec<_> = files.iter().flat_map(|file| frames(file)).collect();
-    pieces.insert(anchored + 2, anchor(side(12), side(14), anchored as u32 * TICKS));
+    let anchor = anchor(side(12), side(14), anchored as u32 * TICKS);
+    pieces.insert(anchored + 2, &anchor);
     let mut out = std::io::stdout().lock();
     for piece in pieces {
         out.write_all(&(piece.len() as u32).to_le_bytes()).expect("a writable output");
-        out.write_all(&piece).expect("a writable output");
+        out.write_all(piece).expect("a writable output");
     }
 }
 
@@ -46,16 +48,4 @@ fn anchor(width: u16, height: u16, rtp_timestamp: u32) -> Vec<u8> {
     let mut messages = encode_chunks(&header, &payload, MAX_CHUNK).expect("a small payload");
     assert_eq!(messages.len(), 1, "the anchor must fit one message");
     messages.remove(0)
-}
-
-fn frames(ivf: &[u8]) -> Vec<Vec<u8>> {
-    let mut frames = Vec::new();
-    let mut rest = &ivf[32..];
-    while let Some((head, tail)) = rest.split_first_chunk::<12>() {
-        let size = u32::from_le_bytes([head[0], head[1], head[2], head[3]]) as usize;
-        let (frame, next) = tail.split_at(size);
-        frames.push(frame.to_vec());
-        rest = next;
-    }
-    frames
 }

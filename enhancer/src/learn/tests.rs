@@ -40,14 +40,8 @@ fn encode(clip: &str, crop: &str, size: (usize, usize), kbps: u32) -> Option<Vec
     let mut command = Command::new("ffmpeg");
     let command = command.args(["-v", "error", "-nostdin", "-i"]).arg(path);
     let output = command.args(rest.split_whitespace()).output().ok()?;
-    let mut rest = output.stdout.get(32..)?;
-    let mut frames = Vec::new();
-    while let Some((header, data)) = rest.split_first_chunk::<12>() {
-        let size = u32::from_le_bytes([header[0], header[1], header[2], header[3]]) as usize;
-        frames.push(data[..size].to_vec());
-        rest = &data[size..];
-    }
-    Some(frames)
+    let ivf = windlass_files::ivf::read(&output.stdout).ok()?;
+    Some(ivf.frames.into_iter().map(<[u8]>::to_vec).collect())
 }
 
 fn of_plane(plane: &Plane) -> Luma<'_> {

@@ -162,16 +162,13 @@ mod tests {
     /// The energy after each frame of a small real stream.
     fn energies() -> Vec<TileEnergy> {
         let (mut decoder, mut energy) = (Decoder::new(), TileEnergy::default());
-        let (mut out, mut rest) = (Vec::new(), &REALTIME[32..]);
-        while let Some((head, tail)) = rest.split_first_chunk::<12>() {
-            let size = u32::from_le_bytes([head[0], head[1], head[2], head[3]]) as usize;
-            for frame in decoder.decode(&tail[..size]).expect("a sound stream") {
+        let after = |data: &[u8]| {
+            for frame in decoder.decode(data).expect("a sound stream") {
                 energy.add(&frame.info);
             }
-            out.push(energy.clone());
-            rest = &tail[size..];
-        }
-        out
+            energy.clone()
+        };
+        windlass_files::ivf::frames(REALTIME).into_iter().map(after).collect()
     }
 
     #[test]

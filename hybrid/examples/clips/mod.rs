@@ -37,13 +37,6 @@ pub(crate) fn coded((_, file, crop, (w, h)): Clip, scale: usize) -> (Vec<u8>, Ve
         &low,
         "-c:v libvpx-vp9 -deadline realtime -cpu-used 7 -b:v 300k -lag-in-frames 0 -g 9999 -f ivf",
     );
-    let mut frames = Vec::new();
-    let mut rest = &ivf[32..];
-    while let Some((head, tail)) = rest.split_first_chunk::<12>() {
-        let length = u32::from_le_bytes([head[0], head[1], head[2], head[3]]) as usize;
-        let (data, next) = tail.split_at(length);
-        frames.push(data.to_vec());
-        rest = next;
-    }
+    let frames = windlass_files::ivf::frames(&ivf).into_iter().map(<[u8]>::to_vec).collect();
     (originals, frames)
 }

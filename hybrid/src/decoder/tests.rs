@@ -9,6 +9,7 @@ use crate::anchor::payload;
 use crate::anchor::prior::Prior;
 use crate::detail::Detail;
 use crate::reconstruct::carry::searches::Searches;
+pub(crate) use windlass_files::ivf::frames;
 use windlass_types::message::AnchorHeader;
 use windlass_types::message::HTJ2K;
 use windlass_types::tiles::{TILE, TileMap};
@@ -17,16 +18,6 @@ use windlass_vp9::Samples;
 
 pub(crate) const REALTIME: &[u8] = include_bytes!("../../vp9/tests/fixtures/realtime.ivf");
 pub(super) const ALTREF: &[u8] = include_bytes!("../../vp9/tests/fixtures/altref.ivf");
-
-pub(crate) fn frames(ivf: &'static [u8]) -> Vec<&'static [u8]> {
-    let (mut out, mut rest) = (Vec::new(), &ivf[32..]);
-    while let Some((head, tail)) = rest.split_first_chunk::<12>() {
-        let size = u32::from_le_bytes([head[0], head[1], head[2], head[3]]) as usize;
-        out.push(&tail[..size]);
-        rest = &tail[size..];
-    }
-    out
-}
 
 /// A timeline that wraps around at its sixth frame.
 pub(super) fn at(frame: usize) -> u32 {

@@ -7,7 +7,6 @@ mod anchors;
 mod engine;
 mod gpu;
 mod hybrid;
-pub(crate) mod ivf;
 mod links;
 mod mirror;
 mod networks;

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
+use windlass_files::ivf;
 use windlass_hybrid::resample::box_down;
 use windlass_types::Layer;
 use windlass_vp9::Picture;
@@ -10,7 +11,6 @@ use windlass_vp9::Picture;
 use super::args::SentArgs;
 use super::recording::{Frame, Recording};
 use super::scene;
-use crate::bench::ivf;
 use crate::eval::clip::{self, Fps, Wanted};
 use crate::eval::ffmpeg;
 use crate::eval::scale::Scale;
@@ -87,9 +87,11 @@ fn read(folder: &Path, layers: &[Layer]) -> Result<Recording> {
             continue;
         }
         let named = || format!("reading {}", path.display());
-        let file = ivf::read(&std::fs::read(&path).with_context(named)?).with_context(named)?;
+        let file = std::fs::read(&path).with_context(named)?;
+        let file = ivf::read(&file).with_context(named)?;
         fps = fps.or(Some(file.fps));
-        found.push((layer, file.chunks.into_iter().map(Frame::new).collect()));
+        let frames = file.frames.into_iter();
+        found.push((layer, frames.map(|frame| Frame::new(frame.to_vec())).collect()));
     }
     let fps =
         fps.with_context(|| format!("{} has none of the layers to send", folder.display()))?;
@@ -180,7 +182,7 @@ mod tests {
         let recording = small(0.2, 1.0);
         let chunks: Vec<Vec<u8>> =
             (0..6).map(|n| recording.frames(n).next().unwrap().1.data.clone()).collect();
-        std::fs::write(folder.path().join("h.ivf"), ivf::write(&chunks, 160, 90, 25)).unwrap();
+        std::fs::write(folder.path().join("h.ivf"), ivf::write(&chunks, (160, 90), 25)).unwrap();
         let read_back = read(folder.path(), &[Layer::Q, Layer::H]).unwrap();
         assert_eq!((read_back.len(), read_back.fps), (6, 25.0));
         assert_eq!(read_back.layers().collect::<Vec<_>>(), [Layer::H]);

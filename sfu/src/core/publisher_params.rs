@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use windlass_types::{Bitrate, Layer, LayerKnobs, PublisherKnobs};
 
-use super::dynacast::{Dynacast, first_layer};
+use super::dynacast::Dynacast;
 use super::layers::SDK_MAX;
 
 /// Frame rate that means no limit: above that of any camera.
@@ -137,21 +137,8 @@ impl PublisherParams {
     }
 
     /// Takes which layers are needed, and the bitrates of those sent. Returns the layers to pause (`false`) and to
-    /// resume; the one with which newcomers begin stays.
+    /// resume.
     pub(super) fn unused(
-        &mut self,
-        now: Instant,
-        mut needed: [bool; 3],
-        sent: [Option<Bitrate>; 3],
-    ) -> Vec<(Layer, bool)> {
-        if let Some(first) = first_layer(needed, sent) {
-            needed[first as usize] = true;
-        }
-        self.unneeded(now, needed, sent)
-    }
-
-    /// As [`PublisherParams::unused`], but none stays.
-    pub(super) fn unneeded(
         &mut self,
         now: Instant,
         needed: [bool; 3],

@@ -6,6 +6,7 @@ use std::time::Instant;
 use windlass_types::{EnhancerRequest, Layer, Rung};
 
 use super::downlink::State;
+use super::dynacast::first_layer;
 use super::output::Output;
 use super::peer::Peer;
 use super::peers::Peers;
@@ -72,12 +73,12 @@ pub(super) fn pause_unused_layers(
         for layer in track.taps.layers().chain(for_nodes).chain(recorded) {
             needed[layer as usize] = true;
         }
-        let changes = if track.backup.is_one() {
-            // Newcomers do not begin with it.
-            track.params.unneeded(now, needed, track.layers.rates(now))
-        } else {
-            track.params.unused(now, needed, track.layers.rates(now))
-        };
+        let sent = track.layers.rates(now);
+        // Newcomers begin with it, unless it is a backup's.
+        if let Some(first) = first_layer(needed, sent).filter(|_| !track.backup.is_one()) {
+            needed[first as usize] = true;
+        }
+        let changes = track.params.unused(now, needed, sent);
         if changes.is_empty() {
             continue;
         }

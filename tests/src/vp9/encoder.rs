@@ -7,6 +7,7 @@ use std::os::raw::c_int;
 
 use vpx_sys as ffi;
 use vpx_sys::vp8e_enc_control_id as id;
+use windlass_files::ivf::{self, IvfError};
 use windlass_vpx::{Codec, Control, Deadline, Image, VpxError, settings};
 
 use super::source::hash;
@@ -19,6 +20,23 @@ pub struct Stream {
     pub name: String,
     /// The data.
     pub chunks: Vec<Vec<u8>>,
+}
+
+impl Stream {
+    /// Reads an IVF file.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it is no IVF file of VP9, is truncated, or has no frames.
+    pub fn read(name: impl Into<String>, file: &[u8]) -> Result<Stream, IvfError> {
+        let frames = ivf::read(file)?.frames.into_iter();
+        Ok(Stream { name: name.into(), chunks: frames.map(<[u8]>::to_vec).collect() })
+    }
+
+    /// The stream as an IVF file at 30 frames per second, without a size.
+    pub fn to_ivf(&self) -> Vec<u8> {
+        ivf::write(&self.chunks, (0, 0), 30)
+    }
 }
 
 /// What the rate control aims at.

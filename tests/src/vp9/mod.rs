@@ -5,7 +5,7 @@
 //!
 //! A *stream* is a list of chunks (frames or superframes), made by libvpx's encoder from synthetic
 //! pictures ([`Encoding`]), by changing headers of such streams ([`splice`]), from random bits under
-//! a sound header ([`noise`]), or read from an IVF file ([`ivf`]). [`compare`] decodes it with libvpx and any
+//! a sound header ([`noise`]), or read from an IVF file. [`compare`] decodes it with libvpx and any
 //! [`FrameDecoder`] and tells the first sample that differs. [`Coverage`] counts which tools of the
 //! format a set of streams contains.
 //!
@@ -18,7 +18,6 @@ pub mod coverage;
 pub mod decoders;
 mod encoder;
 mod header_writer;
-pub mod ivf;
 mod libvpx;
 pub mod noise;
 mod picture;

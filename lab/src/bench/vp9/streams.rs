@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail, ensure};
+use windlass_files::ivf;
 use windlass_hybrid::resample::box_down;
 use windlass_vp9::Picture;
 
 use super::args::{Preset, Vp9Args};
-use crate::bench::ivf;
 use crate::bench::mirror;
 use crate::eval::ffmpeg;
 use crate::eval::frames::Size;
@@ -57,8 +57,10 @@ fn read(path: &Path, name: &str) -> Result<Stream> {
     let named = || format!("reading {}", path.display());
     let bytes = std::fs::read(path).with_context(named)?;
     let ivf = ivf::read(&bytes).with_context(named)?;
-    let kbps = windlass_vpx::kbps(ivf.chunks.iter().map(Vec::len).sum(), ivf.chunks.len(), ivf.fps);
-    Ok(Stream { name: name.to_owned(), path: path.to_owned(), kbps, chunks: ivf.chunks })
+    let bytes = ivf.frames.iter().map(|frame| frame.len()).sum();
+    let kbps = windlass_vpx::kbps(bytes, ivf.frames.len(), ivf.fps);
+    let chunks = ivf.frames.into_iter().map(<[u8]>::to_vec).collect();
+    Ok(Stream { name: name.to_owned(), path: path.to_owned(), kbps, chunks })
 }
 
 /// The clip and the settings that streams are made from.
@@ -94,7 +96,7 @@ impl Source<'_> {
                 self.encode(preset, size, kbps).with_context(|| format!("making {name}"))?;
             // Another run must never find half a file.
             let mut file = tempfile::NamedTempFile::new_in(&self.folder)?;
-            std::io::Write::write_all(&mut file, &ivf::write(&chunks, width, height, FPS))?;
+            std::io::Write::write_all(&mut file, &ivf::write(&chunks, (width, height), FPS))?;
             file.persist(&path).with_context(|| format!("keeping {}", path.display()))?;
         }
         read(&path, &name)
@@ -191,7 +193,7 @@ pub(crate) mod tests {
     fn a_file_is_named_by_its_stem_and_has_a_bit_rate() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.ivf");
-        std::fs::write(&path, ivf::write(&vec![vec![0; 1250]; 4], 8, 8, 30)).unwrap();
+        std::fs::write(&path, ivf::write(&vec![vec![0; 1250]; 4], (8, 8), 30)).unwrap();
         let stream = read(&path, "a").unwrap();
         assert!((stream.kbps - 300.0).abs() < 1e-9);
         assert_eq!(stream.chunks.len(), 4);
