@@ -97,11 +97,16 @@ describe("a call with end-to-end encryption", () => {
     const trusting = await subscribe(server, { room: "plain", browser: viewer, init: watchAnchors });
     t.after(() => trusting.closePage());
     const anchor = await until(() => lastAnchor(trusting), "a plain still comes", 60_000);
-    const lost = async ({ page }) => (await remote(page)).stats.anchorsLost;
+    // A page that finds its machine too busy shows the native picture for a while, and takes no anchors.
+    const lost = ({ page }) =>
+      until(async () => (await remote(page)).stats, "pictures are rebuilt", 60_000, () => remote(page)).then(({ anchorsLost }) => anchorsLost);
     const before = [await lost(trusting), await lost(viewer)];
     await forgeAnchor(trusting, anchor);
-    await forgeAnchor(viewer, anchor);
-    await until(async () => (await lost(viewer)) > before[1], "it is refused", 10_000, () => remote(viewer.page));
+    const refuses = async () => {
+      await forgeAnchor(viewer, anchor);
+      return (await lost(viewer)) > before[1];
+    };
+    await until(refuses, "it is refused", 60_000, () => remote(viewer.page));
     assert.equal(await lost(trusting), before[0], "into a plain one it can");
   });
 
