@@ -17,7 +17,7 @@ pub struct Ivf<'a> {
 /// Why bytes are no IVF file of VP9.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IvfError {
-    /// They are something else.
+    /// Another kind of file.
     Other,
     /// The header is truncated.
     Header,

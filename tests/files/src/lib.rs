@@ -1,5 +1,5 @@
-//! Files that tests and measurements read: clips, streams in IVF files, and files of this repository that the code's own
-//! declarations make.
+//! Files that tests and measurements read: clips, streams in IVF files, and files of this repository that the code's
+//! own declarations make.
 //!
 //! The clips are not in the repository: `docs/CONTRIBUTING.md`, *Clips*. `clipsFolder` of `tests/e2e/support/scene.mjs`
 //! and `clips_folder` of `models/pairs.py` name the same folder.
