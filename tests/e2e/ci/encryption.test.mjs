@@ -97,7 +97,7 @@ describe("a call with end-to-end encryption", () => {
     const trusting = await subscribe(server, { room: "plain", browser: viewer, init: watchAnchors });
     t.after(() => trusting.closePage());
     const anchor = await until(() => lastAnchor(trusting), "a plain still comes", 60_000);
-    // A page that finds its machine too busy shows the native picture for a while, and takes no anchors.
+    // A page has no figures in its first second; one that finds its machine too busy shows the native picture for a while, and takes no anchors.
     const lost = ({ page }) =>
       until(async () => (await remote(page)).stats, "pictures are rebuilt", 60_000, () => remote(page)).then(({ anchorsLost }) => anchorsLost);
     const before = [await lost(trusting), await lost(viewer)];

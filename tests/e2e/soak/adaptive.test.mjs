@@ -1,4 +1,6 @@
 // A tile's size decides what is sent to it, and what nobody takes its publisher does not even send.
+//
+// Runs beside light files.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { nativeFrames, publish, remote, setVisibility, sleep, subscribe, until } from "../support/call.mjs";

@@ -1,4 +1,6 @@
 // Audio in a real call: heard, told who speaks, next to nothing in silence, and repeated where a publisher wants that.
+//
+// Runs beside any file.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { heard, span, speak } from "../support/audio.mjs";

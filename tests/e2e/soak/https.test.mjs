@@ -1,4 +1,6 @@
 // A call over HTTPS at an address that is not localhost, where pages get a camera by nothing else.
+//
+// Runs beside any file.
 import assert from "node:assert/strict";
 import { networkInterfaces } from "node:os";
 import { after, before, describe, test } from "node:test";

@@ -1,4 +1,6 @@
 // Two stacks that no browser has, as WHIP encoders and WHEP players: aiortc (Python) and libdatachannel (C++; OBS has it).
+//
+// Runs beside any file.
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";

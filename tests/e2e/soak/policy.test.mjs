@@ -1,4 +1,6 @@
 // By which policy anchors are chosen: for all rooms, for one, and switched while a call goes on.
+//
+// Runs beside light files.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { enhancedAt, nativeFrames, publish, remote, sleep, subscribe, until } from "../support/call.mjs";

@@ -1,4 +1,6 @@
 // Rooms whose publishers are promised a quality, and the baseline that infers every frame.
+//
+// Runs beside light files.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { enhancedAt, publish, remote, subscribe, until } from "../support/call.mjs";

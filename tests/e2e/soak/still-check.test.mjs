@@ -1,4 +1,6 @@
 // The check of stills (`support/stills.mjs`) sees one that was made over another frame's low picture.
+//
+// Runs beside any file.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";

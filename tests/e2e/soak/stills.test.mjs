@@ -152,7 +152,7 @@ describe("consent", { only: true }, () => {
   };
   const lines = () => withVideo(tab.page, (video) => ({ stills: video.stills, transform: video.sender.transform !== null }));
 
-  test("the choice is on the start screen, off, and says what it means", async () => {
+  test("the choice is on the start screen, off, and says what it means", { only: true }, async () => {
     await begin();
     assert.equal(await box().isChecked(), false);
     assert.match(await tab.page.locator(".consent").textContent(), /others may get full-size pictures of your camera.*off, none are sent/);

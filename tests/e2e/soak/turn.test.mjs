@@ -1,4 +1,6 @@
 // A call whose clients send nothing but through a TURN server, coturn, by names and passwords that end.
+//
+// Runs beside any file.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { after, describe, test } from "node:test";

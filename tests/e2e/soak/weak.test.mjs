@@ -1,4 +1,6 @@
 // Calls over what weak networks do: a satellite's delay, one packet in five lost. Roaming is in restart.test.mjs, TCP in tcp.test.mjs.
+//
+// Runs beside light files.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { heard, span, speak } from "../support/audio.mjs";
