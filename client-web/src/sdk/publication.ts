@@ -111,13 +111,16 @@ export class Publication {
     private layers: Layers,
     options: PublicationOptions = {},
   ) {
-    const { detail = "off", redundancy = false, content = "camera", codec = null } = options;
+    const { detail = "off", content = "camera", codec = null } = options;
     oneOf("set of layers", layers, LAYER_CHOICES);
     oneOf("choice of detail", detail, DETAIL_CHOICES);
     oneOf("content", content, ["camera", "screen"]);
     if (codec !== null) oneOf("codec", codec, VIDEO_CODECS);
     this.kind = source.kind === "audio" ? "audio" : "video";
-    [this.detail, this.redundancy, this.content, this.codec] = [detail, redundancy, content, codec];
+    this.detail = detail;
+    this.redundancy = options.redundancy ?? false;
+    this.content = content;
+    this.codec = codec;
     this.hasBackup = options.backupCodec ?? true;
     this.backupOf = options.backupOf ?? null;
   }

@@ -173,10 +173,8 @@ pub extern "C" fn decoder_new(scale: u32) -> *mut Track {
 /// `handle` must come from [`decoder_new`] and not have been freed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn decoder_free(handle: *mut Track) {
-    if !handle.is_null() {
-        // SAFETY: the caller hands back what `decoder_new` leaked, once.
-        drop(unsafe { Box::from_raw(handle) });
-    }
+    // SAFETY: as promised by the caller.
+    unsafe { free(handle) };
 }
 
 /// Makes HR pictures `scale` times as large as the low layer from now on.
@@ -524,8 +522,17 @@ pub unsafe extern "C" fn vp9_push(handle: *mut Decoder, ptr: *const u8, len: usi
 /// `handle` must come from [`vp9_new`] and not have been freed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vp9_free(handle: *mut Decoder) {
+    // SAFETY: as promised by the caller.
+    unsafe { free(handle) };
+}
+
+/// Frees what is behind a handle, if there is one.
+///
+/// # Safety
+/// `handle` must be null, or come from `Box::into_raw` and not have been freed.
+unsafe fn free<T>(handle: *mut T) {
     if !handle.is_null() {
-        // SAFETY: the caller hands back what `vp9_new` leaked, once.
+        // SAFETY: as promised by the caller.
         drop(unsafe { Box::from_raw(handle) });
     }
 }

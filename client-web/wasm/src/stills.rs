@@ -4,7 +4,7 @@ use windlass_hybrid::still::{StillError, StillMaker, StillRequest};
 use windlass_types::SCALES;
 use windlass_vp9::{Samples, SizeLimit};
 
-use crate::{MAX_PIXELS, bytes, error_code, picture};
+use crate::{MAX_PIXELS, bytes, error_code, free, picture};
 
 /// Maximum number of samples of a camera's luma: a side of 4096 samples where the picture is square.
 const MAX_CAMERA: usize = 4096 * 4096;
@@ -34,10 +34,8 @@ pub extern "C" fn stills_new() -> *mut Stills {
 /// `handle` must come from [`stills_new`] and not have been freed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn stills_free(handle: *mut Stills) {
-    if !handle.is_null() {
-        // SAFETY: the caller hands back what `stills_new` leaked, once.
-        drop(unsafe { Box::from_raw(handle) });
-    }
+    // SAFETY: as promised by the caller.
+    unsafe { free(handle) };
 }
 
 /// Takes the next frame of the publisher's low layer.

@@ -14,6 +14,7 @@ use windlass_types::{AnchorSource, EnhancerRequest, Refusal, Rung};
 
 use str0m::change::{SdpAnswer, SdpPendingOffer};
 use str0m::channel::{ChannelData, ChannelId};
+use str0m::format::Codec::Vp8;
 use str0m::media::{Direction, MediaKind, Rid, Simulcast, SimulcastLayer};
 use str0m::net::TcpType;
 use str0m::rtp::{RtpPacket, RtpWrite};
@@ -366,8 +367,8 @@ impl Harness {
                 let pt = rtc
                     .codec_config()
                     .find(|p| {
-                        let vp9 = p.spec().format.profile_id == Some(0);
-                        if vp8 { p.spec().codec == str0m::format::Codec::Vp8 } else { vp9 }
+                        let (codec, format) = (p.spec().codec, p.spec().format);
+                        if vp8 { codec == Vp8 } else { format.profile_id == Some(0) }
                     })
                     .expect("the codec")
                     .pt();

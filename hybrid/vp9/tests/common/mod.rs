@@ -1,4 +1,4 @@
-//! What the tests of this crate share: reading IVF files.
+//! What the tests of this crate share: streams.
 
 pub(crate) use windlass_files::ivf::frames as ivf;
 

@@ -450,7 +450,7 @@ mod tests {
 
     #[test]
     fn equal_seeds_give_equal_reports() {
-        let short = ClientsScenario { seconds: 8.0, max_batch: 1, ..scenario() };
+        let short = ClientsScenario { seconds: 8.0, max_batch: 2, ..scenario() };
         assert_eq!(run(&short), run(&short));
     }
 

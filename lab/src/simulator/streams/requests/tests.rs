@@ -110,7 +110,8 @@ fn values_out_of_range_are_refused_by_name() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(8))]
+    // A part of `PROPTEST_CASES`: 8 of its default, 62 in the soak.
+    #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases / 32))]
     #[test]
     fn equal_seeds_give_equal_reports_and_every_request_is_served(
         seed in 0u64..1_000, networks in 1u32..12, each in 1u32..12, devices in 1usize..4, keeps in 1usize..4,
