@@ -4,12 +4,14 @@ use std::sync::Arc;
 
 use tokio::sync::mpsc;
 use windlass_types::recording::RecordInput;
+use windlass_types::rendition::RenderInput;
 use windlass_types::{
     Bitrate, ConnectionQuality, EnhancerRequest, FrameNetwork, Layer, LayerKnobs, NoNetwork,
     Refusal, Rung, Size, StreamId, TapInput, VideoCodec, Way, WayReason,
 };
 
 pub use crate::delivery::Delivery;
+use crate::relay::RelaySink;
 pub use windlass_types::{
     DataContent, DataMessage, DecayReport, Kind, ParseIdError, ParticipantId, TrackId, UplinkReport,
 };
@@ -158,6 +160,26 @@ pub enum JoinError {
     /// The room does not exist, and the server accepts no new rooms because it is going to stop.
     #[error("the server takes no new rooms: it is shutting down")]
     Draining,
+    /// The SFU has stopped.
+    #[error("the server is shutting down")]
+    Closed,
+}
+
+/// Why a track is not rendered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum RenderError {
+    /// No participant has this id.
+    #[error("the participant has not joined")]
+    NotJoined,
+    /// The server has no renderer.
+    #[error("this server makes no enhanced pictures for players")]
+    Off,
+    /// The server has as many renditions as it makes at once.
+    #[error("the server makes as many enhanced pictures as it can")]
+    Full,
+    /// The renderer cannot read the track: it is of another server or codec, or encrypted end to end.
+    #[error("no enhanced picture can be made of the track")]
+    Unreadable,
     /// The SFU has stopped.
     #[error("the server is shutting down")]
     Closed,
@@ -504,6 +526,20 @@ pub type TapSink = Arc<dyn Fn(TapInput) -> bool + Send + Sync>;
 /// full: the SFU counts the loss, and a video track continues with a [`RecordInput::Gap`] and a key frame. Steps
 /// without media must be taken.
 pub type RecordSink = Arc<dyn Fn(RecordInput) -> bool + Send + Sync>;
+
+/// Takes what is rendered, as a [`RecordSink`] takes what is recorded, and requests for key frames of renditions.
+pub type RenderSink = Arc<dyn Fn(RenderInput) -> bool + Send + Sync>;
+
+/// Those beside the enhancer that take what an SFU gives; `None`: nobody does. They are called on the media threads.
+#[derive(Clone, Default)]
+pub struct Sinks {
+    /// Takes messages for the SFUs that share its rooms.
+    pub relay: Option<RelaySink>,
+    /// Takes what is recorded.
+    pub recorder: Option<RecordSink>,
+    /// Takes what is rendered.
+    pub renderer: Option<RenderSink>,
+}
 
 /// Takes requests to a stream's enhancement and reports, on any of the SFU's threads. The function must not block.
 /// `false` means full: the request is dropped and counted. Requests come only while the stream is tapped: between its

@@ -206,6 +206,8 @@ pub struct Limits {
     pub events: usize,
     /// Maximum bytes of a VP9 frame in a tap; a larger one is a gap.
     pub tap_frame_bytes: usize,
+    /// Maximum number of renditions; 0: the server renders nothing.
+    pub renditions: usize,
 }
 
 impl Default for Limits {
@@ -221,6 +223,7 @@ impl Default for Limits {
             sdp_bytes: 256 * 1024,
             events: 4_096,
             tap_frame_bytes: 1024 * 1024,
+            renditions: 0,
         }
     }
 }

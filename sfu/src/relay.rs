@@ -7,14 +7,17 @@ pub use windlass_types::NodeId;
 pub use windlass_types::relay::{
     AnchorState, Relayed, RelayedAnchor, RelayedData, RelayedPacket, RelayedTrack,
 };
+use windlass_types::rendition::Rendered;
 
-/// A message that comes from other nodes. Messages of one node come in order.
+/// A message that comes from other nodes, or from the renderer. Messages of one node come in order.
 #[derive(Debug, Clone)]
 pub(crate) enum FromNode {
     /// The link to a node is up or down.
     Link(NodeId, bool),
     /// A message about a room.
     Message(NodeId, Arc<str>, Relayed),
+    /// An answer of this server's renderer.
+    Renderer(Rendered),
 }
 
 /// Sends a message about a room to another SFU. Called on any of the SFU's threads; must not block, and counts what it

@@ -103,6 +103,10 @@ counters! {
     record_overflows,
     /// Anchors of recorded tracks dropped because the recorder's queue was full.
     record_anchors_lost,
+    /// Packets of renditions that came from the renderer.
+    rendered_packets,
+    /// Frames and anchors of rendered tracks dropped because the renderer's queue was full.
+    render_overflows,
     /// ICE restarts by clients.
     ice_restarts,
     /// Changes of a client's address or protocol during a call.

@@ -52,6 +52,11 @@ identity!(
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NodeId(pub u64);
 
+impl NodeId {
+    /// No server, but the renderer of one: it gives renditions as another server gives its tracks.
+    pub const RENDERER: NodeId = NodeId(0);
+}
+
 impl fmt::Display for NodeId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:016x}", self.0)

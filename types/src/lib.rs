@@ -22,6 +22,7 @@ pub mod message;
 mod policy;
 pub mod recording;
 pub mod relay;
+pub mod rendition;
 pub mod tiles;
 mod units;
 mod video_codec;

@@ -21,6 +21,11 @@ mod key;
 mod manual;
 mod public;
 mod reload;
+#[cfg(feature = "renderer")]
+mod renderings;
+#[cfg(not(feature = "renderer"))]
+#[path = "no_renderings.rs"]
+mod renderings;
 mod serve;
 mod shutdown;
 mod supervise;

@@ -12,8 +12,8 @@ use windlass_doctor::RIGHTS;
 use windlass_enhancer::{Enhancer, StartError as EnhancerError};
 use windlass_logging::Log;
 use windlass_record::{RecordTo, ServerRecorder};
-use windlass_sfu::{Sfu, StartError};
-use windlass_signaling::{MetricSource, Services, Signaling};
+use windlass_sfu::{Sfu, Sinks, StartError};
+use windlass_signaling::{Metric, MetricSource, Services, Signaling};
 
 use crate::bridge::{self, Bridge};
 use crate::cli::ServeArgs;
@@ -23,6 +23,7 @@ use crate::deliver::deliver;
 use crate::devices;
 use crate::public;
 use crate::reload::{Parts, Reloader, Reloads};
+use crate::renderings::Renderings;
 use crate::shutdown::{self, Signals};
 use crate::supervise;
 use crate::tls;
@@ -72,7 +73,6 @@ async fn serve(args: &ServeArgs, config: &Config, by: Option<&str>, log: Log) ->
     let enhancer = start_enhancer(config)?;
     let (sinks, intake) = bridge::intake();
     let cluster = Connections::open(config).await?;
-    let relay = cluster.relay();
     let sinks = if enhancer.is_some() { sinks } else { cluster.enhancer() };
     let (mut sfu, mut signaling) = (config.sfu.clone(), config.signaling.clone());
     signaling.tls = tls.clone();
@@ -85,9 +85,15 @@ async fn serve(args: &ServeArgs, config: &Config, by: Option<&str>, log: Log) ->
     signaling.session.lr_pixels = sfu.tap_pixels;
     signaling.session.max_sections = u32::try_from(sfu.limits.media_sections).unwrap_or(u32::MAX);
     let recorder = config.record_to.as_ref().map(open_recorder).transpose()?;
-    let recorded = recorder.as_ref().map(ServerRecorder::sink);
-    let started = Sfu::start_shared(&sfu, &sinks, relay.as_ref(), recorded.as_ref());
-    let sfu = started.map_err(start_error)?;
+    let enhances = enhancer.is_some() || has_workers(config);
+    let renderer = Renderings::open(&mut sfu, enhances);
+    let takers = Sinks {
+        relay: cluster.relay(),
+        recorder: recorder.as_ref().map(ServerRecorder::sink),
+        renderer: renderer.sink(),
+    };
+    let sfu = Sfu::start_with(&sfu, &sinks, &takers).map_err(start_error)?;
+    renderer.start(sfu.handle());
     let traces = Traces::from_environment()?;
     let to_sfu = deliver(sfu.handle(), traces.clone());
     cluster.start_workers(config, to_sfu.clone())?;
@@ -101,8 +107,10 @@ async fn serve(args: &ServeArgs, config: &Config, by: Option<&str>, log: Log) ->
     let reloads = Arc::new(Reloads::new());
     let mut services =
         services(&sfu, enhancer.clone(), cluster.clone(), reloads.clone(), config.drain);
+    add_metrics(&mut services, move || renderer.metrics());
     if let Some(recorder) = recorder.clone() {
-        add_recorder(&mut services, recorder);
+        services.recorder = Some(Arc::new(recorder.clone()));
+        add_metrics(&mut services, move || recorder.metrics());
     }
     supervise::start(sfu.handle(), cluster.clone())?;
     let signals = Signals::listen()?;
@@ -229,13 +237,12 @@ fn open_recorder(to: &RecordTo) -> Result<ServerRecorder> {
     ServerRecorder::open(to, spool.as_deref()).with_context(|| format!("--record-to {to}"))
 }
 
-/// Connects the recorder with signalling's orders and with the metrics.
-fn add_recorder(services: &mut Services, recorder: ServerRecorder) {
-    services.recorder = Some(Arc::new(recorder.clone()));
+/// Adds metrics to those of the server.
+fn add_metrics(services: &mut Services, more: impl Fn() -> Vec<Metric> + Send + Sync + 'static) {
     let read = services.metrics.read.clone();
     services.metrics.read = Arc::new(move || {
         let mut all = read();
-        all.extend(recorder.metrics());
+        all.extend(more());
         all
     });
 }

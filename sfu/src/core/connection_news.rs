@@ -70,8 +70,8 @@ impl Core {
 impl Track {
     /// Layers of the track that its publisher does not send though they are asked for.
     fn shortfall(&self, now: Instant) -> Shortfall {
-        // With one encoding there is no choice, and a backup says nothing of its publisher that its track does not.
-        if self.backup.is_one()
+        // With one encoding there is no choice, and no part of a track says of its publisher what the track does not.
+        if !self.is_announced()
             || self.info.kind != Kind::Video
             || self.info.muted
             || self.layers.is_single()

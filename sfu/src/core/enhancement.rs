@@ -71,8 +71,8 @@ impl Enhancement {
             // Other nodes do not send the sizes of their tiles.
             track.nodes.enhanced().for_each(|layer| demand.add(layer, layer.max_scale()));
             // A recording has no tile whose size could be known.
-            let recorded = track.recording.as_ref().and_then(TrackRecording::anchored_layer);
-            if let Some(layer) = recorded.filter(|_| track.unreadable().is_none()) {
+            let recorded = track.recordings.iter().filter_map(TrackRecording::anchored_layer);
+            for layer in recorded.filter(|_| track.unreadable().is_none()) {
                 demand.add(layer, config.scale);
             }
             let wanted = track.taps.wanted(now, demand).filter(|_| !track.info.muted);

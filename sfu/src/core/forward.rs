@@ -57,7 +57,7 @@ impl Forwarding<'_> {
             }
         }
         self.outputs.extend(track.nodes.packet(None, &packet, payload, audio_info));
-        if track.recording.is_some() {
+        if track.recordings.recorder.is_some() {
             let time = RecordedTime { rtp: packet.timestamp, arrival: packet.arrival, report };
             let red = red.map(|(red, _)| red);
             self.outputs.extend(recording::audio(id, time, red, payload));
@@ -107,7 +107,7 @@ impl Forwarding<'_> {
         if packet.codec != VideoCodec::Vp9 {
             return;
         }
-        if let Some(recording) = &mut track.recording {
+        for recording in track.recordings.iter_mut() {
             recording.push(layer, packet, report, payload, self.outputs);
         }
         if track.taps.push(layer, packet, payload) {
@@ -136,7 +136,7 @@ impl Forwarding<'_> {
     /// subscribers stay with the encoding until the next allocation.
     pub(super) fn rename_layer(&mut self, track: &mut Track, former: Layer, layer: Layer) {
         track.layers.rename(former, layer);
-        if let Some(recording) = &mut track.recording {
+        for recording in track.recordings.iter_mut() {
             recording.rename(former, layer);
         }
         let id = track.info.track;

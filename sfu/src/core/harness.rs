@@ -10,6 +10,7 @@ use std::sync::Arc;
 use str0m::media::Mid;
 use windlass_types::message::{self, AnchorHeader, HTJ2K, ReassembledAnchor, Reassembler};
 use windlass_types::recording::RecordInput;
+use windlass_types::rendition::RenderInput;
 use windlass_types::{AnchorSource, EnhancerRequest, Refusal, Rung};
 
 use str0m::change::{SdpAnswer, SdpPendingOffer};
@@ -60,6 +61,8 @@ pub(super) struct Harness {
     pub(super) taps: Vec<TapInput>,
     /// What the recorder got.
     pub(super) recorded: Vec<RecordInput>,
+    /// What the renderer was given.
+    pub(super) rendered: Vec<RenderInput>,
     /// Requests to the enhancer.
     pub(super) requests: Vec<EnhancerRequest>,
     /// What was said to other nodes.
@@ -151,6 +154,7 @@ impl Harness {
             clients: Vec::new(),
             taps: Vec::new(),
             recorded: Vec::new(),
+            rendered: Vec::new(),
             requests: Vec::new(),
             relayed: Vec::new(),
             events: HashMap::new(),
@@ -440,6 +444,7 @@ impl Harness {
                 Output::Event(id, event) => self.events.entry(id).or_default().push(event),
                 Output::Tap(input) => self.taps.push(input),
                 Output::Record(input) => self.recorded.push(input),
+                Output::Render(input) => self.rendered.push(input),
                 Output::Request(_, request) => self.requests.push(request),
                 Output::Relay(node, room, message) => self.relayed.push((node, room, message)),
             }

@@ -3,10 +3,10 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Instant;
 
-use windlass_types::recording::RecordInput;
 use windlass_types::{Owner, Rung, TapInput};
 
 use super::peer::Peer;
+use super::recording::TrackRecording;
 use super::slot::Slot;
 use super::track::Track;
 use super::view::View;
@@ -122,6 +122,7 @@ impl Core {
         for track in self.tracks.iter_mut() {
             track.subscribers.retain(|&s| s != id);
         }
+        self.leave_renditions(id);
         if let Some(left) = self.rooms.leave(&peer.room, id, &mut self.outputs) {
             if let Some(remote) = left.ended {
                 self.end_room(&peer.room, &remote);
@@ -197,10 +198,12 @@ impl Core {
         Some(id)
     }
 
-    /// Removes a track with its backup, and notifies the room.
+    /// Removes a track with its backup and rendition, and notifies the room.
     pub(super) fn remove_track(&mut self, track: TrackId) {
-        if let Some(backup) = self.tracks.get(track).and_then(|track| track.backup.id) {
-            self.remove_track(backup);
+        let of = self.tracks.get(track);
+        let parts = of.map(|track| [track.backup.id, track.rendition.id]).unwrap_or_default();
+        for part in parts.into_iter().flatten() {
+            self.remove_track(part);
         }
         let Some(t) = self.tracks.remove(track) else { return };
         if let Some(remote) = &t.remote {
@@ -209,8 +212,9 @@ impl Core {
         if let Some(stream) = t.enhanced_stream() {
             self.outputs.push_back(Output::Tap(TapInput::Stop { stream }));
         }
-        if t.recording.is_some() {
-            self.outputs.push_back(Output::Record(RecordInput::End(track)));
+        self.outputs.extend(t.recordings.iter().map(TrackRecording::end));
+        if t.rendition.is_one() {
+            self.on_rendition_removed(&t);
         }
         for subscriber in t.subscribers {
             let Some(peer) = self.peers.get_mut(subscriber) else { continue };
@@ -218,6 +222,9 @@ impl Core {
             peer.slots.iter_mut().filter(|s| s.source == Some(track)).for_each(Slot::end_backup);
         }
         let (publisher, removed) = (t.info.participant, SfuEvent::TrackRemoved { track });
+        if t.rendition.is_one() {
+            return;
+        }
         if t.backup.is_one() {
             self.notify_nodes(publisher, &removed);
         } else {
@@ -246,25 +253,33 @@ impl Core {
         }
     }
 
-    /// Mutes or unmutes a track with its backup, and notifies the room.
+    /// Mutes or unmutes a track with its backup and rendition, and notifies the room.
     pub(super) fn mute(&mut self, now: Instant, track: TrackId, muted: bool) {
-        let backup = self.tracks.get(track).and_then(|track| track.backup.id);
-        if let Some(backup) = backup.and_then(|backup| self.tracks.get_mut(backup)) {
-            backup.info.muted = muted;
+        let of = self.tracks.get(track);
+        let (backup, rendition) = of.map(|t| (t.backup.id, t.rendition.id)).unwrap_or_default();
+        for part in [backup, rendition].into_iter().flatten() {
+            if let Some(part) = self.tracks.get_mut(part) {
+                part.info.muted = muted;
+            }
         }
-        let other = |t: &&mut Track| t.info.muted != muted && !t.backup.is_one();
+        self.interrupt_subscribers(rendition);
+        let other = |t: &&mut Track| t.info.muted != muted && t.is_announced();
         let Some(t) = self.tracks.get_mut(track).filter(other) else { return };
         let id = t.info.participant;
         t.info.muted = muted;
         t.taps.await_key();
-        if let Some(recording) = &mut t.recording {
-            recording.await_key();
-        }
-        for &subscriber in &t.subscribers {
-            let Some(peer) = self.peers.get_mut(subscriber) else { continue };
-            peer.slots_of(track).for_each(Slot::interrupt);
-        }
+        t.recordings.iter_mut().for_each(TrackRecording::await_key);
+        self.interrupt_subscribers(Some(track));
         self.notify_audience(id, &SfuEvent::TrackMuted { track, muted });
         self.schedule.allocate_now(now);
+    }
+
+    /// Ends the streams of a track's subscribers: the next packet begins others.
+    fn interrupt_subscribers(&mut self, track: Option<TrackId>) {
+        let Some(track) = track.and_then(|track| self.tracks.get(track)) else { return };
+        for &subscriber in &track.subscribers {
+            let Some(peer) = self.peers.get_mut(subscriber) else { continue };
+            peer.slots_of(track.info.track).for_each(Slot::interrupt);
+        }
     }
 }

@@ -3,7 +3,7 @@
 //! [`Core`] holds its parts, each of which owns its state and knows nothing of the core: rooms (`rooms`), participants
 //! (`peers`), tracks (`tracks`), other nodes (`relays`), routes of datagrams (`routes`), rates of messages
 //! (`data_rate`). It gives them their events, in this file and by subject in `members`, `permissions`, `negotiate`,
-//! `media`, `enhance`, `data`, `record` and `relay`. Work over all participants and tracks is in `allocation` (rungs),
+//! `media`, `enhance`, `data`, `record`, `relay` and `renditions`. Work over all participants and tracks is in `allocation` (rungs),
 //! `enhancement` (which layers the enhancer gets), `publishers` (what publishers send) and `forward` (packets to
 //! subscribers and taps). Time is an argument everywhere.
 
@@ -67,6 +67,8 @@ mod regions;
 mod relay;
 mod relayed;
 mod relays;
+mod rendition;
+mod renditions;
 mod reports;
 mod rewriter;
 mod rooms;
@@ -365,7 +367,7 @@ impl Core {
         for track in self.tracks.iter_mut() {
             track.taps.advance(now);
             track.taps.collect(&mut self.counters, &mut self.outputs);
-            if let Some(recording) = &mut track.recording {
+            for recording in track.recordings.iter_mut() {
                 recording.advance(now, &mut self.outputs);
             }
         }
@@ -600,6 +602,8 @@ mod offer_tests;
 mod reach_tests;
 #[cfg(test)]
 mod recording_tests;
+#[cfg(test)]
+mod rendition_tests;
 #[cfg(test)]
 mod relay_tests;
 #[cfg(test)]

@@ -15,6 +15,7 @@ use super::contained;
 use super::offer::{Answered, Lists, ReadOffer, Standing, Wanted};
 use super::peer::{Peer, PeerEvent};
 use super::sdp::MediaLine;
+use super::track::Track;
 use crate::api::{Answer, Offer, OfferError, ParticipantId, Publish, Subscribe, TrackId};
 
 impl Core {
@@ -127,7 +128,9 @@ impl Core {
         };
         let find = |track: TrackId| {
             let found = self.tracks.get(track);
-            if found.is_some_and(|track| track.backup.is_one()) {
+            let hidden =
+                |track: &Track| !track.is_announced() && !track.rendition.viewers.contains(&id);
+            if found.is_some_and(hidden) {
                 return Wanted::Unknown;
             }
             let found = found.map(|track| &track.info);

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use windlass_types::recording::RecordInput;
+use windlass_types::rendition::RenderInput;
 use windlass_types::{EnhancerRequest, StreamId, TapInput};
 
 use super::addresses::RemoteAddr;
@@ -30,6 +31,8 @@ pub enum Output {
     Request(StreamId, EnhancerRequest),
     /// Send an input to the recorder.
     Record(RecordInput),
+    /// Send an input to the renderer.
+    Render(RenderInput),
     /// Send a message about a room to another SFU.
     Relay(NodeId, Arc<str>, Relayed),
 }

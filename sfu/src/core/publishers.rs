@@ -69,7 +69,7 @@ pub(super) fn pause_unused_layers(
         let mut needed = needed.get(&track.info.track).copied().unwrap_or_default();
         let for_nodes = Layer::ALL.into_iter().filter(|&layer| track.nodes.need(layer));
         // What is recorded is to be the best that the publisher can send.
-        let recorded = Layer::ALL.into_iter().filter(|_| track.recording.is_some());
+        let recorded = Layer::ALL.into_iter().filter(|_| track.recordings.iter().next().is_some());
         for layer in track.taps.layers().chain(for_nodes).chain(recorded) {
             needed[layer as usize] = true;
         }
@@ -149,7 +149,7 @@ pub(super) fn request_key_frames(
         for layer in track.taps.take_key_requests(now, &track.layers) {
             track.keyframes.request_repair(None, layer);
         }
-        if let Some(recording) = &mut track.recording {
+        for recording in track.recordings.iter_mut() {
             for layer in recording.take_key_requests(now, &track.layers) {
                 track.keyframes.request_repair(None, layer);
             }

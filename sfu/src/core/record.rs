@@ -8,7 +8,7 @@ use windlass_types::recording::{RecordInput, RecordedAnchor};
 use super::recorded::{Recorded, set_track};
 use super::rewriter::Source;
 use super::track::Track;
-use super::{Core, Output};
+use super::Core;
 use crate::api::TrackId;
 
 impl Core {
@@ -33,21 +33,22 @@ impl Core {
         self.outputs.extend(set_track(track, wanted));
     }
 
-    /// Gives the recorder an anchor, if its track is recorded with anchors of that layer.
+    /// Gives recorder and renderer an anchor, if its track is recorded with anchors of that layer.
     pub(super) fn record_anchor(&mut self, source: Source, anchor: &Anchor) {
         let Some(track) = self.tracks.get(source.track) else { return };
-        let recording = track.recording.as_ref();
-        if recording.is_some_and(|recording| recording.anchored_layer() == Some(source.layer)) {
-            let Source { track, layer } = source;
-            let anchor = RecordedAnchor { track, layer, anchor: anchor.clone() };
-            self.outputs.push_back(Output::Record(RecordInput::Anchor(anchor)));
+        for recording in track.recordings.iter() {
+            if recording.anchored_layer() == Some(source.layer) {
+                let Source { track, layer } = source;
+                let anchor = RecordedAnchor { track, layer, anchor: anchor.clone() };
+                self.outputs.push_back(recording.output(RecordInput::Anchor(anchor)));
+            }
         }
     }
 
     /// Notes that the recorder has dropped an anchor of a track: it is full. The next one depends on no other.
     pub fn on_record_anchor_lost(&mut self, track: TrackId) {
         self.counters.record_anchors_lost += 1;
-        let recording = self.tracks.get_mut(track).and_then(|track| track.recording.as_mut());
+        let recording = self.tracks.get_mut(track).and_then(|t| t.recordings.recorder.as_mut());
         if let Some(recording) = recording {
             recording.await_key_anchor();
         }
@@ -56,7 +57,7 @@ impl Core {
     /// Gives the recorder a key frame of a track next. The recorder needs one, or has lost frames (`lost`).
     pub fn on_record_key_frame(&mut self, now: Instant, track: TrackId, lost: bool) {
         self.counters.record_overflows += u64::from(lost);
-        let recording = self.tracks.get_mut(track).and_then(|track| track.recording.as_mut());
+        let recording = self.tracks.get_mut(track).and_then(|t| t.recordings.recorder.as_mut());
         if let Some(recording) = recording {
             recording.await_key();
             self.schedule.wake(now);

@@ -6,7 +6,7 @@ use std::time::Instant;
 use windlass_types::recording::{RecordInput, RecordedTrack};
 
 use super::output::Output;
-use super::recording::{RecordTerms, TrackRecording};
+use super::recording::{RecordTerms, Taker, TrackRecording};
 use super::track::Track;
 use crate::api::{Kind, ParticipantId, TrackInfo};
 
@@ -58,14 +58,15 @@ impl RecordedRooms {
         max_frame_bytes: usize,
     ) -> Option<RecordTerms> {
         let recorded = self.0.get(room).filter(|recorded| recorded.contains(participant))?;
-        Some(RecordTerms { max_frame_bytes, anchors: recorded.anchors })
+        let taker = Taker::Recorder;
+        Some(RecordTerms { taker, max_frame_bytes, anchors: recorded.anchors })
     }
 }
 
 /// Lets the recordings of video tracks choose their layers anew. Called with each allocation.
 pub(super) fn choose_layers<'a>(now: Instant, tracks: impl Iterator<Item = &'a mut Track>) {
     for track in tracks.filter(|track| track.info.kind == Kind::Video && !track.info.muted) {
-        if let Some(recording) = &mut track.recording {
+        for recording in track.recordings.iter_mut() {
             recording.choose(now, &track.layers);
         }
     }
@@ -79,8 +80,11 @@ pub(super) fn request_key_anchors<'a>(
 ) {
     for track in tracks {
         let tapped = track.tapped();
-        let Some(recording) = &mut track.recording else { continue };
-        if recording.lacks_key_anchor(tapped) {
+        // Each of them takes note.
+        let lacking = track.recordings.iter_mut().filter_map(|recording| {
+            recording.lacks_key_anchor(tapped).then_some(())
+        });
+        if lacking.count() > 0 {
             outputs.extend(track.request_initial_anchor());
         }
     }
@@ -88,14 +92,14 @@ pub(super) fn request_key_anchors<'a>(
 
 /// Begins or ends the recording of a track that is published here, unless it is encrypted.
 pub(super) fn set_track(track: &mut Track, wanted: Option<RecordTerms>) -> Option<Output> {
-    if wanted.is_some() == track.recording.is_some()
+    if wanted.is_some() == track.recordings.recorder.is_some()
         || track.remote.is_some()
         || track.info.encrypted
     {
         return None;
     }
     let id = track.info.track;
-    track.recording = wanted.map(|terms| TrackRecording::new(id, terms));
+    track.recordings.recorder = wanted.map(|terms| TrackRecording::new(id, terms));
     Some(Output::Record(if wanted.is_some() {
         let TrackInfo { participant, kind, name, .. } = track.info.clone();
         let room = track.room.clone();

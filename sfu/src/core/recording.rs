@@ -1,4 +1,5 @@
-//! What the recorder gets of a recorded track: video of the largest layer that arrives, and audio as it comes.
+//! What the recorder gets of a recorded track: video of the largest layer that arrives, and audio as it comes. The
+//! renderer gets the same of a rendered one.
 //!
 //! A recording asks for all layers, so that its publishers send what their uplinks carry. A larger layer takes the
 //! place of a smaller one where its first key frame is complete: until then the smaller one goes on. Where anchors are
@@ -10,6 +11,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use windlass_types::recording::{RecordInput, RecordedFrame, RecordedPacket, RecordedTime};
+use windlass_types::rendition::RenderInput;
 use windlass_types::{Layer, Rung, Size, StreamId, TapInput};
 
 use super::alignment::Report;
@@ -35,9 +37,51 @@ impl LayerTap {
     }
 }
 
+/// Who gets what is recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Taker {
+    /// The recorder, which keeps it.
+    Recorder,
+    /// The renderer, which makes a rendition of it.
+    Renderer,
+}
+
+impl Taker {
+    /// An output for the taker.
+    pub(super) fn output(self, input: RecordInput) -> Output {
+        match self {
+            Taker::Recorder => Output::Record(input),
+            Taker::Renderer => Output::Render(RenderInput::Media(input)),
+        }
+    }
+}
+
+/// The recordings of one track.
+#[derive(Default)]
+pub(super) struct Recordings {
+    /// The recorder's; `None`: the track is not recorded.
+    pub(super) recorder: Option<TrackRecording>,
+    /// The renderer's; `None`: the track has no rendition.
+    pub(super) renderer: Option<TrackRecording>,
+}
+
+impl Recordings {
+    /// The recordings that there are.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &TrackRecording> {
+        self.recorder.iter().chain(&self.renderer)
+    }
+
+    /// The recordings that there are, to change them.
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut TrackRecording> {
+        self.recorder.iter_mut().chain(&mut self.renderer)
+    }
+}
+
 /// How a track is recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct RecordTerms {
+    /// Who gets it.
+    pub(super) taker: Taker,
     /// Maximum bytes of a frame.
     pub(super) max_frame_bytes: usize,
     /// Whether the track's anchors are recorded too.
@@ -57,8 +101,19 @@ pub(super) struct TrackRecording {
 }
 
 impl TrackRecording {
+    /// Begins the recording of a track.
     pub(super) fn new(track: TrackId, terms: RecordTerms) -> TrackRecording {
         TrackRecording { track, current: None, next: None, terms, anchored: None }
+    }
+
+    /// An output for who gets this recording.
+    pub(super) fn output(&self, input: RecordInput) -> Output {
+        self.terms.taker.output(input)
+    }
+
+    /// Tells who gets this recording that it has ended.
+    pub(super) fn end(&self) -> Output {
+        self.output(RecordInput::End(self.track))
     }
 
     /// The layer whose anchors are recorded; `None` without anchors, and for the largest layer.
@@ -120,23 +175,23 @@ impl TrackRecording {
     }
 
     fn collect(&mut self, outputs: &mut VecDeque<Output>) {
-        let track = self.track;
+        let (track, taker) = (self.track, self.terms.taker);
+        let mut inputs = Vec::new();
         if let Some(current) = &mut self.current
-            && give(track, current, false, outputs)
+            && give(track, current, false, &mut inputs)
         {
             // Frames are missing, and so is what their anchors gave.
             self.anchored = None;
         }
-        let Some(next) = &mut self.next else { return };
-        let before = outputs.len();
-        give(track, next, true, outputs);
-        let began = outputs
-            .iter()
-            .skip(before)
-            .any(|output| matches!(output, Output::Record(RecordInput::Video(frame)) if frame.key));
-        if began {
+        let before = inputs.len();
+        if let Some(next) = &mut self.next {
+            give(track, next, true, &mut inputs);
+        }
+        let key = |input: &RecordInput| matches!(input, RecordInput::Video(frame) if frame.key);
+        if inputs[before..].iter().any(key) {
             self.current = self.next.take();
         }
+        outputs.extend(inputs.into_iter().map(|input| taker.output(input)));
     }
 
     /// When [`TrackRecording::advance`] is due.
@@ -165,14 +220,19 @@ impl TrackRecording {
     }
 }
 
-/// Gives the recorder the frames of a tap. Frames that the next layer loses before its first key frame are no gap.
+/// Takes the frames of a tap. Frames that the next layer loses before its first key frame are no gap.
 /// Returns whether frames go on after a gap.
-fn give(track: TrackId, tap: &mut LayerTap, is_next: bool, outputs: &mut VecDeque<Output>) -> bool {
+fn give(
+    track: TrackId,
+    tap: &mut LayerTap,
+    is_next: bool,
+    inputs: &mut Vec<RecordInput>,
+) -> bool {
     let (layer, report) = (tap.tap.layer(), tap.report);
     let mut resumed = false;
     while let Some(input) = tap.tap.poll() {
         let size = tap.tap.size();
-        outputs.push_back(Output::Record(match input {
+        inputs.push(match input {
             TapInput::Frame(frame) => {
                 resumed |= std::mem::take(&mut tap.gap);
                 RecordInput::Video(RecordedFrame {
@@ -189,7 +249,7 @@ fn give(track: TrackId, tap: &mut LayerTap, is_next: bool, outputs: &mut VecDequ
                 tap.gap = true;
                 RecordInput::Gap(track)
             }
-        }));
+        });
     }
     resumed
 }

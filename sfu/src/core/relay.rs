@@ -209,7 +209,7 @@ impl Core {
             }
         }
         for track in self.tracks.iter_mut() {
-            if members.contains(&track.info.participant) {
+            if members.contains(&track.info.participant) && !track.rendition.is_one() {
                 track.nodes.add(node);
                 let message = Relayed::Track(relayed_track(track));
                 self.relays.send(node, room, message, &mut self.outputs);
@@ -271,7 +271,8 @@ impl Core {
         let RelayedTrack { track, participant, kind, name, muted, encrypted, backup_of } = relayed;
         let is_there = self.is_remote_member(node, room, participant);
         let known = self.relays.track(node, track).is_some();
-        let others = self.tracks.iter().filter(|t| t.remote.is_some() && &*t.room == room).count();
+        let others = self.tracks.iter().filter(|t| t.remote.is_some() && &*t.room == room);
+        let others = others.filter(|track| !track.rendition.is_one()).count();
         let max = self.config.limits.tracks_per_room.saturating_mul(MAX_NODES);
         if !is_there || known || others >= max {
             self.counters.relay_refused += u64::from(!known);

@@ -29,6 +29,7 @@ struct Directory {
     rooms: AtomicUsize,
     loopback_rooms: AtomicUsize,
     participants: AtomicUsize,
+    renditions: AtomicUsize,
 }
 
 /// The number of the core that owns each address and user name fragment.
@@ -137,6 +138,16 @@ impl Shard {
     /// Counts one more participant; false if all cores together have `max`.
     pub(super) fn acquire_participant(&self, max: usize) -> bool {
         acquire(&self.shared.participants, max)
+    }
+
+    /// Counts one more rendition; false if all cores together have `max`.
+    pub(super) fn acquire_rendition(&self, max: usize) -> bool {
+        acquire(&self.shared.renditions, max)
+    }
+
+    /// Counts one rendition less.
+    pub(super) fn release_rendition(&self) {
+        self.shared.renditions.fetch_sub(1, Ordering::Relaxed);
     }
 
     /// Counts one room less.

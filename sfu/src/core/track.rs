@@ -18,8 +18,9 @@ use super::layers::{Layers, SDK_MAX};
 use super::output::Output;
 use super::publisher_params::{LayerParams, PublisherParams};
 use super::recent::Recent;
-use super::recording::TrackRecording;
+use super::recording::{Recordings, TrackRecording};
 use super::regions::Stills;
+use super::rendition::Rendition;
 use super::relayed::{Making, NodeDemands, RemotePublisher};
 use super::tap::Tap;
 use super::tapping::Taps;
@@ -43,14 +44,16 @@ pub(super) struct Track {
     pub(super) recent: Recent,
     pub(super) keyframes: KeyFrameRequests,
     pub(super) taps: Taps,
-    /// State of the track's recording, if the track is recorded.
-    pub(super) recording: Option<TrackRecording>,
+    /// What recorder and renderer get of the track.
+    pub(super) recordings: Recordings,
     pub(super) stills: Stills,
     pub(super) anchor_costs: AnchorCostMeter,
     /// Why the enhancer makes no anchors of the track.
     pub(super) refused: Option<Refusal>,
     /// The same video in another codec.
     pub(super) backup: Backup,
+    /// The enhanced picture of the video, coded here.
+    pub(super) rendition: Rendition,
 }
 
 impl Track {
@@ -67,14 +70,20 @@ impl Track {
             recent: Recent::default(),
             keyframes: KeyFrameRequests::default(),
             taps: Taps::default(),
-            recording: None,
+            recordings: Recordings::default(),
             stills: Stills::default(),
             anchor_costs: AnchorCostMeter::default(),
             refused: None,
             backup: Backup::default(),
+            rendition: Rendition::default(),
             info,
             room,
         }
+    }
+
+    /// Whether others hear of the track: it is no backup, and no rendition.
+    pub(super) fn is_announced(&self) -> bool {
+        !self.backup.is_one() && !self.rendition.is_one()
     }
 
     /// Why the enhancer cannot read the track; `None` if it can.
@@ -250,7 +259,8 @@ impl Track {
 
     /// When the track's taps, recording or key frame requests are due.
     pub(super) fn due(&self, now: Instant) -> Option<Instant> {
-        let recording = self.recording.as_ref().and_then(TrackRecording::timeout);
-        [self.keyframes.timeout(now), self.taps.timeout(), recording].into_iter().flatten().min()
+        let recordings = self.recordings.iter().filter_map(TrackRecording::timeout);
+        let others = [self.keyframes.timeout(now), self.taps.timeout()];
+        others.into_iter().flatten().chain(recordings).min()
     }
 }

@@ -51,7 +51,7 @@ impl Tracks {
     pub(super) fn add_backup(&mut self, of: TrackId, publish: &Publish) -> Option<TrackId> {
         let video = |kind| kind == Kind::Video;
         let track = self.get(of).filter(|track| {
-            let taken = track.backup.is_one() || track.backup.id.is_some();
+            let taken = !track.is_announced() || track.backup.id.is_some();
             video(track.info.kind) && video(publish.kind) && !taken
         })?;
         let (participant, muted) = (track.info.participant, track.info.muted);
@@ -67,6 +67,26 @@ impl Tracks {
         Some(id)
     }
 
+    /// Adds the rendition of a track; `None` if all cores together have `max`. It is no stream at the enhancer.
+    pub(super) fn add_rendition(&mut self, of: TrackId, max: usize) -> Option<TrackId> {
+        let source = self.get(of)?;
+        let (participant, muted) = (source.info.participant, source.info.muted);
+        let (room, publish) = (source.room.clone(), source.as_rendition());
+        if !self.shard.acquire_rendition(max) {
+            return None;
+        }
+        let id = self.add(participant, &publish, room);
+        let rendition = self.by_id.get_mut(&id)?;
+        if let Some(stream) = rendition.info.stream.take() {
+            self.streams.remove(&stream);
+        }
+        rendition.info.muted = muted;
+        rendition.layers = Layers::new(Some(Refusal::Codec));
+        rendition.become_rendition(of);
+        self.get_mut(of)?.rendition.id = Some(id);
+        Some(id)
+    }
+
     /// Removes a track.
     pub(super) fn remove(&mut self, id: TrackId) -> Option<Track> {
         let track = self.by_id.remove(&id)?;
@@ -75,6 +95,12 @@ impl Tracks {
         }
         if let Some(of) = track.backup.of.and_then(|of| self.get_mut(of)) {
             of.backup.id = None;
+        }
+        if let Some(of) = track.rendition.of {
+            self.shard.release_rendition();
+            if let Some(of) = self.get_mut(of) {
+                of.rendition.id = None;
+            }
         }
         Some(track)
     }
@@ -115,9 +141,9 @@ impl Tracks {
         self.by_id.values()
     }
 
-    /// All tracks but backups, in the order of their ids.
+    /// All tracks but backups and renditions, in the order of their ids.
     pub(super) fn announced(&self) -> impl Iterator<Item = &Track> {
-        self.iter().filter(|track| !track.backup.is_one())
+        self.iter().filter(|track| track.is_announced())
     }
 
     /// All tracks, in the order of their ids.

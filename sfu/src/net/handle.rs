@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use tokio::sync::{mpsc, oneshot};
+use windlass_types::rendition::Rendered;
 use windlass_types::{AnchorPolicy, EnhancerOutput, Rung};
 
 use super::room_threads::RoomThreads;
@@ -11,7 +12,7 @@ use super::watchdog::{ThreadFault, Watchdog};
 use super::{Command, Shared};
 use crate::api::{
     Answer, DataError, DataMessage, JoinError, JoinOptions, Joined, Offer, OfferError,
-    ParticipantId, Permissions, ReportError, SfuClosed, TakenReport, TrackId, TrackReport,
+    ParticipantId, Permissions, RenderError, ReportError, SfuClosed, TakenReport, TrackId, TrackReport,
     UplinkReport,
 };
 use crate::config::Tuning;
@@ -388,6 +389,37 @@ impl SfuHandle {
     pub fn request_recorded_key_frame(&self, track: TrackId) {
         let thread = &self.threads[Shard::of_id(track.0, self.threads.len())];
         let _ = thread.commands.try_send(Command::RecordKeyFrame(track));
+    }
+
+    /// Begins a track's rendition for a participant, which may subscribe to it from now on. It ends when the last
+    /// participant that asked for it leaves.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the participant has not joined, nothing or no more can be rendered, or the SFU has stopped.
+    pub async fn render(
+        &self,
+        viewer: ParticipantId,
+        track: TrackId,
+    ) -> Result<TrackId, RenderError> {
+        let (answer, answered) = oneshot::channel();
+        let command = Command::Render(viewer, track, answer);
+        self.commands(viewer).send(command).await.map_err(|_| RenderError::Closed)?;
+        answered.await.unwrap_or(Err(RenderError::Closed))
+    }
+
+    /// Takes an answer of the renderer. Never waits; `false` if the queue is full (dropped and counted) or the SFU has
+    /// stopped.
+    pub fn push_rendered(&self, rendered: Rendered) -> bool {
+        let thread = &self.threads[Shard::of_id(rendered.track().0, self.threads.len())];
+        match thread.relayed.try_send(FromNode::Renderer(rendered)) {
+            Ok(()) => true,
+            Err(mpsc::error::TrySendError::Full(_)) => {
+                self.shared.relay_overflows.fetch_add(1, Ordering::Relaxed);
+                false
+            }
+            Err(mpsc::error::TrySendError::Closed(_)) => false,
+        }
     }
 
     /// Sets the other SFUs that a room is on.

@@ -30,12 +30,12 @@ pub use self::watchdog::ThreadFault;
 use self::watchdog::{ThreadGuard, Watchdog};
 use crate::api::{
     DataError, DataMessage, EnhancerSinks, JoinError, JoinOptions, Joined, OfferError,
-    ParticipantId, Permissions, RecordSink, ReportError, StartError, TakenReport, TrackId,
+    ParticipantId, Permissions, RenderError, ReportError, Sinks, StartError, TakenReport, TrackId,
     TrackReport, UplinkReport,
 };
 use crate::config::{SfuConfig, TcpConfig, Tuning, share_of_one};
 use crate::core::{Answered, Fault, ReadOffer, Recorded, Shard, View};
-use crate::relay::{NodeId, RelaySink};
+use crate::relay::NodeId;
 use crate::stats::SfuStats;
 
 /// Maximum number of commands that wait for a thread.
@@ -50,6 +50,7 @@ const MAX_ANCHORS: usize = 64;
 /// A command for a media thread.
 enum Command {
     Join(String, ParticipantId, JoinOptions, oneshot::Sender<Result<Joined, JoinError>>),
+    Render(ParticipantId, TrackId, oneshot::Sender<Result<TrackId, RenderError>>),
     Offer(ParticipantId, Box<ReadOffer>, oneshot::Sender<Result<Answered, OfferError>>),
     SetMaxRung(ParticipantId, TrackId, Rung),
     SetView(ParticipantId, TrackId, View),
@@ -84,6 +85,7 @@ impl Command {
     fn participant(&self) -> Option<ParticipantId> {
         match self {
             Command::Offer(id, ..)
+            | Command::Render(id, ..)
             | Command::SetMaxRung(id, ..)
             | Command::SetView(id, ..)
             | Command::KeyAnchor(id, ..)
@@ -143,20 +145,18 @@ impl Sfu {
     ///
     /// Fails if a socket cannot be bound to its configured address, or the system gives no more threads.
     pub fn start(config: &SfuConfig, enhancer: &EnhancerSinks) -> Result<Sfu, StartError> {
-        Sfu::start_shared(config, enhancer, None, None)
+        Sfu::start_with(config, enhancer, &Sinks::default())
     }
 
-    /// [`Sfu::start`] for an SFU that shares rooms with others, or records: `relay` takes messages for the others and
-    /// `recorder` what is recorded, on the media threads.
+    /// [`Sfu::start`] for an SFU that shares rooms with others, records, or renders.
     ///
     /// # Errors
     ///
     /// Fails where [`Sfu::start`] does.
-    pub fn start_shared(
+    pub fn start_with(
         config: &SfuConfig,
         enhancer: &EnhancerSinks,
-        relay: Option<&RelaySink>,
-        recorder: Option<&RecordSink>,
+        sinks: &Sinks,
     ) -> Result<Sfu, StartError> {
         let config = &config.clone().with_outward(&outward_addresses());
         let (sockets, mut tcp) = open(config)?;
@@ -190,8 +190,7 @@ impl Sfu {
                 handed,
                 handover: handover.clone(),
                 enhancer: enhancer.clone(),
-                relay: relay.cloned(),
-                recorder: recorder.cloned(),
+                sinks: sinks.clone(),
                 relayed: relayed_queue,
                 commands: command_queue,
                 anchors: anchor_queue,
@@ -299,6 +298,7 @@ mod tests {
 
     use super::*;
     use crate::api::{DisconnectReason, Offer, SfuClosed, SfuEvent};
+    use crate::relay::RelaySink;
 
     fn start() -> Sfu {
         start_with(SfuConfig::default())
@@ -422,8 +422,8 @@ mod tests {
         });
         let config =
             SfuConfig { udp: "127.0.0.1:0".parse().expect("address"), ..SfuConfig::default() };
-        let sfu = Sfu::start_shared(&config, &EnhancerSinks::none(), Some(&relay), None)
-            .expect("started");
+        let sinks = Sinks { relay: Some(relay), ..Sinks::default() };
+        let sfu = Sfu::start_with(&config, &EnhancerSinks::none(), &sinks).expect("started");
         let handle = sfu.handle();
         let joined = handle.join("tea", ParticipantId(1), JoinOptions::default()).await;
         let (room, node): (Arc<str>, _) = ("tea".into(), NodeId(7));

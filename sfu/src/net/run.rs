@@ -7,6 +7,8 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
+use windlass_types::recording::RecordInput;
+use windlass_types::rendition::RenderInput;
 use windlass_types::{EnhancerOutput, EnhancerRequest, StreamId, TapInput};
 
 use super::events::{EventQueue, Put};
@@ -16,10 +18,10 @@ use super::socket::{AsyncSocket, Inbox, Outbox, Socket};
 use super::tcp::{TcpDatagram, TcpPort, TcpSender};
 use super::watchdog::Watchdog;
 use super::{Command, Shared};
-use crate::api::{EnhancerSinks, JoinError, Joined, ParticipantId, RecordSink, SfuEvent};
+use crate::api::{EnhancerSinks, JoinError, Joined, ParticipantId, SfuEvent, Sinks};
 use crate::config::SfuConfig;
 use crate::core::{Core, Output, RemoteAddr, Shard, Via, contained};
-use crate::relay::{FromNode, RelaySink};
+use crate::relay::{FromNode, NodeId, Relayed};
 
 /// Maximum number of batches of UDP datagrams that are received before other work has its turn.
 const MAX_BATCHES: usize = 16;
@@ -47,8 +49,7 @@ pub(super) struct Parts {
     pub(super) handed: handover::Receiver,
     pub(super) handover: Handover,
     pub(super) enhancer: EnhancerSinks,
-    pub(super) relay: Option<RelaySink>,
-    pub(super) recorder: Option<RecordSink>,
+    pub(super) sinks: Sinks,
     pub(super) relayed: mpsc::Receiver<FromNode>,
     pub(super) commands: mpsc::Receiver<Command>,
     pub(super) anchors: mpsc::Receiver<EnhancerOutput>,
@@ -73,7 +74,7 @@ pub(super) fn run(config: &SfuConfig, parts: Parts) -> bool {
         }
     };
     runtime.block_on(async {
-        let Parts { shard, socket, tcp, tcp_sender, handed, handover, enhancer, relay, recorder, room_threads, .. } = parts;
+        let Parts { shard, socket, tcp, tcp_sender, handed, handover, enhancer, sinks, room_threads, .. } = parts;
         let local = socket.local_addr();
         let segments = config.segmentation && socket.supports_segments();
         match socket.into_async() {
@@ -93,8 +94,7 @@ pub(super) fn run(config: &SfuConfig, parts: Parts) -> bool {
                     outbox: Outbox::new(segments),
                     next_closed_check: now,
                     taps: TapOutput { sinks: enhancer, unsent_stops: HashSet::new() },
-                    relay,
-                    recorder,
+                    sinks,
                     relayed: parts.relayed,
                     events: HashMap::new(),
                     events_bound: config.limits.events,
@@ -166,8 +166,7 @@ struct Shell {
     /// When participants with a closed event receiver are removed next.
     next_closed_check: Instant,
     taps: TapOutput,
-    relay: Option<RelaySink>,
-    recorder: Option<RecordSink>,
+    sinks: Sinks,
     relayed: mpsc::Receiver<FromNode>,
     events: HashMap<ParticipantId, EventQueue>,
     events_bound: usize,
@@ -294,6 +293,7 @@ impl Shell {
     fn on_node_message(&mut self, now: Instant, message: FromNode) {
         match message {
             FromNode::Link(node, up) => self.core.set_link(now, node, up),
+            FromNode::Renderer(rendered) => self.core.on_rendered(now, rendered),
             FromNode::Message(node, room, message) => {
                 self.core.on_relayed(now, node, &room, message);
             }
@@ -345,6 +345,9 @@ impl Shell {
                 }
                 // If the caller has gone, its receiver is closed, and the participant is removed by the next check.
                 let _ = answer.send(joined);
+            }
+            Command::Render(id, track, answer) => {
+                let _ = answer.send(self.core.render(now, id, track));
             }
             Command::Offer(id, offer, answer) => {
                 let _ = answer.send(self.core.answer(now, id, *offer));
@@ -417,14 +420,21 @@ impl Shell {
                     }
                 }
                 Output::Event(id, event) => self.send_event(now, id, event),
+                Output::Relay(NodeId::RENDERER, _, message) => {
+                    // Of what is requested of other nodes, a rendition has key frames alone.
+                    if let Relayed::KeyFrame { track, .. } = message {
+                        self.render(now, RenderInput::KeyFrame(track));
+                    }
+                }
                 Output::Relay(node, room, message) => {
-                    if let Some(relay) = &self.relay {
+                    if let Some(relay) = &self.sinks.relay {
                         relay(node, &room, message);
                     }
                 }
+                Output::Render(input) => self.render(now, input),
                 Output::Record(input) => {
                     let (track, media) = (input.track(), input.is_media());
-                    let lost = self.recorder.as_ref().is_some_and(|recorder| !recorder(input));
+                    let lost = self.sinks.recorder.as_ref().is_some_and(|recorder| !recorder(input));
                     match (lost, media) {
                         (false, _) => {}
                         (true, true) => self.core.on_record_key_frame(now, track, true),
@@ -443,6 +453,22 @@ impl Shell {
             }
         }
         self.flush();
+    }
+
+    /// Gives the renderer an input.
+    fn render(&mut self, now: Instant, input: RenderInput) {
+        let track = input.track();
+        let kind = match &input {
+            RenderInput::Media(RecordInput::Video(_)) => Some(true),
+            RenderInput::Media(RecordInput::Anchor(_)) => Some(false),
+            _ => None,
+        };
+        let taken = self.sinks.renderer.as_ref().is_none_or(|renderer| renderer(input));
+        match kind.filter(|_| !taken) {
+            Some(true) => self.core.on_render_key_frame(now, track, true),
+            Some(false) => self.core.on_render_anchor_lost(track),
+            None => {}
+        }
     }
 
     /// Sends the datagrams of the outbox.

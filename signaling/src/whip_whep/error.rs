@@ -7,6 +7,7 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use utoipa::ToSchema;
 use windlass_protocol::{ErrorCode, ProtocolError};
+use windlass_sfu::RenderError;
 
 use crate::admission::Refused;
 
@@ -86,9 +87,27 @@ impl WhipWhepError {
         Self::with(412, ErrorCode::Malformed, "`If-Match` is not the session's `ETag`", hint)
     }
 
+    pub(super) fn enhanced_without_av1() -> Self {
+        let hint = "Offer AV1, or ask without `enhanced` and get the picture as its publisher sends it.";
+        let message = "enhanced pictures are AV1, which the offer does not have";
+        Self::with(422, ErrorCode::NoCodec, message, hint)
+    }
+
     pub(super) fn nothing_to_watch() -> Self {
         let hint = "Try again when a participant publishes.";
         Self::with(409, ErrorCode::UnknownTrack, "no participant publishes in this room", hint)
+    }
+}
+
+impl From<RenderError> for WhipWhepError {
+    fn from(error: RenderError) -> Self {
+        let hint = "Ask without `enhanced`, and get the picture as its publisher sends it.";
+        let (status, code) = match error {
+            RenderError::Off | RenderError::Unreadable => (501, ErrorCode::NoMedia),
+            RenderError::Full => (503, ErrorCode::ServerFull),
+            RenderError::NotJoined | RenderError::Closed => (503, ErrorCode::ShuttingDown),
+        };
+        Self::with(status, code, &error.to_string(), hint)
     }
 }
 

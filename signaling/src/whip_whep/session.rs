@@ -12,7 +12,8 @@ use tokio::sync::Mutex as AsyncMutex;
 use tokio::sync::oneshot;
 use windlass_protocol::{Attributes, ErrorCode, limits};
 use windlass_sfu::{
-    JoinOptions, Offer, ParticipantId, Publish, SfuEvent, Subscribe, TrackId, TrackInfo,
+    JoinOptions, Kind, Offer, ParticipantId, Publish, RenderError, SfuEvent, Subscribe, TrackId,
+    TrackInfo,
 };
 
 use super::caller::{Caller, read};
@@ -23,7 +24,7 @@ use super::protocol::{FRAGMENT, Protocol, SDP};
 use crate::admission::Permit;
 use crate::clock::unix_now;
 use crate::cluster::RoomServer;
-use crate::convert::{self, Lists};
+use crate::convert;
 use crate::entry::{self, Entry, Inside};
 use crate::rate::TokenBucket;
 use crate::session::{Commands, End, RateLimit};
@@ -38,13 +39,21 @@ fn redirect(url: &str, protocol: Protocol, room: &str, query: &str) -> Response 
     (StatusCode::TEMPORARY_REDIRECT, [(LOCATION, location)]).into_response()
 }
 
+/// What a session publishes and subscribes to.
+pub(super) struct Lists {
+    pub(super) publish: Vec<Publish>,
+    pub(super) subscribe: Vec<Subscribe>,
+    /// Whether video is to come as its rendition.
+    pub(super) enhanced: bool,
+}
+
 /// Lets a client enter its room and answers its offer; or redirects it to another server, with the same `query`.
 /// `lists` gives the published and subscribed sections of the offer for the room's tracks.
 pub(super) async fn begin(
     shared: &Arc<Shared>,
     caller: Caller<'_>,
     query: &str,
-    lists: impl FnOnce(&[TrackInfo]) -> Result<(Vec<Publish>, Vec<Subscribe>), WhipWhepError>,
+    lists: impl FnOnce(&[TrackInfo]) -> Result<Lists, WhipWhepError>,
 ) -> Result<Response, WhipWhepError> {
     let Caller { protocol, room, admission, permit, sdp } = caller;
     let owner = permit.owner(admission.identity.as_deref());
@@ -66,13 +75,16 @@ pub(super) async fn begin(
     };
     let inside = entry::enter(shared, entry).await.map_err(convert::enter_error)?;
     let participant = inside.id;
-    let offered = match lists(&inside.joined.tracks) {
-        Ok((publish, subscribe)) => {
-            let offer = Offer { sdp, publish, subscribe };
-            negotiate(shared, participant, offer.clone()).await.map(|answer| (offer, answer))
+    let offered = async {
+        let tracks = &inside.joined.tracks;
+        let Lists { publish, mut subscribe, enhanced } = lists(tracks)?;
+        if enhanced {
+            render(shared, participant, tracks, &mut subscribe).await?;
         }
-        Err(error) => Err(error),
+        let offer = Offer { sdp, publish, subscribe };
+        negotiate(shared, participant, offer.clone()).await.map(|answer| (offer, answer))
     };
+    let offered = offered.await;
     let (offer, answer) = match offered {
         Ok(offered) => offered,
         Err(error) => {
@@ -105,13 +117,31 @@ pub(super) async fn begin(
     Ok(response)
 }
 
+/// Puts renditions in the place of the video tracks of which the server can make one.
+async fn render(
+    shared: &Shared,
+    viewer: ParticipantId,
+    tracks: &[TrackInfo],
+    subscribe: &mut [Subscribe],
+) -> Result<(), WhipWhepError> {
+    let is_video = |id| tracks.iter().any(|info| info.track == id && info.kind == Kind::Video);
+    for subscribe in subscribe.iter_mut().filter(|subscribe| is_video(subscribe.track)) {
+        match shared.services.sfu.render(viewer, subscribe.track).await {
+            Ok(rendition) => subscribe.track = rendition,
+            Err(RenderError::Unreadable) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
 /// The answer to an offer.
 async fn negotiate(
     shared: &Shared,
     id: ParticipantId,
     offer: Offer,
 ) -> Result<String, WhipWhepError> {
-    let lists = Lists::of(&offer);
+    let lists = convert::Lists::of(&offer);
     let answer = shared.services.sfu.offer(id, offer).await;
     let answer = answer.map_err(|error| WhipWhepError::from(convert::offer_error(&error)))?;
     shared.directory.negotiated(id, lists.agreed(&answer));

@@ -22,7 +22,7 @@ use super::error::WhipWhepError;
 use super::protocol::Protocol;
 use super::request::{SessionPath, SessionRequest};
 use super::sections::{Section, sections};
-use super::session;
+use super::session::{self, Lists};
 use crate::client::ClientAddr;
 use crate::shared::Shared;
 
@@ -44,15 +44,24 @@ pub(crate) async fn offer(
 ) -> Result<Response, WhipWhepError> {
     let caller = Caller::admit(&shared, Protocol::Whep, &room, client, &headers, body).await?;
     let sections = sections(&caller.sdp, Protocol::Whep)?;
+    if wanted.enhanced && !offers_av1(&caller.sdp) {
+        return Err(WhipWhepError::enhanced_without_av1());
+    }
     let query = query.map(|query| format!("?{query}")).unwrap_or_default();
-    session::begin(&shared, caller, &query, |tracks| {
+    let lists = |tracks: &[TrackInfo]| {
         let subscribe = assign(&sections, tracks, wanted.participant.as_deref());
         if subscribe.is_empty() {
             return Err(WhipWhepError::nothing_to_watch());
         }
-        Ok((Vec::new(), subscribe))
-    })
-    .await
+        Ok(Lists { publish: Vec::new(), subscribe, enhanced: wanted.enhanced })
+    };
+    session::begin(&shared, caller, &query, lists).await
+}
+
+/// Whether an offer has AV1, in which enhanced pictures come.
+fn offers_av1(sdp: &str) -> bool {
+    let maps = sdp.lines().filter_map(|line| line.strip_prefix("a=rtpmap:")?.split_once(' '));
+    maps.into_iter().any(|(_, codec)| codec.to_ascii_uppercase().starts_with("AV1/"))
 }
 
 /// The query of an offer.
@@ -61,6 +70,10 @@ pub(crate) async fn offer(
 pub(crate) struct Wanted {
     /// The participant's id; by default the first that sends video, or audio.
     participant: Option<String>,
+    /// Whether video is to come as the enhanced picture, rebuilt by the server and coded as AV1. Tracks of which the
+    /// server can make none come as they are.
+    #[serde(default)]
+    enhanced: bool,
 }
 
 /// Assigns the room's tracks to sections, but for those that are encrypted end to end: a player has no key.
@@ -148,6 +161,12 @@ mod tests {
             numbered.map(|(n, &kind)| Section { mid: n.to_string(), kind }).collect();
         let mapped = assign(&sections, &tracks, wanted);
         mapped.into_iter().map(|s| (s.mid, s.track.0)).collect()
+    }
+
+    #[test]
+    fn enhanced_pictures_need_av1() {
+        assert!(offers_av1("v=0\r\na=rtpmap:45 AV1/90000\r\n"));
+        assert!(!offers_av1("v=0\r\na=rtpmap:98 VP9/90000\r\na=fmtp:45 AV1/90000\r\n"));
     }
 
     #[test]

@@ -15,7 +15,7 @@ use super::error::WhipWhepError;
 use super::protocol::Protocol;
 use super::request::{SessionPath, SessionRequest};
 use super::sections::{Section, sections};
-use super::session;
+use super::session::{self, Lists};
 use crate::client::ClientAddr;
 use crate::shared::Shared;
 
@@ -36,7 +36,8 @@ pub(crate) async fn offer(
     let caller = Caller::admit(&shared, Protocol::Whip, &room, client, &headers, body).await?;
     let sections = sections(&caller.sdp, Protocol::Whip)?;
     let publish = sections.into_iter().map(track).collect();
-    session::begin(&shared, caller, "", |_| Ok((publish, Vec::new()))).await
+    let lists = Lists { publish, subscribe: Vec::new(), enhanced: false };
+    session::begin(&shared, caller, "", |_| Ok(lists)).await
 }
 
 /// The track of a section that sends.

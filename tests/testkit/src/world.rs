@@ -315,6 +315,7 @@ impl World {
                 Output::Tap(input) => WorldEvent::Tapped(input),
                 Output::Request(stream, request) => WorldEvent::Requested(stream, request),
                 Output::Record(input) => WorldEvent::Recorded(input),
+                Output::Render(_) => continue,
                 Output::Relay(node, room, message) => WorldEvent::Relayed(node, room, message),
             };
             self.events.push(event);

@@ -105,6 +105,32 @@ const RECORDER: &[Family] = &[
     .with(RECORD),
 ];
 
+/// Condition of metrics that only servers with an enhancer, or its workers, have.
+const RENDER: &str = "an enhancer";
+
+/// Metrics of the renderer.
+const RENDERER: &[Family] = &[
+    Family::gauge("windlass_renditions", "Enhanced pictures that are made for players now.")
+        .with(RENDER),
+    Family::counter("windlass_rendition_pictures_total", "Pictures encoded for players.")
+        .with(RENDER),
+    Family::counter(
+        "windlass_rendition_late_total",
+        "Pictures not encoded for players because the processor was late.",
+    )
+    .with(RENDER),
+    Family::counter(
+        "windlass_rendition_failed_total",
+        "Pictures for players that could not be decoded or encoded.",
+    )
+    .with(RENDER),
+    Family::counter(
+        "windlass_rendition_faults_total",
+        "Panics of the renderer. Each ends the pictures of one track until its next key frame.",
+    )
+    .with(RENDER),
+];
+
 /// Metrics of the enhancer, except its plain counters: those carry their own help texts.
 const ENHANCER: &[Family] = &[
     Family::gauge("windlass_enhancer_enabled", "Whether the enhancer is switched on."),
@@ -410,7 +436,7 @@ pub fn all() -> Vec<Family> {
     });
     let gpus = GPUS.iter().map(|family| family.by(&["gpu", "name", "uuid"]).with(GPU));
     let workers = WORKER.iter().map(|family| family.with(WORKERS));
-    let program = PROGRAM.iter().chain(RECORDER).copied().chain(families());
+    let program = PROGRAM.iter().chain(RECORDER).chain(RENDERER).copied().chain(families());
     program.chain(enhancer).chain(gpus).chain(workers).chain(NODES.iter().copied()).collect()
 }
 

@@ -1,21 +1,25 @@
-//! The encoder of enhanced pictures: AV1 by rav1e, in the calling thread, at a constant quality.
+//! The encoder of enhanced pictures: AV1 by rav1e.
 
 use std::collections::VecDeque;
 
 use rav1e::prelude::{
-    ChromaSampling, Config, Context, EncoderConfig, EncoderStatus, FrameType, InvalidConfig,
-    Rational, SceneDetectionSpeed,
+    ChromaSampling, Config, Context, EncoderConfig, EncoderStatus, FrameParameters, FrameType,
+    FrameTypeOverride, InvalidConfig, Rational, SceneDetectionSpeed,
 };
-use windlass_types::Size;
+use windlass_types::{Bitrate, Size};
 use windlass_vp9::Samples;
 
 /// Speed of the encoder, 0 to 10: the fastest.
 const SPEED: u8 = 10;
-/// Quantizer, 0 to 255. At 80, pictures lose all that was gained over the enlarged layer; at 40 half a decibel, for
+/// Quantizer of a recording, 0 to 255. At 80, pictures lose all that was gained over the enlarged layer; at 40 half a decibel, for
 /// twice the bytes.
 const QUANTIZER: usize = 40;
-/// Maximum frames from one key frame to the next: a player seeks to key frames.
+/// Maximum frames from one key frame to the next in a recording: a player seeks to key frames.
 const KEY_FRAME_INTERVAL: u64 = 240;
+/// Maximum frames from one key frame to the next in a call, whose players ask for key frames.
+const CALL_KEY_FRAME_INTERVAL: u64 = 9000;
+/// Frames over which the bitrate of a call is kept, the fewest that the encoder takes.
+const RESERVOIR: i32 = 12;
 /// A temporal delimiter, which frames in WebM do not have.
 const TEMPORAL_DELIMITER: [u8; 2] = [0x12, 0x00];
 
@@ -46,6 +50,15 @@ pub enum EncodeError {
     Failed(EncoderStatus),
 }
 
+/// What pictures are encoded for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// A file: the same quality throughout.
+    File,
+    /// A call: the same bitrate throughout, by this number of threads.
+    Call(Bitrate, usize),
+}
+
 /// Encodes pictures of one size.
 pub(crate) struct Encoder {
     size: Size,
@@ -55,18 +68,31 @@ pub(crate) struct Encoder {
 }
 
 impl Encoder {
-    pub(crate) fn new(size: Size) -> Result<Encoder, EncodeError> {
+    pub(crate) fn new(size: Size, purpose: Purpose) -> Result<Encoder, EncodeError> {
         let mut encoder = EncoderConfig::with_speed_preset(SPEED);
         (encoder.width, encoder.height) = (size.width.into(), size.height.into());
         encoder.chroma_sampling = ChromaSampling::Cs420;
         encoder.time_base = Rational::new(1, 30);
-        encoder.quantizer = QUANTIZER;
         // Without it, pictures would wait for later ones, in memory.
         encoder.low_latency = true;
         encoder.min_key_frame_interval = 0;
-        encoder.max_key_frame_interval = KEY_FRAME_INTERVAL;
         encoder.speed_settings.scene_detection_mode = SceneDetectionSpeed::None;
-        let config = Config::new().with_encoder_config(encoder).with_threads(1);
+        let threads = match purpose {
+            Purpose::File => {
+                encoder.quantizer = QUANTIZER;
+                encoder.max_key_frame_interval = KEY_FRAME_INTERVAL;
+                1
+            }
+            Purpose::Call(bitrate, threads) => {
+                encoder.bitrate = i32::try_from(bitrate.as_bps()).unwrap_or(i32::MAX);
+                encoder.reservoir_frame_delay = Some(RESERVOIR);
+                encoder.max_key_frame_interval = CALL_KEY_FRAME_INTERVAL;
+                encoder.speed_settings.rdo_lookahead_frames = 1;
+                encoder.tiles = threads;
+                threads
+            }
+        };
+        let config = Config::new().with_encoder_config(encoder).with_threads(threads);
         let context = config.new_context().map_err(|source| EncodeError::Size { size, source })?;
         Ok(Encoder { size, context, numbers: VecDeque::new() })
     }
@@ -76,11 +102,12 @@ impl Encoder {
         self.context.container_sequence_header()
     }
 
-    /// Encodes the picture of a frame. Packets come out later, in the order of their frames.
+    /// Encodes the picture of a frame, as a key frame if `key`. Packets come out later, in the order of their frames.
     pub(crate) fn push(
         &mut self,
         number: u32,
         picture: [Samples<'_>; 3],
+        key: bool,
         packets: &mut Vec<Packet>,
     ) -> Result<(), EncodeError> {
         debug_assert_eq!(picture[0].width, usize::from(self.size.width));
@@ -93,7 +120,10 @@ impl Encoder {
             }
         }
         self.numbers.push_back(number);
-        self.context.send_frame(frame).map_err(EncodeError::Failed)?;
+        let no = FrameTypeOverride::No;
+        let frame_type_override = if key { FrameTypeOverride::Key } else { no };
+        let parameters = FrameParameters { frame_type_override, ..FrameParameters::default() };
+        self.context.send_frame((frame, parameters)).map_err(EncodeError::Failed)?;
         self.take(packets)
     }
 

@@ -8,12 +8,16 @@
 //! No I/O, clocks or threads. All input may be damaged: a frame that cannot be decoded has no picture, and an anchor
 //! that does not fit is left out.
 
+mod av1_rtp;
+mod call;
 mod encoder;
 mod pictures;
 mod rendering;
 mod resize;
 mod size;
 
+pub use call::{Effort, RenderedPicture, Rendition, RenditionConfig, RenditionError, Work};
 pub use encoder::{EncodeError, Packet};
 pub use rendering::{Counts, Rendering};
 pub use size::output_size;
+pub use windlass_network::Tier;

@@ -25,6 +25,8 @@ pub(crate) struct Pictures {
     layer: Option<Size>,
     source: Source,
     resizing: Resizing,
+    /// The network that runs on every rebuilt picture.
+    network: Option<Tier>,
     /// Number of anchors that former decoders have used.
     former: u64,
 }
@@ -34,7 +36,15 @@ impl Pictures {
     pub(crate) fn new(size: Size) -> Pictures {
         let resizing = Resizing::new(size.width.into(), size.height.into());
         let source = Source::Plain(Box::default());
-        Pictures { size, layer: None, source, resizing, former: 0 }
+        Pictures { size, layer: None, source, resizing, network: Some(Tier::Xs), former: 0 }
+    }
+
+    /// Sets the network that runs on every rebuilt picture from now on: the larger one at first.
+    pub(crate) fn set_network(&mut self, network: Option<Tier>) {
+        self.network = network;
+        if let Source::Rebuilt(decoder) = &mut self.source {
+            decoder.set_network(network);
+        }
     }
 
     /// Decodes a frame and rebuilds its picture with its anchors, whose RTP timestamp is the frame's number. Returns
@@ -74,6 +84,13 @@ impl Pictures {
         Ok(self.resizing.resize(from).map(windlass_vp9::Picture::samples))
     }
 
+    /// Takes an anchor of the present layer that comes behind its frame: later pictures have it.
+    pub(crate) fn push_anchor(&mut self, anchor: &ReassembledAnchor) {
+        if let Source::Rebuilt(decoder) = &mut self.source {
+            let _ = decoder.push_anchor(anchor);
+        }
+    }
+
     /// Number of anchors that have a part in the pictures.
     pub(crate) fn anchors(&self) -> u64 {
         match &self.source {
@@ -93,7 +110,7 @@ impl Pictures {
         self.source = match scale {
             None => Source::Plain(Box::default()),
             Some(scale) => {
-                let network = Some(Tier::Xs);
+                let network = self.network;
                 let config = HybridConfig { scale, network, ..HybridConfig::default() };
                 Source::Rebuilt(Box::new(HybridDecoder::new(config)))
             }

@@ -3,7 +3,7 @@
 use windlass_types::Size;
 use windlass_types::message::ReassembledAnchor;
 
-use crate::encoder::{EncodeError, Encoder, Packet};
+use crate::encoder::{EncodeError, Encoder, Packet, Purpose};
 use crate::pictures::Pictures;
 
 /// Counters of a [`Rendering`].
@@ -49,7 +49,7 @@ impl Rendering {
     ///
     /// Fails if the encoder refuses the size.
     pub fn new(size: Size) -> Result<Rendering, EncodeError> {
-        let (pictures, encoder) = (Pictures::new(size), Encoder::new(size)?);
+        let (pictures, encoder) = (Pictures::new(size), Encoder::new(size, Purpose::File)?);
         Ok(Rendering { size, pictures, encoder, counts: Counts::default() })
     }
 
@@ -73,7 +73,7 @@ impl Rendering {
     ) -> Result<(), EncodeError> {
         if let Ok(Some(picture)) = self.pictures.push(number, data, anchors) {
             self.counts.pictures += 1;
-            self.encoder.push(number, picture, packets)
+            self.encoder.push(number, picture, false, packets)
         } else {
             self.counts.missing += 1;
             Ok(())
@@ -91,7 +91,7 @@ impl Rendering {
     ///
     /// Fails if the encoder does.
     pub fn flush(&mut self, packets: &mut Vec<Packet>) -> Result<(), EncodeError> {
-        let next = Encoder::new(self.size)?;
+        let next = Encoder::new(self.size, Purpose::File)?;
         std::mem::replace(&mut self.encoder, next).finish(packets)
     }
 

@@ -1,0 +1,223 @@
+//! A rendition: the enhanced pictures of a track in a call, as AV1 in RTP payloads.
+//!
+//! Each frame is rebuilt when it comes. Anchors come later, and are in the pictures after them, as they are at a
+//! viewer. The caller says how much is done for each frame, as it knows how much time there is.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use windlass_network::Tier;
+use windlass_types::message::{AnchorHeader, ReassembledAnchor};
+use windlass_types::recording::{RecordedAnchor, RecordedFrame};
+use windlass_types::{Anchor, Bitrate, Layer, Size};
+use windlass_vp9::DecodeError;
+
+use crate::av1_rtp::payloads;
+use crate::encoder::{EncodeError, Encoder, Packet, Purpose};
+use crate::pictures::Pictures;
+use crate::size::call_size;
+
+/// Clock rate of video in RTP, in kHz.
+const CLOCK_KHZ: u32 = 90;
+/// Bits per pixel, of a picture of [`REFERENCE_PIXELS`]; larger ones need fewer.
+const BITS_PER_PIXEL: f64 = 0.1;
+/// Pixels of a picture of 640 × 360.
+const REFERENCE_PIXELS: f64 = 640.0 * 360.0;
+/// Pictures a second for which the bitrate is chosen.
+const FPS: f64 = 30.0;
+
+/// Pictures that a rendition makes of what it is given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RenditionConfig {
+    /// Width of an anchor's picture over that of its layer.
+    pub scale: u16,
+    /// Threads of the encoder.
+    pub threads: usize,
+}
+
+/// What is done for a frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Effort {
+    /// The network that runs on the rebuilt picture.
+    pub network: Option<Tier>,
+    /// Whether the picture is encoded. A key frame that was asked for is.
+    pub encode: bool,
+}
+
+/// How long it took.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Work {
+    /// Time of decoding and rebuilding the picture.
+    pub rebuild: Duration,
+    /// Time of encoding it; `None`: it was not encoded.
+    pub encode: Option<Duration>,
+}
+
+/// The packets of one picture.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RenderedPicture {
+    /// RTP timestamp of the picture.
+    pub timestamp: u32,
+    /// Payloads of its packets, in their order.
+    pub payloads: Vec<Arc<[u8]>>,
+}
+
+/// Why a frame has no picture.
+#[derive(Debug, thiserror::Error)]
+pub enum RenditionError {
+    /// The frame cannot be decoded, nor can any before the next key frame.
+    #[error("the frame cannot be decoded: {0}")]
+    Decode(#[from] DecodeError),
+    /// The encoder.
+    #[error(transparent)]
+    Encode(#[from] EncodeError),
+}
+
+/// Rebuilds and encodes the pictures of one track.
+pub struct Rendition {
+    config: RenditionConfig,
+    /// Pictures of the present size, and what encodes them; `None` before the first key frame.
+    coding: Option<Coding>,
+    /// The layer that comes.
+    layer: Option<Layer>,
+    timeline: Timeline,
+    key_wanted: bool,
+}
+
+struct Coding {
+    size: Size,
+    pictures: Pictures,
+    encoder: Encoder,
+}
+
+impl Coding {
+    fn new(size: Size, config: RenditionConfig) -> Result<Coding, EncodeError> {
+        let purpose = Purpose::Call(bitrate(size), config.threads);
+        let encoder = Encoder::new(size, purpose)?;
+        Ok(Coding { size, pictures: Pictures::new(size), encoder })
+    }
+}
+
+/// Bitrate of pictures of a size: by the power of 0.75 of their pixels, as is usual for ladders of bitrates.
+fn bitrate(size: Size) -> Bitrate {
+    let relative = f64::from(size.pixels()) / REFERENCE_PIXELS;
+    Bitrate::bps((BITS_PER_PIXEL * FPS * REFERENCE_PIXELS * relative.powf(0.75)) as u64)
+}
+
+impl Rendition {
+    /// A rendition of a track, before its first frame.
+    pub fn new(config: RenditionConfig) -> Rendition {
+        let timeline = Timeline::default();
+        Rendition { config, coding: None, layer: None, timeline, key_wanted: true }
+    }
+
+    /// Makes the next picture a key frame.
+    pub fn request_key_frame(&mut self) {
+        self.key_wanted = true;
+    }
+
+    /// Size of the pictures; `None` before the first key frame.
+    pub fn size(&self) -> Option<Size> {
+        self.coding.as_ref().map(|coding| coding.size)
+    }
+
+    /// Number of anchors that have a part in the pictures of the present size.
+    pub fn anchors(&self) -> u64 {
+        self.coding.as_ref().map_or(0, |coding| coding.pictures.anchors())
+    }
+
+    /// Takes a frame. Returns the pictures that are ready, some frames later, and how long the work took by `clock`.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the frame cannot be decoded, or the encoder fails. Both need a key frame next.
+    pub fn push_frame(
+        &mut self,
+        frame: &RecordedFrame,
+        effort: Effort,
+        clock: impl Fn() -> Instant,
+    ) -> Result<(Vec<RenderedPicture>, Work), RenditionError> {
+        let (begun, mut work) = (clock(), Work::default());
+        if frame.key {
+            self.begin(frame.layer, frame.size)?;
+        }
+        let rtp = frame.time.rtp;
+        let timestamp = self.timeline.at(frame.layer, rtp, frame.time.arrival);
+        let Some(coding) = &mut self.coding else { return Ok((Vec::new(), work)) };
+        coding.pictures.set_network(effort.network);
+        let picture = coding.pictures.push(rtp, &frame.data, &[])?;
+        let rebuilt = clock();
+        work.rebuild = rebuilt.saturating_duration_since(begun);
+        let Some(picture) = picture.filter(|_| effort.encode || self.key_wanted) else {
+            return Ok((Vec::new(), work));
+        };
+        let (key, mut packets) = (std::mem::take(&mut self.key_wanted), Vec::new());
+        coding.encoder.push(timestamp, picture, key, &mut packets)?;
+        work.encode = Some(clock().saturating_duration_since(rebuilt));
+        let pictures = packets.into_iter().map(|Packet { number: timestamp, key, data }| {
+            RenderedPicture { timestamp, payloads: payloads(&data, key).unwrap_or_default() }
+        });
+        Ok((pictures.collect(), work))
+    }
+
+    /// Takes an anchor of a frame that has come.
+    pub fn push_anchor(&mut self, RecordedAnchor { layer, anchor, .. }: &RecordedAnchor) {
+        if let Some(coding) = self.coding.as_mut().filter(|_| self.layer == Some(*layer)) {
+            coding.pictures.push_anchor(&reassembled(anchor));
+        }
+    }
+
+    fn begin(&mut self, layer: Layer, size: Size) -> Result<(), EncodeError> {
+        self.layer = Some(layer);
+        let wanted = call_size(size, self.config.scale, self.config.threads);
+        if self.size() != Some(wanted) {
+            self.coding = Some(Coding::new(wanted, self.config)?);
+            self.key_wanted = true;
+        }
+        Ok(())
+    }
+}
+
+fn reassembled(anchor: &Anchor) -> ReassembledAnchor {
+    let Anchor { codec, source, rtp_timestamp, size, tiled, beyond_prior, stream, .. } = *anchor;
+    let header = AnchorHeader {
+        tiled,
+        beyond_prior,
+        stream: stream.0,
+        ..AnchorHeader::new(codec, source, rtp_timestamp, size)
+    };
+    ReassembledAnchor { header, payload: anchor.payload.to_vec() }
+}
+
+/// One timeline of frames whose layers have timelines of their own.
+#[derive(Debug, Default)]
+struct Timeline {
+    last: Option<Last>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Last {
+    layer: Layer,
+    arrival: Instant,
+    /// RTP timestamp of the frame in its layer.
+    rtp: u32,
+    timestamp: u32,
+}
+
+impl Timeline {
+    /// RTP timestamp of a frame. Where another layer goes on, the time since the last frame came counts.
+    fn at(&mut self, layer: Layer, rtp: u32, arrival: Instant) -> u32 {
+        let timestamp = match self.last {
+            None => rtp,
+            Some(last) if last.layer == layer => {
+                last.timestamp.wrapping_add(rtp.wrapping_sub(last.rtp))
+            }
+            Some(last) => {
+                let since = arrival.saturating_duration_since(last.arrival).as_millis() as u32;
+                last.timestamp.wrapping_add(since.max(1).wrapping_mul(CLOCK_KHZ))
+            }
+        };
+        self.last = Some(Last { layer, arrival, rtp, timestamp });
+        timestamp
+    }
+}

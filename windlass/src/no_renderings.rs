@@ -1,0 +1,29 @@
+//! A server that is built without the renderer (feature `renderer`).
+
+#![allow(clippy::unused_self)]
+
+use windlass_sfu::{RenderSink, SfuConfig, SfuHandle};
+use windlass_signaling::Metric;
+
+/// No renderer.
+pub(crate) struct Renderings;
+
+impl Renderings {
+    /// Opens none.
+    pub(crate) fn open(_: &mut SfuConfig, _: bool) -> Renderings {
+        Renderings
+    }
+
+    /// Nothing takes what the SFU gives.
+    pub(crate) fn sink(&self) -> Option<RenderSink> {
+        None
+    }
+
+    /// Starts nothing.
+    pub(crate) fn start(&self, _: SfuHandle) {}
+
+    /// There are no metrics.
+    pub(crate) fn metrics(&self) -> Vec<Metric> {
+        Vec::new()
+    }
+}
