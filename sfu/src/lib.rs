@@ -21,8 +21,8 @@ pub use api::{
     AnchorReport, Answer, DataContent, DataError, DataMessage, DecayReport, Delivery,
     DisconnectReason, EnhancerSinks, JoinError, JoinOptions, Joined, Kind, NetworkReport, Offer,
     OfferError, ParseIdError, ParticipantId, Permissions, Publish, RecordSink, RegionRequest,
-    RenderError, RenderSink, ReportError, RequestSink, SfuClosed, SfuEvent, Sinks, StartError, Subscribe, TakenReport, TapSink,
-    TrackId, TrackInfo, TrackReport, TrackStats, UplinkReport,
+    RenderError, RenderSink, ReportError, RequestSink, SfuClosed, SfuEvent, Sinks, StartError,
+    Subscribe, TakenReport, TapSink, TrackId, TrackInfo, TrackReport, TrackStats, UplinkReport,
 };
 pub use config::{Limits, RECEIVE_BUFFER, SfuConfig, TcpConfig, Tuning, share_of_one};
 pub use core::{

@@ -165,6 +165,26 @@ async fn a_player_is_given_what_a_participant_sends() {
 }
 
 #[tokio::test]
+async fn a_player_is_told_why_it_gets_no_enhanced_picture_and_leaves_nothing_behind() {
+    let server = start(SignalingConfig::default()).await;
+    call(&server, "POST /whip/tea", SDP, &sends()).await;
+    let request = "POST /whep/tea?enhanced=true";
+    let plain = receives();
+    let with_av1 = format!("{plain}a=rtpmap:45 AV1/90000\r\n");
+    for (body, status, code) in [(&plain, 422, "no_codec"), (&with_av1, 501, "no_media")] {
+        let refused = call(&server, request, SDP, body).await;
+        assert_eq!((refused.status, refused.code()), (status, code.into()), "{}", refused.body);
+        let hint = serde_json::from_str::<Value>(&refused.body).unwrap()["hint"].to_string();
+        assert!(hint.contains("without `enhanced`"), "{hint}");
+    }
+    let room = call(&server, "GET /admin/rooms/tea", "", "").await;
+    let room: Value = serde_json::from_str(&room.body).unwrap();
+    assert_eq!(room["participants"].as_array().unwrap().len(), 1);
+    let unclear = call(&server, "POST /whep/tea?enhanced=perhaps", SDP, &with_av1).await;
+    assert_eq!(unclear.status, 400);
+}
+
+#[tokio::test]
 async fn what_is_no_offer_is_refused_and_leaves_nothing_behind() {
     let server = start(SignalingConfig::default()).await;
     let sends = sends();

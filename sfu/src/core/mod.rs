@@ -603,9 +603,9 @@ mod reach_tests;
 #[cfg(test)]
 mod recording_tests;
 #[cfg(test)]
-mod rendition_tests;
-#[cfg(test)]
 mod relay_tests;
+#[cfg(test)]
+mod rendition_tests;
 #[cfg(test)]
 mod scale_tests;
 #[cfg(test)]

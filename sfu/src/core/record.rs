@@ -5,10 +5,10 @@ use std::time::Instant;
 use windlass_types::Anchor;
 use windlass_types::recording::{RecordInput, RecordedAnchor};
 
+use super::Core;
 use super::recorded::{Recorded, set_track};
 use super::rewriter::Source;
 use super::track::Track;
-use super::Core;
 use crate::api::TrackId;
 
 impl Core {

@@ -81,9 +81,10 @@ pub(super) fn request_key_anchors<'a>(
     for track in tracks {
         let tapped = track.tapped();
         // Each of them takes note.
-        let lacking = track.recordings.iter_mut().filter_map(|recording| {
-            recording.lacks_key_anchor(tapped).then_some(())
-        });
+        let lacking = track
+            .recordings
+            .iter_mut()
+            .filter_map(|recording| recording.lacks_key_anchor(tapped).then_some(()));
         if lacking.count() > 0 {
             outputs.extend(track.request_initial_anchor());
         }

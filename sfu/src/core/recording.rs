@@ -222,12 +222,7 @@ impl TrackRecording {
 
 /// Takes the frames of a tap. Frames that the next layer loses before its first key frame are no gap.
 /// Returns whether frames go on after a gap.
-fn give(
-    track: TrackId,
-    tap: &mut LayerTap,
-    is_next: bool,
-    inputs: &mut Vec<RecordInput>,
-) -> bool {
+fn give(track: TrackId, tap: &mut LayerTap, is_next: bool, inputs: &mut Vec<RecordInput>) -> bool {
     let (layer, report) = (tap.tap.layer(), tap.report);
     let mut resumed = false;
     while let Some(input) = tap.tap.poll() {

@@ -84,7 +84,8 @@ fn a_player_gets_the_renderers_packets_and_nobody_else_hears_of_them() {
     assert!(got >= 25, "{got}");
     assert_eq!(harness.core.counters.rendered_packets, 30);
     let heard = |id| harness.events.get(&id).into_iter().flatten();
-    let of = |event: &&SfuEvent| matches!(event, SfuEvent::TrackAdded(info) if info.track == rendition);
+    let of =
+        |event: &&SfuEvent| matches!(event, SfuEvent::TrackAdded(info) if info.track == rendition);
     assert_eq!([PUBLISHER, SUBSCRIBER, THIRD].map(|id| heard(id).filter(of).count()), [0; 3]);
     let (_, tracks) = harness
         .core
@@ -125,9 +126,9 @@ fn a_rendition_ends_with_the_last_player_and_with_its_source() {
             harness.core.leave(harness.now, THIRD);
         }
         harness.run(SECOND);
-        let end = media(&harness).last().is_some_and(
-            |input| matches!(input, RecordInput::End(ended) if *ended == track),
-        );
+        let end = media(&harness)
+            .last()
+            .is_some_and(|input| matches!(input, RecordInput::End(ended) if *ended == track));
         assert!(end, "{:?}", harness.rendered.last());
         send(&mut harness, track, 99);
         let told = SfuEvent::TrackRemoved { track: first };

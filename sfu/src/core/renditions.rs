@@ -71,9 +71,10 @@ impl Core {
 
     /// Ends what a participant alone has watched.
     pub(super) fn leave_renditions(&mut self, viewer: ParticipantId) {
-        let left = self.tracks.iter_mut().filter_map(|track| {
-            track.rendition.remove_viewer(viewer).then_some(track.info.track)
-        });
+        let left = self
+            .tracks
+            .iter_mut()
+            .filter_map(|track| track.rendition.remove_viewer(viewer).then_some(track.info.track));
         for rendition in left.collect::<Vec<_>>() {
             self.remove_track(rendition);
         }

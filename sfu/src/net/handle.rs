@@ -12,8 +12,8 @@ use super::watchdog::{ThreadFault, Watchdog};
 use super::{Command, Shared};
 use crate::api::{
     Answer, DataError, DataMessage, JoinError, JoinOptions, Joined, Offer, OfferError,
-    ParticipantId, Permissions, RenderError, ReportError, SfuClosed, TakenReport, TrackId, TrackReport,
-    UplinkReport,
+    ParticipantId, Permissions, RenderError, ReportError, SfuClosed, TakenReport, TrackId,
+    TrackReport, UplinkReport,
 };
 use crate::config::Tuning;
 use crate::core::{ReadOffer, Recorded, Shard, View, contained};

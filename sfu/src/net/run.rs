@@ -434,7 +434,8 @@ impl Shell {
                 Output::Render(input) => self.render(now, input),
                 Output::Record(input) => {
                     let (track, media) = (input.track(), input.is_media());
-                    let lost = self.sinks.recorder.as_ref().is_some_and(|recorder| !recorder(input));
+                    let lost =
+                        self.sinks.recorder.as_ref().is_some_and(|recorder| !recorder(input));
                     match (lost, media) {
                         (false, _) => {}
                         (true, true) => self.core.on_record_key_frame(now, track, true),

@@ -88,7 +88,8 @@ impl WhipWhepError {
     }
 
     pub(super) fn enhanced_without_av1() -> Self {
-        let hint = "Offer AV1, or ask without `enhanced` and get the picture as its publisher sends it.";
+        let hint =
+            "Offer AV1, or ask without `enhanced` and get the picture as its publisher sends it.";
         let message = "enhanced pictures are AV1, which the offer does not have";
         Self::with(422, ErrorCode::NoCodec, message, hint)
     }

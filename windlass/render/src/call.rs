@@ -221,3 +221,25 @@ impl Timeline {
         timestamp
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn larger_pictures_have_more_bits_but_fewer_for_each_pixel() {
+        let of = |width, height| bitrate(Size::new(width, height)).as_bps() / 1000;
+        assert_eq!((of(320, 180), of(640, 360), of(1280, 720)), (244, 691, 1955));
+    }
+
+    #[test]
+    fn one_timeline_goes_on_where_layers_change() {
+        let (mut timeline, now) = (Timeline::default(), Instant::now());
+        let at = |ms| now + Duration::from_millis(ms);
+        assert_eq!(timeline.at(Layer::Q, u32::MAX, at(0)), u32::MAX);
+        assert_eq!(timeline.at(Layer::Q, 2999, at(40)), 2999, "jitter of arrival is left out");
+        assert_eq!(timeline.at(Layer::H, 700_000, at(60)), 2999 + 20 * 90);
+        assert_eq!(timeline.at(Layer::H, 703_000, at(60)), 2999 + 20 * 90 + 3000);
+        assert_eq!(timeline.at(Layer::Q, 0, at(60)), 2999 + 20 * 90 + 3000 + 90, "never twice");
+    }
+}

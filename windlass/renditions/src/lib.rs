@@ -34,7 +34,7 @@ pub type Answers = Box<dyn Fn(Rendered) -> bool + Send + Sync>;
 /// use windlass_renditions::{Load, Renderer};
 ///
 /// let load = Load::of_cores(16);
-/// assert_eq!((load.renditions, load.threads), (2, 4));
+/// assert_eq!((load.renditions, load.threads), (4, 2));
 /// let renderer = Renderer::new(load, 2);
 /// // The SFU calls `renderer.sink()` with frames and anchors, and takes the answers.
 /// renderer.start(Box::new(|rendered| true));
@@ -55,9 +55,9 @@ pub struct Load {
 }
 
 impl Load {
-    /// The load for half of a machine's cores: the larger the machine, the larger the pictures.
+    /// The load for half of a machine's cores: more cores make more pictures, and larger ones.
     pub fn of_cores(cores: usize) -> Load {
-        let threads = (cores / 4).clamp(1, 4);
+        let threads = (cores / 8).clamp(1, 4);
         Load { renditions: (cores / 2 / threads).max(1), threads }
     }
 }
