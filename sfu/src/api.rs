@@ -171,15 +171,19 @@ pub enum RenderError {
     /// No participant has this id.
     #[error("the participant has not joined")]
     NotJoined,
+    /// The participant may not get what is enhanced.
+    #[error("enhanced pictures are not allowed")]
+    NotAllowed,
     /// The server has no renderer.
     #[error("this server makes no enhanced pictures for players")]
     Off,
-    /// The server has as many renditions as it makes at once.
+    /// The server has as many renditions as it makes at once, or as it makes for one address or identity.
     #[error("the server makes as many enhanced pictures as it can")]
     Full,
-    /// The renderer cannot read the track: it is of another server or codec, or encrypted end to end.
-    #[error("no enhanced picture can be made of the track")]
-    Unreadable,
+    /// The track has no rendition: it is of another server or codec, encrypted end to end, or its own picture is as
+    /// large as a rendition.
+    #[error("no enhanced picture is made of the track")]
+    Plain,
     /// The SFU has stopped.
     #[error("the server is shutting down")]
     Closed,
@@ -530,7 +534,7 @@ pub type RecordSink = Arc<dyn Fn(RecordInput) -> bool + Send + Sync>;
 /// Takes what is rendered, as a [`RecordSink`] takes what is recorded, and requests for key frames of renditions.
 pub type RenderSink = Arc<dyn Fn(RenderInput) -> bool + Send + Sync>;
 
-/// Those beside the enhancer that take what an SFU gives; `None`: nobody does. They are called on the media threads.
+/// Functions beside the enhancer's that take what an SFU gives; `None`: nobody takes it. Media threads call them.
 #[derive(Clone, Default)]
 pub struct Sinks {
     /// Takes messages for the SFUs that share its rooms.

@@ -40,6 +40,8 @@ pub struct SfuConfig {
     pub pause_unused: bool,
     /// Limits of what clients may use.
     pub limits: Limits,
+    /// What the server renders.
+    pub renditions: RenditionLimits,
     /// Maximum pixels of an enhanced layer. Subscribers of larger ones get the refusal `size`.
     pub tap_pixels: u32,
     /// Whether subscribers' bandwidth is estimated and limits their rungs. Without it, subscribers get their maximum
@@ -71,6 +73,7 @@ impl Default for SfuConfig {
             adapt: false,
             pause_unused: true,
             limits: Limits::default(),
+            renditions: RenditionLimits::default(),
             tap_pixels: MAX_LR_PIXELS,
             congestion_control: true,
             initial_estimate: Bitrate::bps(1_000_000),
@@ -206,8 +209,15 @@ pub struct Limits {
     pub events: usize,
     /// Maximum bytes of a VP9 frame in a tap; a larger one is a gap.
     pub tap_frame_bytes: usize,
+}
+
+/// What the server renders for players that cannot rebuild pictures.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RenditionLimits {
     /// Maximum number of renditions; 0: the server renders nothing.
-    pub renditions: usize,
+    pub max: usize,
+    /// Maximum pixels of their pictures. Layers of as many need no rendition.
+    pub pixels: u32,
 }
 
 impl Default for Limits {
@@ -223,7 +233,6 @@ impl Default for Limits {
             sdp_bytes: 256 * 1024,
             events: 4_096,
             tap_frame_bytes: 1024 * 1024,
-            renditions: 0,
         }
     }
 }

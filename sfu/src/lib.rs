@@ -24,7 +24,9 @@ pub use api::{
     RenderError, RenderSink, ReportError, RequestSink, SfuClosed, SfuEvent, Sinks, StartError,
     Subscribe, TakenReport, TapSink, TrackId, TrackInfo, TrackReport, TrackStats, UplinkReport,
 };
-pub use config::{Limits, RECEIVE_BUFFER, SfuConfig, TcpConfig, Tuning, share_of_one};
+pub use config::{
+    Limits, RECEIVE_BUFFER, RenditionLimits, SfuConfig, TcpConfig, Tuning, share_of_one,
+};
 pub use core::{
     MediaLine, Recorded, RecordedWho, View, log_panics, media_lines, rate_limit_address,
 };

@@ -170,8 +170,9 @@ async fn a_player_is_told_why_it_gets_no_enhanced_picture_and_leaves_nothing_beh
     call(&server, "POST /whip/tea", SDP, &sends()).await;
     let request = "POST /whep/tea?enhanced=true";
     let plain = receives();
-    let with_av1 = format!("{plain}a=rtpmap:45 AV1/90000\r\n");
-    for (body, status, code) in [(&plain, 422, "no_codec"), (&with_av1, 501, "no_media")] {
+    let with_av1 =
+        plain.replace("a=rtpmap:98 VP9/90000", "a=rtpmap:45 AV1/90000\r\na=rtpmap:98 VP9/90000");
+    for (body, status, code) in [(&plain, 422, "no_codec"), (&with_av1, 501, "unknown_track")] {
         let refused = call(&server, request, SDP, body).await;
         assert_eq!((refused.status, refused.code()), (status, code.into()), "{}", refused.body);
         let hint = serde_json::from_str::<Value>(&refused.body).unwrap()["hint"].to_string();

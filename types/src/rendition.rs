@@ -1,7 +1,8 @@
 //! What passes between an SFU and the renderer of its renditions: the enhanced pictures of tracks, coded once more for
 //! players that cannot rebuild them.
 //!
-//! A rendered track comes as it comes to a recorder. Its packets go back as those of another node's track do.
+//! A rendered track comes as it comes to a recorder. Its packets go back as those of another node's track do. Each
+//! rendition has an id of its own, so that late packets of a former one are known.
 
 use crate::TrackId;
 use crate::recording::RecordInput;
@@ -10,18 +11,25 @@ use crate::relay::RelayedPacket;
 /// A step of a rendered track.
 #[derive(Debug, Clone)]
 pub enum RenderInput {
-    /// The track's beginning and end, its frames, and its anchors.
+    /// A rendition begins.
+    Begin {
+        /// The rendered track.
+        track: TrackId,
+        /// Its rendition.
+        rendition: TrackId,
+    },
+    /// The track's frames, anchors and end.
     Media(RecordInput),
     /// A player needs a key frame of this track's rendition.
     KeyFrame(TrackId),
 }
 
 impl RenderInput {
-    /// The track that the step is about.
+    /// The rendered track that the step is about.
     pub fn track(&self) -> TrackId {
         match self {
             RenderInput::Media(input) => input.track(),
-            RenderInput::KeyFrame(track) => *track,
+            RenderInput::Begin { track, .. } | RenderInput::KeyFrame(track) => *track,
         }
     }
 }
@@ -29,19 +37,20 @@ impl RenderInput {
 /// An answer of the renderer.
 #[derive(Debug, Clone)]
 pub enum Rendered {
-    /// An RTP packet of a rendition. Its track is the rendered one, and its layer [`Layer::F`](crate::Layer::F): a
-    /// rendition has one layer.
+    /// An RTP packet of a rendition, which is its track. Its layer is [`Layer::F`](crate::Layer::F): there is one.
     Packet(RelayedPacket),
-    /// The renderer needs a key frame of the rendered track.
+    /// The renderer needs a key frame of the track of this rendition.
     KeyFrame(TrackId),
+    /// The renderer cannot make this rendition any more.
+    Failed(TrackId),
 }
 
 impl Rendered {
-    /// The rendered track.
-    pub fn track(&self) -> TrackId {
+    /// The rendition that the answer is about.
+    pub fn rendition(&self) -> TrackId {
         match self {
             Rendered::Packet(packet) => packet.track,
-            Rendered::KeyFrame(track) => *track,
+            Rendered::KeyFrame(rendition) | Rendered::Failed(rendition) => *rendition,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The renderer of enhanced pictures for players, and its metrics.
 
 use windlass_renditions::{Counts, Load, Renderer};
-use windlass_sfu::{RenderSink, SfuConfig, SfuHandle};
+use windlass_sfu::{RenderSink, RenditionLimits, SfuConfig, SfuHandle};
 use windlass_signaling::Metric;
 
 /// The renderer; none where nobody enhances.
@@ -15,7 +15,8 @@ impl Renderings {
         }
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let load = Load::of_cores(cores);
-        sfu.limits.renditions = load.renditions;
+        let pixels = Renderer::max_pixels(load);
+        sfu.renditions = RenditionLimits { max: load.renditions, pixels };
         Renderings(Some(Renderer::new(load, sfu.scale)))
     }
 
@@ -34,13 +35,14 @@ impl Renderings {
     /// Metrics of the renderer.
     pub(crate) fn metrics(&self) -> Vec<Metric> {
         let Some(renderer) = &self.0 else { return Vec::new() };
-        let Counts { renditions, pictures, late, failed, faults } = renderer.counts();
+        let Counts { renditions, pictures, late, failed, faults, dropped } = renderer.counts();
         vec![
             Metric::new("windlass_renditions", renditions),
             Metric::new("windlass_rendition_pictures_total", pictures),
             Metric::new("windlass_rendition_late_total", late),
             Metric::new("windlass_rendition_failed_total", failed),
             Metric::new("windlass_rendition_faults_total", faults),
+            Metric::new("windlass_rendition_dropped_total", dropped),
         ]
     }
 }

@@ -212,7 +212,7 @@ impl Core {
         if let Some(stream) = t.enhanced_stream() {
             self.outputs.push_back(Output::Tap(TapInput::Stop { stream }));
         }
-        self.outputs.extend(t.recordings.iter().map(TrackRecording::end));
+        self.outputs.extend(t.recordings.recorder.iter().map(TrackRecording::end));
         if t.rendition.is_one() {
             self.on_rendition_removed(&t);
         }
@@ -262,7 +262,6 @@ impl Core {
                 part.info.muted = muted;
             }
         }
-        self.interrupt_subscribers(rendition);
         let other = |t: &&mut Track| t.info.muted != muted && t.is_announced();
         let Some(t) = self.tracks.get_mut(track).filter(other) else { return };
         let id = t.info.participant;
@@ -270,6 +269,7 @@ impl Core {
         t.taps.await_key();
         t.recordings.iter_mut().for_each(TrackRecording::await_key);
         self.interrupt_subscribers(Some(track));
+        self.interrupt_subscribers(rendition);
         self.notify_audience(id, &SfuEvent::TrackMuted { track, muted });
         self.schedule.allocate_now(now);
     }

@@ -3,9 +3,9 @@
 //! [`Core`] holds its parts, each of which owns its state and knows nothing of the core: rooms (`rooms`), participants
 //! (`peers`), tracks (`tracks`), other nodes (`relays`), routes of datagrams (`routes`), rates of messages
 //! (`data_rate`). It gives them their events, in this file and by subject in `members`, `permissions`, `negotiate`,
-//! `media`, `enhance`, `data`, `record`, `relay` and `renditions`. Work over all participants and tracks is in `allocation` (rungs),
-//! `enhancement` (which layers the enhancer gets), `publishers` (what publishers send) and `forward` (packets to
-//! subscribers and taps). Time is an argument everywhere.
+//! `media`, `enhance`, `data`, `record`, `relay` and `renditions`. Work over all participants and tracks is in
+//! `allocation` (rungs), `enhancement` (which layers the enhancer gets), `publishers` (what publishers send) and
+//! `forward` (packets to subscribers and taps). Time is an argument everywhere.
 
 mod addresses;
 mod alignment;
@@ -403,6 +403,7 @@ impl Core {
 
     /// Allocates rungs to all subscribers, and updates taps and publishers accordingly.
     fn allocate(&mut self, now: Instant) {
+        self.end_unreadable_renditions();
         let Core { config, rooms, peers, tracks, enhancement, outputs, .. } = self;
         rooms.notify_speakers(now, outputs);
         let terms = allocation::Terms {
@@ -568,7 +569,12 @@ impl Core {
             participants: self.peers.len(),
             connected: self.peers.iter().filter(|p| p.link.connected).count(),
             tracks: self.tracks.len(),
-            subscriptions: self.tracks.announced().map(|t| t.subscribers.len()).sum(),
+            subscriptions: self
+                .tracks
+                .iter()
+                .filter(|t| !t.backup.is_one())
+                .map(|t| t.subscribers.len())
+                .sum(),
             taps: self.tracks.iter().filter(|t| t.enhanced_stream().is_some()).count(),
             ways: allocation::count_ways(&self.peers),
             tcp_open: 0,

@@ -32,6 +32,9 @@ impl Core {
                 }
             }
         }
+        if !permissions.enhance || !permissions.subscribe {
+            self.leave_renditions(id);
+        }
         self.schedule.allocate_now(now);
     }
 }

@@ -69,7 +69,8 @@ pub(super) fn pause_unused_layers(
         let mut needed = needed.get(&track.info.track).copied().unwrap_or_default();
         let for_nodes = Layer::ALL.into_iter().filter(|&layer| track.nodes.need(layer));
         // What is recorded is to be the best that the publisher can send.
-        let recorded = Layer::ALL.into_iter().filter(|_| track.recordings.iter().next().is_some());
+        let needs = |layer: &Layer| track.recordings.iter().any(|r| r.needs(*layer, &track.layers));
+        let recorded = Layer::ALL.into_iter().filter(needs);
         for layer in track.taps.layers().chain(for_nodes).chain(recorded) {
             needed[layer as usize] = true;
         }

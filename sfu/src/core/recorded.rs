@@ -58,8 +58,8 @@ impl RecordedRooms {
         max_frame_bytes: usize,
     ) -> Option<RecordTerms> {
         let recorded = self.0.get(room).filter(|recorded| recorded.contains(participant))?;
-        let taker = Taker::Recorder;
-        Some(RecordTerms { taker, max_frame_bytes, anchors: recorded.anchors })
+        let (taker, anchors) = (Taker::Recorder, recorded.anchors);
+        Some(RecordTerms { taker, max_frame_bytes, below_pixels: None, anchors })
     }
 }
 

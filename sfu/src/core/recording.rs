@@ -84,6 +84,8 @@ pub(super) struct RecordTerms {
     pub(super) taker: Taker,
     /// Maximum bytes of a frame.
     pub(super) max_frame_bytes: usize,
+    /// Pixels that a layer must have less of; `None`: all layers are recorded.
+    pub(super) below_pixels: Option<u32>,
     /// Whether the track's anchors are recorded too.
     pub(super) anchors: bool,
 }
@@ -135,9 +137,11 @@ impl TrackRecording {
         self.anchored = None;
     }
 
-    /// Chooses the largest layer that is sent.
+    /// Chooses the largest layer that is sent and recorded.
     pub(super) fn choose(&mut self, now: Instant, layers: &Layers) {
-        let sent = |layer: &Layer| layers.rate(*layer, now).is_some();
+        let sent = |layer: &Layer| {
+            layers.rate(*layer, now).is_some() && self.takes(layers.sizes()[*layer as usize])
+        };
         let Some(best) = Layer::ALL.into_iter().rev().find(sent) else { return };
         let of = |tap: &Option<LayerTap>| tap.as_ref().map(|tap| tap.tap.layer());
         if of(&self.current) == Some(best) {
@@ -147,6 +151,18 @@ impl TrackRecording {
         } else if of(&self.next) != Some(best) {
             self.next = Some(LayerTap::new(best, self.terms.max_frame_bytes));
         }
+    }
+
+    /// Whether a layer of this size is recorded. While it is unknown, one of a bounded size is not.
+    fn takes(&self, size: Option<Size>) -> bool {
+        let below = self.terms.below_pixels;
+        below.is_none_or(|below| size.is_some_and(|size| size.pixels() < below))
+    }
+
+    /// Whether the publisher is to send a layer for this recording.
+    pub(super) fn needs(&self, layer: Layer, layers: &Layers) -> bool {
+        let size = layers.sizes()[layer as usize];
+        size.is_none() || self.takes(size)
     }
 
     fn taps(&mut self) -> impl Iterator<Item = &mut LayerTap> {

@@ -9,6 +9,8 @@ pub(super) struct Rendition {
     pub(super) id: Option<TrackId>,
     /// The track of which this one is the rendition.
     pub(super) of: Option<TrackId>,
+    /// Who began this rendition, as [`Owner::publisher`](windlass_types::Owner) numbers them.
+    pub(super) owner: u64,
     /// The participants that asked for this rendition, and may subscribe to it.
     pub(super) viewers: Vec<ParticipantId>,
 }

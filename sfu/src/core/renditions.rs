@@ -7,17 +7,18 @@
 
 use std::time::{Duration, Instant};
 
-use windlass_types::recording::{RecordInput, RecordedTrack};
+use windlass_types::recording::RecordInput;
 use windlass_types::relay::RelayedPacket;
-use windlass_types::rendition::Rendered;
+use windlass_types::rendition::{RenderInput, Rendered};
 use windlass_types::{Layer, NodeId, VideoCodec};
 
-use super::Core;
 use super::recording::{RecordTerms, Taker, TrackRecording};
 use super::relayed::RemotePublisher;
 use super::rewriter::PacketIn;
 use super::track::Track;
+use super::{Core, Output};
 use crate::api::{Kind, ParticipantId, Publish, RenderError, SfuEvent, TrackId};
+use crate::config::{RenditionLimits, share_of_one};
 
 impl Core {
     /// Begins a track's rendition for a participant, which may subscribe to it from now on. All that ask for it share
@@ -25,8 +26,8 @@ impl Core {
     ///
     /// # Errors
     ///
-    /// Fails if the participant has not joined, the server renders nothing, there are too many renditions, or the
-    /// renderer cannot read the track.
+    /// Fails if the participant has not joined or may not have it, the server renders nothing, there are too many
+    /// renditions, or the track has none.
     pub fn render(
         &mut self,
         now: Instant,
@@ -34,15 +35,19 @@ impl Core {
         track: TrackId,
     ) -> Result<TrackId, RenderError> {
         let peer = self.peers.get(viewer).ok_or(RenderError::NotJoined)?;
-        if self.config.limits.renditions == 0 {
+        if self.config.renditions.max == 0 {
             return Err(RenderError::Off);
         }
+        if !peer.permissions.enhance || !peer.permissions.subscribe {
+            return Err(RenderError::NotAllowed);
+        }
         let there = self.tracks.get(track).filter(|track| *track.room == *peer.room);
-        let source = there.filter(|track| track.is_renderable()).ok_or(RenderError::Unreadable)?;
-        let id = match source.rendition.id {
-            Some(id) => id,
-            None => self.begin_rendition(track)?,
-        };
+        let max_pixels = self.config.renditions.pixels;
+        let renderable =
+            |track: &&Track| track.is_renderable() && !track.is_larger(now, max_pixels);
+        let source = there.filter(renderable).ok_or(RenderError::Plain)?;
+        let (id, owner) = (source.rendition.id, peer.owner.publisher);
+        let id = id.map_or_else(|| self.begin_rendition(track, owner), Ok)?;
         if let Some(rendition) = self.tracks.get_mut(id) {
             rendition.rendition.add_viewer(viewer);
         }
@@ -50,54 +55,81 @@ impl Core {
         Ok(id)
     }
 
-    fn begin_rendition(&mut self, of: TrackId) -> Result<TrackId, RenderError> {
-        let limits = &self.config.limits;
-        let id = self.tracks.add_rendition(of, limits.renditions).ok_or(RenderError::Full)?;
-        let taker = Taker::Renderer;
-        let terms = RecordTerms { taker, max_frame_bytes: limits.tap_frame_bytes, anchors: true };
-        let source = self.tracks.get_mut(of).ok_or(RenderError::Unreadable)?;
-        source.recordings.renderer = Some(TrackRecording::new(of, terms));
-        let info = &source.info;
-        let begin = RecordedTrack {
-            track: of,
-            room: source.room.clone(),
-            participant: info.participant,
-            kind: info.kind,
-            name: info.name.clone(),
+    fn begin_rendition(&mut self, track: TrackId, owner: u64) -> Result<TrackId, RenderError> {
+        let RenditionLimits { max, pixels } = self.config.renditions;
+        let of_owner = |track: &&Track| track.rendition.is_one() && track.rendition.owner == owner;
+        if self.tracks.iter().filter(of_owner).count() >= share_of_one(max) {
+            return Err(RenderError::Full);
+        }
+        let rendition = self.tracks.add_rendition(track, max).ok_or(RenderError::Full)?;
+        if let Some(rendition) = self.tracks.get_mut(rendition) {
+            rendition.rendition.owner = owner;
+        }
+        let terms = RecordTerms {
+            taker: Taker::Renderer,
+            max_frame_bytes: self.config.limits.tap_frame_bytes,
+            below_pixels: Some(pixels),
+            anchors: true,
         };
-        self.outputs.push_back(taker.output(RecordInput::Begin(begin)));
-        Ok(id)
+        if let Some(source) = self.tracks.get_mut(track) {
+            source.recordings.renderer = Some(TrackRecording::new(track, terms));
+        }
+        self.outputs.push_back(Output::Render(RenderInput::Begin { track, rendition }));
+        Ok(rendition)
     }
 
-    /// Ends what a participant alone has watched.
+    /// Takes a participant's renditions away, and ends what it alone has watched.
     pub(super) fn leave_renditions(&mut self, viewer: ParticipantId) {
-        let left = self
-            .tracks
-            .iter_mut()
-            .filter_map(|track| track.rendition.remove_viewer(viewer).then_some(track.info.track));
-        for rendition in left.collect::<Vec<_>>() {
+        let watched = self.tracks.iter().filter(|track| track.rendition.viewers.contains(&viewer));
+        let watched: Vec<TrackId> = watched.map(|track| track.info.track).collect();
+        for id in watched {
+            let Some(rendition) = self.tracks.get_mut(id) else { continue };
+            rendition.subscribers.retain(|&other| other != viewer);
+            let is_last = rendition.rendition.remove_viewer(viewer);
+            if let Some(peer) = self.peers.get_mut(viewer) {
+                peer.slots_of(id).for_each(|slot| slot.set_track(None));
+                let removed = SfuEvent::TrackRemoved { track: id };
+                self.outputs.push_back(Output::Event(viewer, removed));
+            }
+            if is_last {
+                self.remove_track(id);
+            }
+        }
+    }
+
+    /// Ends the renditions of tracks that cannot be read any more: their codec has changed.
+    pub(super) fn end_unreadable_renditions(&mut self) {
+        let unreadable =
+            |track: &&Track| track.rendition.id.is_some() && track.unreadable().is_some();
+        let ended = self.tracks.iter().filter(unreadable).filter_map(|track| track.rendition.id);
+        for rendition in ended.collect::<Vec<_>>() {
             self.remove_track(rendition);
         }
     }
 
     /// Ends the feed of a rendition that was removed, and tells its viewers.
     pub(super) fn on_rendition_removed(&mut self, rendition: &Track) {
-        let source = rendition.rendition.of.and_then(|of| self.tracks.get_mut(of));
-        if let Some(recording) = source.and_then(|source| source.recordings.renderer.take()) {
-            self.outputs.push_back(recording.end());
+        let Some(track) = rendition.rendition.of else { return };
+        if let Some(source) = self.tracks.get_mut(track) {
+            source.recordings.renderer = None;
         }
+        self.outputs.push_back(Taker::Renderer.output(RecordInput::End(track)));
         let removed = SfuEvent::TrackRemoved { track: rendition.info.track };
         for &viewer in &rendition.rendition.viewers {
-            self.outputs.push_back(super::Output::Event(viewer, removed.clone()));
+            self.outputs.push_back(Output::Event(viewer, removed.clone()));
         }
     }
 
-    /// Takes an answer of the renderer.
+    /// Takes an answer of the renderer. The last ones of a rendition may come after its end.
     pub fn on_rendered(&mut self, now: Instant, rendered: Rendered) {
+        let id = rendered.rendition();
+        let Some(source) = self.tracks.get(id).and_then(|track| track.rendition.of) else { return };
         match rendered {
             Rendered::Packet(packet) => self.forward_rendered(now, packet),
-            Rendered::KeyFrame(track) => self.on_render_key_frame(now, track, false),
+            Rendered::KeyFrame(_) => self.on_render_key_frame(now, source, false),
+            Rendered::Failed(_) => self.remove_track(id),
         }
+        self.schedule.wake(now);
     }
 
     /// Gives the renderer a key frame of a track next. The renderer needs one, or has lost frames (`lost`).
@@ -120,10 +152,7 @@ impl Core {
     }
 
     fn forward_rendered(&mut self, now: Instant, packet: RelayedPacket) {
-        let source = self.tracks.get(packet.track);
-        // The last packets of a rendition may come after its end.
-        let Some(id) = source.and_then(|source| source.rendition.id) else { return };
-        let RelayedPacket { seq, timestamp, marker, codec, payload, .. } = packet;
+        let RelayedPacket { track, seq, timestamp, marker, codec, payload, .. } = packet;
         let packet = PacketIn {
             seq,
             timestamp,
@@ -134,19 +163,27 @@ impl Core {
             stale: false,
         };
         self.counters.rendered_packets += 1;
-        self.forward_video(id, Layer::F, packet, None, &payload);
-        self.schedule.wake(now);
+        self.forward_video(track, Layer::F, packet, None, &payload);
     }
 }
 
 impl Track {
-    /// Whether the renderer can read the track: VP9 that is published here, and not encrypted end to end.
+    /// Whether the renderer can read the track: VP9 that is published here, and not encrypted end to end. The codec is
+    /// not known before its first packet.
     fn is_renderable(&self) -> bool {
         self.info.kind == Kind::Video
             && self.remote.is_none()
             && self.is_announced()
             && !self.info.encrypted
-            && self.layers.codec() == Some(VideoCodec::Vp9)
+            && self.layers.codec().is_none_or(|codec| codec == VideoCodec::Vp9)
+    }
+
+    /// Whether the publisher itself sends a picture of so many pixels, or would if it were asked.
+    fn is_larger(&self, now: Instant, pixels: u32) -> bool {
+        let rates = self.params.rates(now, self.layers.rates(now));
+        let sizes = self.layers.sizes().into_iter().zip(rates);
+        let sent = sizes.filter(|(_, rate)| rate.is_some()).filter_map(|(size, _)| size);
+        sent.into_iter().any(|size| size.pixels() >= pixels)
     }
 
     /// Makes the track the rendition of another one.

@@ -151,9 +151,9 @@ impl Tracks {
         self.by_id.values_mut()
     }
 
-    /// Number of tracks.
+    /// Number of tracks, without renditions.
     pub(super) fn len(&self) -> usize {
-        self.by_id.len()
+        self.iter().filter(|track| !track.rendition.is_one()).count()
     }
 
     /// When a tap or a key frame request of a track is due.

@@ -396,7 +396,8 @@ impl SfuHandle {
     ///
     /// # Errors
     ///
-    /// Fails if the participant has not joined, nothing or no more can be rendered, or the SFU has stopped.
+    /// Fails if the participant has not joined or may not have it, nothing or no more can be rendered, or the SFU has
+    /// stopped.
     pub async fn render(
         &self,
         viewer: ParticipantId,
@@ -408,18 +409,10 @@ impl SfuHandle {
         answered.await.unwrap_or(Err(RenderError::Closed))
     }
 
-    /// Takes an answer of the renderer. Never waits; `false` if the queue is full (dropped and counted) or the SFU has
-    /// stopped.
+    /// Takes an answer of the renderer. Never waits; `false` if the queue is full or the SFU has stopped: it is dropped.
     pub fn push_rendered(&self, rendered: Rendered) -> bool {
-        let thread = &self.threads[Shard::of_id(rendered.track().0, self.threads.len())];
-        match thread.relayed.try_send(FromNode::Renderer(rendered)) {
-            Ok(()) => true,
-            Err(mpsc::error::TrySendError::Full(_)) => {
-                self.shared.relay_overflows.fetch_add(1, Ordering::Relaxed);
-                false
-            }
-            Err(mpsc::error::TrySendError::Closed(_)) => false,
-        }
+        let thread = &self.threads[Shard::of_id(rendered.rendition().0, self.threads.len())];
+        thread.relayed.try_send(FromNode::Renderer(rendered)).is_ok()
     }
 
     /// Sets the other SFUs that a room is on.

@@ -104,9 +104,11 @@ impl From<RenderError> for WhipWhepError {
     fn from(error: RenderError) -> Self {
         let hint = "Ask without `enhanced`, and get the picture as its publisher sends it.";
         let (status, code) = match error {
-            RenderError::Off | RenderError::Unreadable => (501, ErrorCode::NoMedia),
+            RenderError::Off | RenderError::Plain => (501, ErrorCode::UnknownTrack),
+            RenderError::NotAllowed => (403, ErrorCode::Forbidden),
             RenderError::Full => (503, ErrorCode::ServerFull),
-            RenderError::NotJoined | RenderError::Closed => (503, ErrorCode::ShuttingDown),
+            RenderError::NotJoined => (409, ErrorCode::NotJoined),
+            RenderError::Closed => (503, ErrorCode::ShuttingDown),
         };
         Self::with(status, code, &error.to_string(), hint)
     }

@@ -125,10 +125,13 @@ async fn render(
     subscribe: &mut [Subscribe],
 ) -> Result<(), WhipWhepError> {
     let is_video = |id| tracks.iter().any(|info| info.track == id && info.kind == Kind::Video);
+    let mut rendered = false;
     for subscribe in subscribe.iter_mut().filter(|subscribe| is_video(subscribe.track)) {
         match shared.services.sfu.render(viewer, subscribe.track).await {
-            Ok(rendition) => subscribe.track = rendition,
-            Err(RenderError::Unreadable) => {}
+            Ok(rendition) => (subscribe.track, rendered) = (rendition, true),
+            Err(RenderError::Plain) => {}
+            // The first is what the player is there for.
+            Err(RenderError::Full) if rendered => {}
             Err(error) => return Err(error.into()),
         }
     }

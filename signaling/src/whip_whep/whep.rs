@@ -58,10 +58,14 @@ pub(crate) async fn offer(
     session::begin(&shared, caller, &query, lists).await
 }
 
-/// Whether an offer has AV1, in which enhanced pictures come.
+/// Whether each section of an offer for video has AV1, in which enhanced pictures come.
 fn offers_av1(sdp: &str) -> bool {
-    let maps = sdp.lines().filter_map(|line| line.strip_prefix("a=rtpmap:")?.split_once(' '));
-    maps.into_iter().any(|(_, codec)| codec.to_ascii_uppercase().starts_with("AV1/"))
+    let is_av1 = |line: &str| {
+        let map = line.strip_prefix("a=rtpmap:").and_then(|map| map.split_once(' '));
+        map.is_some_and(|(_, codec)| codec.to_ascii_uppercase().starts_with("AV1/"))
+    };
+    let mut videos = sdp.split("\nm=").filter(|section| section.starts_with("video"));
+    videos.all(|section| section.lines().any(is_av1))
 }
 
 /// The query of an offer.
@@ -165,8 +169,11 @@ mod tests {
 
     #[test]
     fn enhanced_pictures_need_av1() {
-        assert!(offers_av1("v=0\r\na=rtpmap:45 AV1/90000\r\n"));
-        assert!(!offers_av1("v=0\r\na=rtpmap:98 VP9/90000\r\na=fmtp:45 AV1/90000\r\n"));
+        let [with, without] = ["45 AV1", "98 VP9"]
+            .map(|codec| format!("m=video 9 UDP 45\r\na=rtpmap:{codec}/90000\r\n"));
+        assert!(offers_av1(&format!("v=0\r\n{with}m=audio 9 UDP 1\r\n{with}")));
+        assert!(!offers_av1(&format!("v=0\r\n{with}{without}")));
+        assert!(!offers_av1(&format!("v=0\r\n{without}a=fmtp:45 AV1/90000\r\n")));
     }
 
     #[test]

@@ -129,6 +129,11 @@ const RENDERER: &[Family] = &[
         "Panics of the renderer. Each ends the pictures of one track until its next key frame.",
     )
     .with(RENDER),
+    Family::counter(
+        "windlass_rendition_dropped_total",
+        "Packets of the renderer, and its requests for key frames, dropped because the media thread was busy.",
+    )
+    .with(RENDER),
 ];
 
 /// Metrics of the enhancer, except its plain counters: those carry their own help texts.

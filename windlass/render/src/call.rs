@@ -25,6 +25,10 @@ const BITS_PER_PIXEL: f64 = 0.1;
 const REFERENCE_PIXELS: f64 = 640.0 * 360.0;
 /// Pictures a second for which the bitrate is chosen.
 const FPS: f64 = 30.0;
+/// Minimum time between two pictures, in ticks of RTP.
+const MIN_TICKS: u32 = 2250;
+/// Maximum number of repeats of a picture: as many as the encoder holds back.
+const MAX_REPEATS: u32 = 4;
 
 /// Pictures that a rendition makes of what it is given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,13 +92,17 @@ struct Coding {
     size: Size,
     pictures: Pictures,
     encoder: Encoder,
+    /// RTP timestamp of the last picture that was encoded.
+    encoded: u32,
+    /// How often it was repeated.
+    repeats: u32,
 }
 
 impl Coding {
     fn new(size: Size, config: RenditionConfig) -> Result<Coding, EncodeError> {
         let purpose = Purpose::Call(bitrate(size), config.threads);
-        let encoder = Encoder::new(size, purpose)?;
-        Ok(Coding { size, pictures: Pictures::new(size), encoder })
+        let (encoder, pictures) = (Encoder::new(size, purpose)?, Pictures::new(size));
+        Ok(Coding { size, pictures, encoder, encoded: 0, repeats: 0 })
     }
 }
 
@@ -114,6 +122,32 @@ impl Rendition {
     /// Makes the next picture a key frame.
     pub fn request_key_frame(&mut self) {
         self.key_wanted = true;
+    }
+
+    /// Begins anew with the next key frame, after a frame that could not be decoded. Time goes on.
+    pub fn restart(&mut self) {
+        (self.coding, self.layer, self.key_wanted) = (None, None, true);
+    }
+
+    /// Whether the encoder holds pictures back that no later one may push out.
+    pub fn holds(&self) -> bool {
+        self.coding
+            .as_ref()
+            .is_some_and(|coding| coding.encoder.waiting() > 0 && coding.repeats < MAX_REPEATS)
+    }
+
+    /// Encodes the last picture once more, as no frame comes. Returns the pictures that are ready by that.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the encoder fails.
+    pub fn repeat(&mut self) -> Result<Vec<RenderedPicture>, RenditionError> {
+        let Some(coding) = &mut self.coding else { return Ok(Vec::new()) };
+        coding.repeats += 1;
+        let (timestamp, mut packets) = (coding.encoded.wrapping_add(1), Vec::new());
+        coding.encoded = timestamp;
+        coding.encoder.repeat(timestamp, &mut packets)?;
+        Ok(pictures_of(packets))
     }
 
     /// Size of the pictures; `None` before the first key frame.
@@ -148,16 +182,15 @@ impl Rendition {
         let picture = coding.pictures.push(rtp, &frame.data, &[])?;
         let rebuilt = clock();
         work.rebuild = rebuilt.saturating_duration_since(begun);
-        let Some(picture) = picture.filter(|_| effort.encode || self.key_wanted) else {
-            return Ok((Vec::new(), work));
-        };
+        // Half of 60 pictures a second, and all of 30.
+        let soon = coding.repeats == 0 && timestamp.wrapping_sub(coding.encoded) < MIN_TICKS;
+        let wanted = self.key_wanted || effort.encode && !soon;
+        let Some(picture) = picture.filter(|_| wanted) else { return Ok((Vec::new(), work)) };
+        (coding.encoded, coding.repeats) = (timestamp, 0);
         let (key, mut packets) = (std::mem::take(&mut self.key_wanted), Vec::new());
         coding.encoder.push(timestamp, picture, key, &mut packets)?;
         work.encode = Some(clock().saturating_duration_since(rebuilt));
-        let pictures = packets.into_iter().map(|Packet { number: timestamp, key, data }| {
-            RenderedPicture { timestamp, payloads: payloads(&data, key).unwrap_or_default() }
-        });
-        Ok((pictures.collect(), work))
+        Ok((pictures_of(packets), work))
     }
 
     /// Takes an anchor of a frame that has come.
@@ -176,6 +209,13 @@ impl Rendition {
         }
         Ok(())
     }
+}
+
+fn pictures_of(packets: Vec<Packet>) -> Vec<RenderedPicture> {
+    let pictures = packets.into_iter().map(|Packet { number: timestamp, key, data }| {
+        RenderedPicture { timestamp, payloads: payloads(&data, key).unwrap_or_default() }
+    });
+    pictures.collect()
 }
 
 fn reassembled(anchor: &Anchor) -> ReassembledAnchor {

@@ -3,16 +3,16 @@
 use std::collections::VecDeque;
 
 use rav1e::prelude::{
-    ChromaSampling, Config, Context, EncoderConfig, EncoderStatus, FrameParameters, FrameType,
-    FrameTypeOverride, InvalidConfig, Rational, SceneDetectionSpeed,
+    ChromaSampling, Config, Context, EncoderConfig, EncoderStatus, Frame, FrameParameters,
+    FrameType, FrameTypeOverride, InvalidConfig, Rational, SceneDetectionSpeed,
 };
 use windlass_types::{Bitrate, Size};
 use windlass_vp9::Samples;
 
 /// Speed of the encoder, 0 to 10: the fastest.
 const SPEED: u8 = 10;
-/// Quantizer of a recording, 0 to 255. At 80, pictures lose all that was gained over the enlarged layer; at 40 half a decibel, for
-/// twice the bytes.
+/// Quantizer of a recording, 0 to 255. At 80, pictures lose all that was gained over the enlarged layer; at 40 half a
+/// decibel, for twice the bytes.
 const QUANTIZER: usize = 40;
 /// Maximum frames from one key frame to the next in a recording: a player seeks to key frames.
 const KEY_FRAME_INTERVAL: u64 = 240;
@@ -65,6 +65,10 @@ pub(crate) struct Encoder {
     context: Context<u8>,
     /// Numbers of the frames whose packets have not come out yet.
     numbers: VecDeque<u32>,
+    /// The last picture.
+    last: Option<Frame<u8>>,
+    /// Whether pictures may be repeated.
+    repeats: bool,
 }
 
 impl Encoder {
@@ -94,7 +98,8 @@ impl Encoder {
         };
         let config = Config::new().with_encoder_config(encoder).with_threads(threads);
         let context = config.new_context().map_err(|source| EncodeError::Size { size, source })?;
-        Ok(Encoder { size, context, numbers: VecDeque::new() })
+        let repeats = purpose != Purpose::File;
+        Ok(Encoder { size, context, numbers: VecDeque::new(), last: None, repeats })
     }
 
     /// Header of the stream, as WebM has it for the track.
@@ -119,6 +124,29 @@ impl Encoder {
                 row[..samples.width].copy_from_slice(samples.row(y));
             }
         }
+        if self.repeats {
+            self.last = Some(frame.clone());
+        }
+        self.send(number, frame, key, packets)
+    }
+
+    /// Encodes the last picture once more.
+    pub(crate) fn repeat(
+        &mut self,
+        number: u32,
+        packets: &mut Vec<Packet>,
+    ) -> Result<(), EncodeError> {
+        let Some(last) = self.last.clone() else { return Ok(()) };
+        self.send(number, last, false, packets)
+    }
+
+    fn send(
+        &mut self,
+        number: u32,
+        frame: Frame<u8>,
+        key: bool,
+        packets: &mut Vec<Packet>,
+    ) -> Result<(), EncodeError> {
         self.numbers.push_back(number);
         let no = FrameTypeOverride::No;
         let frame_type_override = if key { FrameTypeOverride::Key } else { no };

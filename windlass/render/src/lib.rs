@@ -5,7 +5,9 @@
 //! pictures of a file get one size ([`output_size`]), whatever layers it has. Each is coded once, at a quality that
 //! keeps what the anchors gave.
 //!
-//! No I/O, clocks or threads. All input may be damaged: a frame that cannot be decoded has no picture, and an anchor
+//! A rendition ([`Rendition`]) is the same while a call runs, in AV1 for RTP.
+//!
+//! No I/O, clocks or threads, but those of the encoder. All input may be damaged: a frame that cannot be decoded has no picture, and an anchor
 //! that does not fit is left out.
 
 mod av1_rtp;
@@ -19,5 +21,5 @@ mod size;
 pub use call::{Effort, RenderedPicture, Rendition, RenditionConfig, RenditionError, Work};
 pub use encoder::{EncodeError, Packet};
 pub use rendering::{Counts, Rendering};
-pub use size::output_size;
+pub use size::{max_call_pixels, output_size};
 pub use windlass_network::Tier;

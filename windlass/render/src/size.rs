@@ -30,10 +30,15 @@ pub fn output_size(
 /// Pixels of a picture that one thread encodes while a call runs: those of 640 × 360.
 const CALL_PIXELS: f64 = 640.0 * 360.0;
 
+/// Maximum pixels of a rendition's pictures, with so many threads. Twice the threads are 1.4 times as fast.
+pub fn max_call_pixels(threads: usize) -> u32 {
+    (CALL_PIXELS * (threads as f64).sqrt()).min(MAX_PIXELS.into()) as u32
+}
+
 /// Size of a rendition's pictures: the layer's enlarged by the scale, or as large as the encoder's threads can make.
-/// Twice the threads are 1.4 times as fast. Width and height are even.
+/// Width and height are even.
 pub(crate) fn call_size(layer: Size, scale: u16, threads: usize) -> Size {
-    let max = (CALL_PIXELS * (threads as f64).sqrt()).min(MAX_PIXELS.into());
+    let max = f64::from(max_call_pixels(threads));
     let whole = layer.scaled(scale);
     let by = (max / f64::from(whole.pixels().max(1))).sqrt().min(1.0);
     let even = |side: u16| ((f64::from(side) * by / 2.0).round() as u16 * 2).max(MIN_SIDE);

@@ -9,6 +9,7 @@ pub(crate) struct Counters {
     pub(crate) late: AtomicU64,
     pub(crate) failed: AtomicU64,
     pub(crate) faults: AtomicU64,
+    pub(crate) dropped: AtomicU64,
 }
 
 /// Snapshot of a renderer's statistics.
@@ -24,6 +25,8 @@ pub struct Counts {
     pub failed: u64,
     /// Number of panics.
     pub faults: u64,
+    /// Number of packets and requests that the SFU had no room for.
+    pub dropped: u64,
 }
 
 impl Counters {
@@ -36,6 +39,7 @@ impl Counters {
             late: of(&self.late),
             failed: of(&self.failed),
             faults: of(&self.faults),
+            dropped: of(&self.dropped),
         }
     }
 }

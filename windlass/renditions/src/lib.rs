@@ -1,4 +1,4 @@
-//! The renditions of a server: enhanced pictures of tracks for players that cannot rebuild them, made while a call runs.
+//! The renditions of a server: enhanced pictures of tracks for players that cannot rebuild them, while a call runs.
 //!
 //! Each rendered track has a thread, of a lower priority than media, and a bounded queue. A frame for which the queue
 //! has no room is dropped, and the track goes on with a key frame. A panic ends the pictures so far, not the track.
@@ -13,13 +13,13 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
-use windlass_render::RenditionConfig;
+use windlass_render::{RenditionConfig, max_call_pixels};
 use windlass_types::TrackId;
 use windlass_types::recording::RecordInput;
 use windlass_types::rendition::{RenderInput, Rendered};
 
-use self::counts::Counters;
 pub use self::counts::Counts;
+use self::counts::{Counters, count};
 use self::queue::Queue;
 
 /// Takes what is to be rendered. Returns `false` if it was dropped.
@@ -76,6 +76,11 @@ impl fmt::Debug for Renderer {
 }
 
 impl Renderer {
+    /// Maximum pixels of a rendition's pictures.
+    pub fn max_pixels(load: Load) -> u32 {
+        max_call_pixels(load.threads)
+    }
+
     /// A renderer whose pictures are `scale` times as wide as their layers. It answers once it is started.
     pub fn new(load: Load, scale: u16) -> Renderer {
         let config = RenditionConfig { scale, threads: load.threads };
@@ -104,15 +109,16 @@ impl Shared {
     fn take(self: &Arc<Shared>, input: RenderInput) -> bool {
         let track = input.track();
         match input {
-            RenderInput::Media(RecordInput::Begin(_)) => {
+            RenderInput::Begin { rendition, .. } => {
                 let queue = Arc::<Queue>::default();
                 // The former one, of the same track, has ended.
                 self.tracks.lock().insert(track, queue.clone());
                 let (shared, name) = (self.clone(), format!("rendition-{track}"));
                 let thread = std::thread::Builder::new().name(name);
-                if let Err(error) = thread.spawn(move || track::run(&shared, track, &queue)) {
+                if let Err(error) = thread.spawn(move || track::run(&shared, rendition, &queue)) {
                     tracing::error!(%error, %track, "a rendition cannot start: no thread; check the limits of threads");
                     self.tracks.lock().remove(&track);
+                    self.answer(Rendered::Failed(rendition));
                 }
                 true
             }
@@ -136,9 +142,13 @@ impl Shared {
         }
     }
 
-    /// Gives an answer to the SFU.
+    /// Gives an answer to the SFU. Returns `false` if it was dropped, which is counted.
     fn answer(&self, rendered: Rendered) -> bool {
-        self.answers.get().is_some_and(|answers| answers(rendered))
+        let taken = self.answers.get().is_some_and(|answers| answers(rendered));
+        if !taken {
+            count(&self.counters.dropped);
+        }
+        taken
     }
 }
 

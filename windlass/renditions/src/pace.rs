@@ -2,16 +2,21 @@
 //!
 //! A rendition begins without one, and measures how long its pictures take. Once a second the next larger network is
 //! tried on one picture. It goes on if what it took, and the encoder, leave some of the time between frames. One that
-//! takes more gives way at once to the next smaller, and is not tried for a while.
+//! takes more, or with which many frames are late, gives way to the next smaller within two seconds, and is not tried for
+//! a while.
 
 use std::time::{Duration, Instant};
 
-use windlass_render::{Tier, Work};
+use windlass_render::{Effort, Tier, Work};
 
 /// The networks, from none to the largest.
 const NETWORKS: [Option<Tier>; 3] = [None, Some(Tier::Xxs), Some(Tier::Xs)];
 /// Pictures between two decisions: those of a second.
 const WINDOW: u32 = 30;
+/// Late frames of these for which a network gives way.
+const MANY_LATE: u32 = 8;
+/// Time between frames beyond which there was a pause.
+const LONG: Duration = Duration::from_millis(500);
 /// Share of the time between frames that a picture may take for its network to go on.
 const MAX_SHARE: f64 = 0.8;
 /// Decisions after which a network that took too long is tried again: those of half a minute.
@@ -32,8 +37,9 @@ pub(crate) struct Pace {
     rebuild: Mean,
     /// Whether the next picture tries the next larger network.
     tries: bool,
-    /// Pictures since the last decision.
-    pictures: u32,
+    /// Frames since the last decision, and the late ones of them.
+    frames: u32,
+    late: u32,
     /// Decisions until a larger network may be tried.
     pause: u32,
 }
@@ -41,37 +47,46 @@ pub(crate) struct Pace {
 impl Pace {
     /// The network for a frame that arrived then.
     pub(crate) fn begin(&mut self, arrival: Instant) -> Option<Tier> {
-        if let Some(last) = self.last.replace(arrival) {
-            self.interval.add(arrival.saturating_duration_since(last));
+        let since = self.last.replace(arrival).map(|last| arrival.saturating_duration_since(last));
+        if let Some(since) = since.filter(|since| *since < LONG) {
+            self.interval.add(since);
         }
         NETWORKS[self.at + usize::from(self.tries)]
     }
 
-    /// Takes what a picture took with a network. Pictures that were not encoded say nothing.
-    pub(crate) fn end(&mut self, network: Option<Tier>, work: Work) {
-        let Some(encode) = work.encode else { return };
-        self.encode.add(encode);
-        if network == NETWORKS[self.at] {
-            self.rebuild.add(work.rebuild);
-        } else if std::mem::take(&mut self.tries) {
-            if self.fits(work.rebuild.as_secs_f64()) {
-                self.set(self.at + 1);
-                self.rebuild.add(work.rebuild);
+    /// Takes what a frame took. A late frame says no more than that it is late.
+    pub(crate) fn end(&mut self, effort: Effort, work: Work) {
+        self.frames += 1;
+        self.late += u32::from(!effort.encode);
+        if let Some(encode) = work.encode.filter(|_| effort.encode) {
+            self.encode.add(encode);
+            if std::mem::take(&mut self.tries) {
+                self.tried(work.rebuild);
             } else {
-                self.pause = PAUSE;
+                self.rebuild.add(work.rebuild);
             }
         }
-        self.pictures += 1;
-        if self.pictures < WINDOW {
+        if self.frames < WINDOW {
             return;
         }
-        self.pictures = 0;
+        let many_late = self.late >= MANY_LATE;
+        (self.frames, self.late) = (0, 0);
         self.pause = self.pause.saturating_sub(1);
-        if self.at > 0 && !self.fits(self.rebuild.get()) {
+        if self.at > 0 && (many_late || !self.fits(self.rebuild.get())) {
             self.set(self.at - 1);
             self.pause = PAUSE;
         } else {
-            self.tries = self.pause == 0 && self.at + 1 < NETWORKS.len();
+            self.tries = self.pause == 0 && !many_late && self.at + 1 < NETWORKS.len();
+        }
+    }
+
+    /// Takes how long it took to rebuild a picture with the next larger network.
+    fn tried(&mut self, rebuild: Duration) {
+        if self.fits(rebuild.as_secs_f64()) {
+            self.set(self.at + 1);
+            self.rebuild.add(rebuild);
+        } else {
+            self.pause = PAUSE;
         }
     }
 
@@ -104,8 +119,8 @@ impl Mean {
 mod tests {
     use super::*;
 
-    /// The networks of ten seconds of pictures that come every 33 ms, on a machine whose work takes `slow` times as long
-    /// as on another: 10 ms for the encoder, and 1, 5 or 15 for the networks.
+    /// The networks of ten seconds of pictures that come every 33 ms, on a machine whose work takes `slow` times as
+    /// long as on another: 10 ms for the encoder, and 1, 5 or 15 for the networks.
     fn play(pace: &mut Pace, now: &mut Instant, slow: f64) -> Vec<Option<Tier>> {
         let mut networks = Vec::new();
         for _ in 0..300 {
@@ -117,7 +132,8 @@ mod tests {
                 Some(_) => 0.015,
             };
             let (rebuild, encode) = (slow * cost, Some(Duration::from_secs_f64(slow * 0.01)));
-            pace.end(network, Work { rebuild: Duration::from_secs_f64(rebuild), encode });
+            let effort = Effort { network, encode: true };
+            pace.end(effort, Work { rebuild: Duration::from_secs_f64(rebuild), encode });
             networks.push(network);
         }
         networks
@@ -140,7 +156,7 @@ mod tests {
         let (mut pace, mut now) = (Pace::default(), Instant::now());
         play(&mut pace, &mut now, 1.0);
         let busy = play(&mut pace, &mut now, 2.5);
-        let ended = busy.iter().position(|network| network.is_none());
+        let ended = busy.iter().position(Option::is_none);
         assert!(ended.is_some_and(|at| at < 75), "{ended:?}");
         for _ in 0..5 {
             play(&mut pace, &mut now, 1.0);
@@ -149,12 +165,18 @@ mod tests {
     }
 
     #[test]
-    fn pictures_that_are_not_encoded_say_nothing() {
-        let (mut pace, now) = (Pace::default(), Instant::now());
-        for number in 0..200 {
-            let network = pace.begin(now + number * Duration::from_millis(33));
-            pace.end(network, Work { rebuild: Duration::from_millis(1), encode: None });
+    fn late_frames_end_a_network_and_pauses_say_nothing_of_the_time_between_frames() {
+        let (mut pace, mut now) = (Pace::default(), Instant::now());
+        play(&mut pace, &mut now, 1.0);
+        now += Duration::from_secs(60);
+        play(&mut pace, &mut now, 1.0);
+        assert!(pace.interval.get() < 0.034, "{}", pace.interval.get());
+        for _ in 0..2 * WINDOW {
+            now += Duration::from_millis(33);
+            pace.begin(now);
+            let late = Effort { network: None, encode: false };
+            pace.end(late, Work { rebuild: Duration::from_millis(1), encode: None });
         }
-        assert_eq!((pace.at, pace.pictures), (0, 0));
+        assert_eq!(pace.at, 0);
     }
 }

@@ -1,6 +1,7 @@
 //! The bounded queue of one rendered track.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 use windlass_types::recording::RecordInput;
@@ -26,11 +27,18 @@ struct State {
 }
 
 /// What a thread takes from its queue.
-pub(crate) struct Taken {
-    /// The next step.
-    pub(crate) input: RecordInput,
-    /// Whether a player needs a key frame.
-    pub(crate) key_frame: bool,
+pub(crate) enum Next {
+    /// The next step of the track.
+    Step {
+        /// The step.
+        input: RecordInput,
+        /// Whether a player needs a key frame.
+        key_frame: bool,
+    },
+    /// Nothing has come in time.
+    Nothing,
+    /// The queue has ended.
+    Ended,
 }
 
 impl Queue {
@@ -60,19 +68,26 @@ impl Queue {
         self.changed.notify_one();
     }
 
-    /// Waits for the next step; `None`: the queue has ended.
-    pub(crate) fn take(&self) -> Option<Taken> {
+    /// Waits for the next step, for `wait` at most.
+    pub(crate) fn take(&self, wait: Option<Duration>) -> Next {
         let mut state = self.state.lock();
         loop {
             if state.closed {
-                return None;
+                return Next::Ended;
             }
             if let Some(input) = state.waiting.pop_front() {
                 state.bytes -= input.media_bytes();
                 let key_frame = std::mem::take(&mut state.key_frame);
-                return Some(Taken { input, key_frame });
+                return Next::Step { input, key_frame };
             }
-            self.changed.wait(&mut state);
+            match wait {
+                None => self.changed.wait(&mut state),
+                Some(wait) => {
+                    if self.changed.wait_for(&mut state, wait).timed_out() {
+                        return Next::Nothing;
+                    }
+                }
+            }
         }
     }
 }

@@ -1,10 +1,10 @@
-//! The thread of one rendered track.
+//! The thread of one rendition.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use windlass_render::{Effort, RenderedPicture, Rendition};
+use windlass_render::{Effort, RenderedPicture, Rendition, RenditionError};
 use windlass_types::recording::RecordInput;
 use windlass_types::relay::RelayedPacket;
 use windlass_types::rendition::Rendered;
@@ -13,23 +13,36 @@ use windlass_types::{Layer, TrackId, VideoCodec};
 use crate::Shared;
 use crate::counts::count;
 use crate::pace::Pace;
-use crate::queue::{Queue, Taken};
+use crate::queue::{Next, Queue};
 
 /// Age of a frame beyond which it is decoded but not encoded: later ones are waiting.
 const MAX_AGE: Duration = Duration::from_millis(100);
+/// Time without a frame after which the encoder gives out what it holds back.
+const MAX_HELD: Duration = Duration::from_millis(100);
+/// Time after which a key frame of the track that has not come is asked for again.
+const ASK_AGAIN: Duration = Duration::from_secs(1);
 /// Priority of the threads below those of media, as a nice value.
 const NICE: i32 = 5;
 
-/// Makes the rendition of a track until its queue ends.
-pub(crate) fn run(shared: &Arc<Shared>, track: TrackId, queue: &Queue) {
+/// Makes a rendition until its queue ends.
+pub(crate) fn run(shared: &Arc<Shared>, rendition: TrackId, queue: &Queue) {
     lower_priority();
-    let rendition = Rendition::new(shared.config);
+    let pictures = Rendition::new(shared.config);
     let pace = Pace::default();
-    let mut renders = Renders { shared, track, rendition, seq: 0, pace, waits: true };
-    while let Some(taken) = queue.take() {
-        if catch_unwind(AssertUnwindSafe(|| renders.take(taken))).is_err() {
+    let mut renders =
+        Renders { shared, rendition, pictures, seq: 0, pace, waits: true, asked: None };
+    loop {
+        let wait = renders.pictures.holds().then_some(MAX_HELD);
+        let step = match queue.take(wait) {
+            Next::Ended => return,
+            Next::Nothing => catch_unwind(AssertUnwindSafe(|| renders.repeat())),
+            Next::Step { input, key_frame } => {
+                catch_unwind(AssertUnwindSafe(|| renders.take(input, key_frame)))
+            }
+        };
+        if step.is_err() {
             count(&shared.counters.faults);
-            tracing::error!(%track, "a rendition panicked: it goes on with a key frame; please report this as a bug");
+            tracing::error!(%rendition, "a rendition panicked: it goes on with a key frame; please report this as a bug");
             renders.restart();
         }
     }
@@ -37,54 +50,80 @@ pub(crate) fn run(shared: &Arc<Shared>, track: TrackId, queue: &Queue) {
 
 struct Renders<'a> {
     shared: &'a Shared,
-    track: TrackId,
-    rendition: Rendition,
+    rendition: TrackId,
+    pictures: Rendition,
     /// Number of the next packet.
     seq: u64,
     pace: Pace,
     /// Whether frames before the next key frame cannot be decoded.
     waits: bool,
+    /// When a key frame of the track was last asked for.
+    asked: Option<Instant>,
 }
 
 impl Renders<'_> {
-    fn take(&mut self, Taken { input, key_frame }: Taken) {
+    fn take(&mut self, input: RecordInput, key_frame: bool) {
         if key_frame {
-            self.rendition.request_key_frame();
+            self.pictures.request_key_frame();
         }
         let frame = match input {
             RecordInput::Video(frame) => frame,
-            RecordInput::Anchor(anchor) => return self.rendition.push_anchor(&anchor),
+            RecordInput::Anchor(anchor) => return self.pictures.push_anchor(&anchor),
             _ => return,
         };
         self.waits &= !frame.key;
         if self.waits {
+            if self.asked.is_none_or(|asked| asked.elapsed() > ASK_AGAIN) {
+                self.ask();
+            }
             return;
         }
         let late = frame.time.arrival.elapsed() > MAX_AGE;
         let network = self.pace.begin(frame.time.arrival);
         // What is not shown needs no network.
         let effort = Effort { network: network.filter(|_| !late), encode: !late };
-        match self.rendition.push_frame(&frame, effort, Instant::now) {
+        match self.pictures.push_frame(&frame, effort, Instant::now) {
             Ok((pictures, work)) => {
-                self.pace.end(effort.network, work);
-                if work.encode.is_none() {
+                self.pace.end(effort, work);
+                if late && work.encode.is_none() {
                     count(&self.shared.counters.late);
                 }
-                pictures.into_iter().for_each(|picture| self.send(picture));
+                self.send_all(pictures);
             }
-            Err(error) => {
-                count(&self.shared.counters.failed);
-                tracing::debug!(track = %self.track, %error, "a frame of a rendition has no picture");
-                self.restart();
-            }
+            Err(error) => self.fail(&error),
         }
+    }
+
+    /// Has the encoder give out what it holds back, where no frame has come.
+    fn repeat(&mut self) {
+        match self.pictures.repeat() {
+            Ok(pictures) => self.send_all(pictures),
+            Err(error) => self.fail(&error),
+        }
+    }
+
+    fn fail(&mut self, error: &RenditionError) {
+        count(&self.shared.counters.failed);
+        tracing::debug!(rendition = %self.rendition, %error, "a frame of a rendition has no picture");
+        self.restart();
     }
 
     /// Begins anew, with a key frame of the track.
     fn restart(&mut self) {
-        self.rendition = Rendition::new(self.shared.config);
+        self.pictures.restart();
         self.waits = true;
-        self.shared.answer(Rendered::KeyFrame(self.track));
+        self.ask();
+    }
+
+    fn ask(&mut self) {
+        self.asked = Some(Instant::now());
+        self.shared.answer(Rendered::KeyFrame(self.rendition));
+    }
+
+    fn send_all(&mut self, pictures: Vec<RenderedPicture>) {
+        for picture in pictures {
+            self.send(picture);
+        }
     }
 
     fn send(&mut self, RenderedPicture { timestamp, payloads }: RenderedPicture) {
@@ -93,7 +132,7 @@ impl Renders<'_> {
         let mut lost = false;
         for (at, payload) in payloads.into_iter().enumerate() {
             let packet = RelayedPacket {
-                track: self.track,
+                track: self.rendition,
                 layer: Some(Layer::F),
                 seq: self.seq,
                 timestamp,
@@ -109,7 +148,7 @@ impl Renders<'_> {
         }
         if lost {
             // Nobody has the packet to repair the picture with.
-            self.rendition.request_key_frame();
+            self.pictures.request_key_frame();
         }
     }
 }
