@@ -15,7 +15,7 @@ pub enum RenderInput {
     Begin {
         /// The rendered track.
         track: TrackId,
-        /// Its rendition.
+        /// The rendition of the track.
         rendition: TrackId,
     },
     /// The track's frames, anchors and end.

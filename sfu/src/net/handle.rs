@@ -409,7 +409,8 @@ impl SfuHandle {
         answered.await.unwrap_or(Err(RenderError::Closed))
     }
 
-    /// Takes an answer of the renderer. Never waits; `false` if the queue is full or the SFU has stopped: it is dropped.
+    /// Takes an answer of the renderer. Never waits; `false` if the queue is full or the SFU has stopped: the answer is
+    /// dropped.
     pub fn push_rendered(&self, rendered: Rendered) -> bool {
         let thread = &self.threads[Shard::of_id(rendered.rendition().0, self.threads.len())];
         thread.relayed.try_send(FromNode::Renderer(rendered)).is_ok()

@@ -7,8 +7,8 @@
 //!
 //! A rendition ([`Rendition`]) is the same while a call runs, in AV1 for RTP.
 //!
-//! No I/O, clocks or threads, but those of the encoder. All input may be damaged: a frame that cannot be decoded has no picture, and an anchor
-//! that does not fit is left out.
+//! No I/O, clocks or threads, but those of the encoder. All input may be damaged: a frame that cannot be decoded has
+//! no picture, and an anchor that does not fit is left out.
 
 mod av1_rtp;
 mod call;

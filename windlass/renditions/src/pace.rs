@@ -2,8 +2,8 @@
 //!
 //! A rendition begins without one, and measures how long its pictures take. Once a second the next larger network is
 //! tried on one picture. It goes on if what it took, and the encoder, leave some of the time between frames. One that
-//! takes more, or with which many frames are late, gives way to the next smaller within two seconds, and is not tried for
-//! a while.
+//! takes more, or with which many frames are late, gives way to the next smaller within two seconds, and is not tried
+//! for a while.
 
 use std::time::{Duration, Instant};
 
