@@ -16,7 +16,8 @@ describe("a WHEP player and the enhanced picture", () => {
 
   before(async () => {
     [server, clients] = await Promise.all([startServer({ args: ["--device=cpu"] }), startWhipWhepPage()]);
-    scene = makeScene({ clip: "d13", out: "output" });
+    // Few frames a second, so that the encoder has time beside two browsers and the server's own enhancement.
+    scene = makeScene({ clip: "d13", fps: 12, frames: 96, out: "output" });
     camera = await publish(server, scene);
     await until(async () => ((await server.metrics()).windlass_sfu_rtp_in_total) > 200, "the camera sends", 30_000);
   });
@@ -68,7 +69,7 @@ describe("a WHEP player and the enhanced picture", () => {
     const seen = await until(
       async () => {
         const now = await received("enhanced");
-        return now.frames > 60 && now.sound > 0 && now;
+        return now.frames > 30 && now.sound > 0 && now;
       },
       "the player shows and plays",
       60_000,
@@ -87,10 +88,14 @@ describe("a WHEP player and the enhanced picture", () => {
       const both = { enhanced: trackOf("enhanced"), plain: trackOf("plain") };
       window.windlass = { remoteVideos: () => [both] };
     });
-    const captured = await capture(player.page, 6);
-    const figures = quality(captured, scene);
-    console.log(JSON.stringify(figures));
-    assert.ok(figures.pairs > 10 && figures.enhanced > figures.lanczos, JSON.stringify(figures));
+    // A busy machine makes few pictures: each is held against its own original.
+    const some = async () => {
+      const figures = quality(await capture(player.page, 6), scene, 1);
+      return figures.pairs > 4 && figures;
+    };
+    const figures = await until(some, "pictures of both players are of the same frames", 120_000, rendered);
+    console.log(JSON.stringify({ ...figures, ...(await rendered()) }));
+    assert.ok(figures.enhanced > figures.lanczos, JSON.stringify(figures));
   });
 
   test("the work ends with the last player", async () => {

@@ -20,7 +20,7 @@ use crate::size::call_size;
 /// Clock rate of video in RTP, in kHz.
 const CLOCK_KHZ: u32 = 90;
 /// Bits per pixel, of a picture of [`REFERENCE_PIXELS`]; larger ones need fewer.
-const BITS_PER_PIXEL: f64 = 0.1;
+const BITS_PER_PIXEL: f64 = 0.2;
 /// Pixels of a picture of 640 × 360.
 const REFERENCE_PIXELS: f64 = 640.0 * 360.0;
 /// Pictures a second for which the bitrate is chosen.
@@ -269,7 +269,7 @@ mod tests {
     #[test]
     fn larger_pictures_have_more_bits_but_fewer_for_each_pixel() {
         let of = |width, height| bitrate(Size::new(width, height)).as_bps() / 1000;
-        assert_eq!((of(320, 180), of(640, 360), of(1280, 720)), (244, 691, 1955));
+        assert_eq!((of(320, 180), of(640, 360), of(1280, 720)), (488, 1382, 3910));
     }
 
     #[test]
