@@ -40,10 +40,10 @@ pub(crate) fn run(database: Option<PathBuf>) -> Result<()> {
     step("Asking what is known against the dependencies");
     match database.or_else(fetched) {
         Some(folder) => crates(&folder)?,
-        None => Notes::read()?.stand_for("crates", |notes| &notes.crates)?,
+        None => Notes::read()?.crates.stands_for("crates", today()?)?,
     }
     if !packages()? {
-        Notes::read()?.stand_for("npm", |notes| &notes.npm)?;
+        Notes::read()?.npm.stands_for("npm", today()?)?;
     }
     Ok(())
 }
@@ -138,12 +138,14 @@ impl Notes {
         let text = std::fs::read_to_string(root().join(NOTES)).context(NOTES)?;
         toml::from_str(&text).context(NOTES)
     }
+}
 
-    fn stand_for(&self, what: &str, of: impl Fn(&Notes) -> &Note) -> Result<()> {
-        let Note { noted, asked } = of(self);
+impl Note {
+    /// Takes the note for the answer about `what` on the day `today`, as [`days`] counts it.
+    fn stands_for(&self, what: &str, today: i64) -> Result<()> {
+        let Note { noted, asked } = self;
         let day = noted.date.with_context(|| format!("{NOTES}: `noted` of {what} is no day"))?;
-        let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs() / 86_400;
-        let age = i64::try_from(now)? - days(day);
+        let age = today - days(day);
         eprintln!("{what}: not asked, as no database can be reached from here.");
         eprintln!("{what}: noted on {noted}: asked {asked}");
         if !(-1..=DAYS).contains(&age) {
@@ -155,6 +157,12 @@ impl Notes {
         eprintln!("{what}: that will do for {} days more.", DAYS - age);
         Ok(())
     }
+}
+
+/// The current day in UTC, as [`days`] counts it.
+fn today() -> Result<i64> {
+    let seconds = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs();
+    Ok(i64::try_from(seconds / 86_400)?)
 }
 
 /// The number of days since 1970, in the proleptic Gregorian calendar.
@@ -170,29 +178,17 @@ fn days(day: Date) -> i64 {
 mod tests {
     use super::*;
 
-    fn note(noted: &str) -> Notes {
-        let note = || Note { noted: noted.parse().unwrap(), asked: "nothing".to_owned() };
-        Notes { crates: note(), npm: note() }
-    }
-
-    /// The day so many days ago.
-    fn ago(count: i64) -> String {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() as i64 / 86_400;
-        let all = (2020..2100).flat_map(|year| (1..=12).map(move |month| (year, month)));
-        let mut all =
-            all.flat_map(|(year, month)| (1..=28).map(move |day| Date { year, month, day }));
-        let found = all.find(|day| days(*day) >= now - count).unwrap();
-        format!("{:04}-{:02}-{:02}", found.year, found.month, found.day)
-    }
-
     #[test]
     fn a_note_stands_for_an_answer_for_some_weeks_and_not_for_ever() {
-        for (count, good) in [(0, true), (30, true), (70, false), (400, false), (-10, false)] {
-            let stands = note(&ago(count)).stand_for("crates", |notes| &notes.crates);
-            assert_eq!(stands.is_ok(), good, "{count} days ago");
+        let note = Note { noted: "2024-02-29".parse().unwrap(), asked: "nothing".to_owned() };
+        let noted = days(Date { year: 2024, month: 2, day: 29 });
+        for age in [-1, 0, 30, DAYS] {
+            note.stands_for("crates", noted + age).unwrap();
         }
-        let error = note("2024-02-29").stand_for("npm", |notes| &notes.npm).unwrap_err();
-        assert!(error.to_string().contains("cargo xtask advisories"), "{error}");
+        for age in [-2, DAYS + 1, 400] {
+            let error = note.stands_for("npm", noted + age).unwrap_err();
+            assert!(error.to_string().contains("cargo xtask advisories"), "{error}");
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! ([`RemotePublisher`]): key frames, layers and anchors are requested from the node.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use str0m::media::Pt;
 
@@ -321,32 +321,14 @@ impl Core {
             self.counters.relay_unknown += 1;
             return;
         };
-        let RelayedPacket {
-            layer,
-            seq,
-            timestamp,
-            marker,
-            level,
-            voice,
-            blocks,
-            codec,
-            payload,
-            ..
-        } = packet;
-        let packet = PacketIn {
-            seq,
-            timestamp,
-            arrival: now,
-            handover_delay: Duration::ZERO,
-            marker,
-            codec,
-            stale: false,
-        };
-        match (kind, layer) {
-            (Kind::Video, Some(layer)) => self.forward_video(id, layer, packet, None, &payload),
+        let RelayedPacket { layer, level, voice, blocks, payload, .. } = &packet;
+        let packet = PacketIn::relayed(&packet, now);
+        match (kind, *layer) {
+            (Kind::Video, Some(layer)) => self.forward_video(id, layer, packet, None, payload),
             (Kind::Audio, None) => {
-                let audio_info = AudioInfo { level, voice, blocks: blocks.map(Pt::from) };
-                self.forward_audio(id, packet, None, &payload, audio_info);
+                let blocks = blocks.map(Pt::from);
+                let audio_info = AudioInfo { level: *level, voice: *voice, blocks };
+                self.forward_audio(id, packet, None, payload, audio_info);
             }
             _ => self.counters.relay_unknown += 1,
         }

@@ -5,7 +5,7 @@
 //! node does ([`NodeId::RENDERER`]): packets of one layer, for which key frames are requested. Nobody hears of that
 //! track but the participants that have asked for it. It ends when the last of them leaves, or with its source.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use windlass_types::recording::RecordInput;
 use windlass_types::relay::RelayedPacket;
@@ -125,7 +125,7 @@ impl Core {
         let id = rendered.rendition();
         let Some(source) = self.tracks.get(id).and_then(|track| track.rendition.of) else { return };
         match rendered {
-            Rendered::Packet(packet) => self.forward_rendered(now, packet),
+            Rendered::Packet(packet) => self.forward_rendered(now, &packet),
             Rendered::KeyFrame(_) => self.on_render_key_frame(now, source, false),
             Rendered::Failed(_) => self.remove_track(id),
         }
@@ -151,19 +151,10 @@ impl Core {
         }
     }
 
-    fn forward_rendered(&mut self, now: Instant, packet: RelayedPacket) {
-        let RelayedPacket { track, seq, timestamp, marker, codec, payload, .. } = packet;
-        let packet = PacketIn {
-            seq,
-            timestamp,
-            arrival: now,
-            handover_delay: Duration::ZERO,
-            marker,
-            codec,
-            stale: false,
-        };
+    fn forward_rendered(&mut self, now: Instant, packet: &RelayedPacket) {
+        let (track, payload) = (packet.track, &packet.payload);
         self.counters.rendered_packets += 1;
-        self.forward_video(track, Layer::F, packet, None, &payload);
+        self.forward_video(track, Layer::F, PacketIn::relayed(packet, now), None, payload);
     }
 }
 

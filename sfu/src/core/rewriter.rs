@@ -13,6 +13,7 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
+use windlass_types::relay::RelayedPacket;
 use windlass_types::{Layer, Size, VideoCodec};
 
 use super::descriptor::Descriptor;
@@ -48,6 +49,19 @@ pub(super) struct PacketIn {
 }
 
 impl PacketIn {
+    /// A packet of a node, which came now.
+    pub(super) fn relayed(packet: &RelayedPacket, now: Instant) -> PacketIn {
+        PacketIn {
+            seq: packet.seq,
+            timestamp: packet.timestamp,
+            arrival: now,
+            handover_delay: Duration::ZERO,
+            marker: packet.marker,
+            codec: packet.codec,
+            stale: false,
+        }
+    }
+
     /// When the packet arrived at the kernel.
     pub(super) fn kernel_arrival(&self) -> Instant {
         self.arrival.checked_sub(self.handover_delay).unwrap_or(self.arrival)

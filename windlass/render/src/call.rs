@@ -150,16 +150,6 @@ impl Rendition {
         Ok(pictures_of(packets))
     }
 
-    /// Size of the pictures; `None` before the first key frame.
-    pub fn size(&self) -> Option<Size> {
-        self.coding.as_ref().map(|coding| coding.size)
-    }
-
-    /// Number of anchors that have a part in the pictures of the present size.
-    pub fn anchors(&self) -> u64 {
-        self.coding.as_ref().map_or(0, |coding| coding.pictures.anchors())
-    }
-
     /// Takes a frame. Returns the pictures that are ready, some frames later, and how long the work took by `clock`.
     ///
     /// # Errors
@@ -203,7 +193,7 @@ impl Rendition {
     fn begin(&mut self, layer: Layer, size: Size) -> Result<(), EncodeError> {
         self.layer = Some(layer);
         let wanted = call_size(size, self.config.scale, self.config.threads);
-        if self.size() != Some(wanted) {
+        if self.coding.as_ref().is_none_or(|coding| coding.size != wanted) {
             self.coding = Some(Coding::new(wanted, self.config)?);
             self.key_wanted = true;
         }
