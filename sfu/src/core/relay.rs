@@ -105,7 +105,7 @@ impl Core {
                     self.mute(now, track, muted);
                 }
             }
-            Relayed::Packet(packet) => return self.forward_remote_packet(now, node, packet),
+            Relayed::Packet(packet) => return self.forward_remote_packet(now, node, &packet),
             Relayed::Anchor(anchor) => self.forward_remote_anchor(now, node, *anchor),
             Relayed::AnchorState { track, state } => self.on_anchor_state(now, node, track, state),
             Relayed::KeyFrame { track, layer } => {
@@ -313,7 +313,7 @@ impl Core {
         same.then(|| self.tracks.add_backup(of, publish))?
     }
 
-    fn forward_remote_packet(&mut self, now: Instant, node: NodeId, packet: RelayedPacket) {
+    fn forward_remote_packet(&mut self, now: Instant, node: NodeId, packet: &RelayedPacket) {
         self.counters.relay_packets_in += 1;
         let known = self.relays.track(node, packet.track);
         let known = known.and_then(|id| Some((id, self.tracks.get(id)?.info.kind)));
@@ -321,8 +321,8 @@ impl Core {
             self.counters.relay_unknown += 1;
             return;
         };
-        let RelayedPacket { layer, level, voice, blocks, payload, .. } = &packet;
-        let packet = PacketIn::relayed(&packet, now);
+        let RelayedPacket { layer, level, voice, blocks, payload, .. } = packet;
+        let packet = PacketIn::relayed(packet, now);
         match (kind, *layer) {
             (Kind::Video, Some(layer)) => self.forward_video(id, layer, packet, None, payload),
             (Kind::Audio, None) => {
