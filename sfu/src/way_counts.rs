@@ -8,7 +8,7 @@ pub struct WayCounts([[usize; WayReason::ALL.len()]; Way::ALL.len()]);
 
 impl WayCounts {
     /// Counts one subscription.
-    pub(crate) fn add(&mut self, (way, reason): (Way, WayReason)) {
+    pub(crate) fn add(&mut self, way: Way, reason: WayReason) {
         self.0[way as usize][reason as usize] += 1;
     }
 
@@ -52,11 +52,11 @@ mod tests {
     #[test]
     fn viewers_are_counted_by_way_and_reason_and_added_up() {
         let mut counts = WayCounts::default();
-        counts.add((Way::Flow, WayReason::NetworkOff));
-        counts.add((Way::Flow, WayReason::NetworkOff));
+        counts.add(Way::Flow, WayReason::NetworkOff);
+        counts.add(Way::Flow, WayReason::NetworkOff);
         let mut others = WayCounts::default();
-        others.add((Way::Flow, WayReason::NetworkOff));
-        others.add((Way::Layer, WayReason::Fills));
+        others.add(Way::Flow, WayReason::NetworkOff);
+        others.add(Way::Layer, WayReason::Fills);
         let all: Vec<_> = counts.plus(&others).iter().collect();
         let (some, none): (Vec<_>, Vec<_>) = all.into_iter().partition(|(_, _, n)| *n > 0);
         assert_eq!(

@@ -114,7 +114,8 @@ async fn receiver(first: First, count: usize) -> (Arc<Receiver>, SignalingConfig
         urls: vec![url.parse().unwrap()],
         secrets: vec![format!("whsec_{SECRET}").parse().unwrap()],
         timeout: Duration::from_millis(300),
-        pauses: (Duration::from_millis(20), Duration::from_millis(100)),
+        first_pause: Duration::from_millis(20),
+        max_pause: Duration::from_millis(100),
         ..WebhookConfig::default()
     };
     (receiver, SignalingConfig { webhooks, ..SignalingConfig::default() })

@@ -32,12 +32,12 @@ fn is_due(fault: &str, room: &str) -> bool {
 }
 
 /// Panics if this fault is listed for the room, with the room's name in the message.
-pub(super) fn panic(fault: &str, room: &str) {
+pub(crate) fn panic(fault: &str, room: &str) {
     assert!(!is_due(fault, room), "planted for {room}");
 }
 
 /// Injects the faults of the thread that has these rooms.
-pub(super) fn thread<'a>(rooms: impl Iterator<Item = &'a String>) {
+pub(crate) fn thread<'a>(rooms: impl Iterator<Item = &'a String>) {
     if INJECTIONS.is_empty() {
         return;
     }
@@ -50,7 +50,7 @@ pub(super) fn thread<'a>(rooms: impl Iterator<Item = &'a String>) {
 }
 
 /// Timeout of new connections.
-pub(super) fn connect() -> Option<Duration> {
+pub(crate) fn connect() -> Option<Duration> {
     let injection = INJECTIONS.iter().find(|injection| injection.fault == "connect")?;
     injection.room.parse().ok().map(Duration::from_secs)
 }

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 #[inline(always)]
-pub(super) fn panic(_: &str, _: &str) {}
+pub(crate) fn panic(_: &str, _: &str) {}
 
 #[inline(always)]
-pub(super) fn thread<'a>(_: impl Iterator<Item = &'a String>) {}
+pub(crate) fn thread<'a>(_: impl Iterator<Item = &'a String>) {}
 
-pub(super) fn connect() -> Option<Duration> {
+pub(crate) fn connect() -> Option<Duration> {
     None
 }

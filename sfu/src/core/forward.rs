@@ -7,28 +7,28 @@ use std::time::{Duration, Instant};
 use windlass_types::recording::RecordedTime;
 use windlass_types::{Layer, VideoCodec};
 
-use super::alignment::Report;
-use super::anchor_channel::OutgoingAnchor;
-use super::audio::AudioInfo;
+use super::codec;
+use super::codec::red::Red;
 use super::output::Output;
-use super::payload_format;
 use super::peers::Peers;
-use super::recording;
-use super::red::Red;
-use super::rewriter::{PacketIn, Source};
+use super::record;
+use super::subscriber::anchor_channel::OutgoingAnchor;
+use super::subscriber::audio::AudioInfo;
+use super::subscriber::rewriter::{PacketIn, Source};
+use super::tap::alignment::Report;
 use super::track::Track;
 use crate::stats::Counters;
 
 /// Where a track's packets go.
-pub(super) struct Forwarding<'a> {
-    pub(super) peers: &'a mut Peers,
-    pub(super) counters: &'a mut Counters,
-    pub(super) outputs: &'a mut VecDeque<Output>,
+pub(crate) struct Forwarding<'a> {
+    pub(crate) peers: &'a mut Peers,
+    pub(crate) counters: &'a mut Counters,
+    pub(crate) outputs: &'a mut VecDeque<Output>,
 }
 
 impl Forwarding<'_> {
     /// Forwards an audio packet with its publisher's last sender report. The publisher is on this node or on another.
-    pub(super) fn audio(
+    pub(crate) fn audio(
         &mut self,
         track: &Track,
         packet: PacketIn,
@@ -60,13 +60,13 @@ impl Forwarding<'_> {
         if track.recordings.recorder.is_some() {
             let time = RecordedTime { rtp: packet.timestamp, arrival: packet.arrival, report };
             let red = red.map(|(red, _)| red);
-            self.outputs.extend(recording::audio(id, time, red, payload));
+            self.outputs.extend(record::track::audio(id, time, red, payload));
         }
     }
 
     /// Forwards a video packet with its publisher's last sender report. The publisher is on this node or on another.
     /// `scale` is the anchors' scale until the enhancer has reported one.
-    pub(super) fn video(
+    pub(crate) fn video(
         &mut self,
         track: &mut Track,
         layer: Layer,
@@ -116,7 +116,7 @@ impl Forwarding<'_> {
     }
 
     /// Sends an anchor to the subscribers of its track that hold an enhanced rung of the tapped layer.
-    pub(super) fn anchor(
+    pub(crate) fn anchor(
         &mut self,
         now: Instant,
         track: &Track,
@@ -134,7 +134,7 @@ impl Forwarding<'_> {
 
     /// Counts a single encoding as another layer from its current key frame on, as its size has changed. The
     /// subscribers stay with the encoding until the next allocation.
-    pub(super) fn rename_layer(&mut self, track: &mut Track, former: Layer, layer: Layer) {
+    pub(crate) fn rename_layer(&mut self, track: &mut Track, former: Layer, layer: Layer) {
         track.layers.rename(former, layer);
         for recording in track.recordings.iter_mut() {
             recording.rename(former, layer);
@@ -156,10 +156,10 @@ fn take(track: &mut Track, layer: Layer, packet: PacketIn, payload: &Arc<[u8]>) 
     if payload.is_empty() {
         return true;
     }
-    let Ok(descriptor) = payload_format::parse(packet.codec, payload) else { return false };
+    let Ok(descriptor) = codec::parse(packet.codec, payload) else { return false };
     if descriptor.starts_key() {
         track.keyframes.on_begin(layer, packet.timestamp, packet.arrival);
-        let size = payload_format::size(packet.codec, &descriptor, payload);
+        let size = codec::size(packet.codec, &descriptor, payload);
         track.layers.on_key_frame(layer, size);
     }
     if descriptor.end && packet.marker {
@@ -171,10 +171,10 @@ fn take(track: &mut Track, layer: Layer, packet: PacketIn, payload: &Arc<[u8]>) 
 #[cfg(test)]
 mod tests {
 
-    use super::super::shard::Shard;
-    use super::super::tracks::Tracks;
     use super::*;
     use crate::api::ParticipantId;
+    use crate::core::shard::Shard;
+    use crate::core::tracks::Tracks;
     use crate::relay::{NodeId, Relayed};
 
     fn packet(seq: u64) -> PacketIn {
@@ -193,7 +193,7 @@ mod tests {
     fn packets_go_to_the_nodes_that_want_their_layer_and_malformed_ones_nowhere() {
         let mut tracks = Tracks::new(Shard::default());
         let (who, room) = (ParticipantId(1), Arc::<str>::from("tea"));
-        let id = tracks.add(who, &super::super::harness::camera(), room);
+        let id = tracks.add(who, &crate::core::tests::harness::camera(), room);
         let track = tracks.get_mut(id).expect("added");
         track.nodes.add(NodeId(2));
         track.nodes.set_layers(NodeId(2), [true, false, false]);

@@ -8,17 +8,17 @@ use str0m::rtp::RtpPacket;
 use windlass_types::{Layer, StreamId, VideoCodec};
 
 use super::Core;
-use super::alignment::Report;
-use super::audio::AudioInfo;
-use super::downlink::State;
 use super::forward::Forwarding;
-use super::layers::Encoding;
-use super::rewriter::PacketIn;
+use super::publisher::layers::Encoding;
+use super::subscriber::audio::AudioInfo;
+use super::subscriber::downlink::State;
+use super::subscriber::rewriter::PacketIn;
+use super::tap::alignment::Report;
 use crate::api::{Kind, ParticipantId, TrackId};
 
 impl Core {
     /// Forwards one packet of a publisher.
-    pub(super) fn forward(
+    pub(crate) fn forward(
         &mut self,
         from: ParticipantId,
         mid: Mid,
@@ -64,7 +64,7 @@ impl Core {
     }
 
     /// A single encoding counts as another layer from this key frame on.
-    pub(super) fn rename_layer(
+    pub(crate) fn rename_layer(
         &mut self,
         track: TrackId,
         former: Layer,
@@ -82,7 +82,7 @@ impl Core {
     }
 
     /// Forwards an audio packet of a publisher on this node, with its last sender report, or on another.
-    pub(super) fn forward_audio(
+    pub(crate) fn forward_audio(
         &mut self,
         track: TrackId,
         packet: PacketIn,
@@ -105,7 +105,7 @@ impl Core {
     }
 
     /// Forwards a video packet of a publisher on this node, with its last sender report, or on another.
-    pub(super) fn forward_video(
+    pub(crate) fn forward_video(
         &mut self,
         track: TrackId,
         layer: Layer,
@@ -133,7 +133,7 @@ impl Core {
     }
 
     /// Takes a subscriber's key frame request for one of its m-lines.
-    pub(super) fn on_key_frame_request(&mut self, id: ParticipantId, mid: Mid) {
+    pub(crate) fn on_key_frame_request(&mut self, id: ParticipantId, mid: Mid) {
         self.counters.keyframe_requests_in += 1;
         let Some(peer) = self.peers.get_mut(id) else { return };
         let congested = peer.downlink.state() == State::Congested;

@@ -1,102 +1,52 @@
 //! The SFU without I/O: datagrams, commands and time go in, datagrams, events and tap frames come out.
 //!
-//! [`Core`] holds its parts, each of which owns its state and knows nothing of the core: rooms (`rooms`), participants
-//! (`peers`), tracks (`tracks`), other nodes (`relays`), routes of datagrams (`routes`), rates of messages
-//! (`data_rate`). It gives them their events, in this file and by subject in `members`, `permissions`, `negotiate`,
-//! `media`, `enhance`, `data`, `record`, `relay` and `renditions`. Work over all participants and tracks is in
-//! `allocation` (rungs), `enhancement` (which layers the enhancer gets), `publishers` (what publishers send) and
-//! `forward` (packets to subscribers and taps). Time is an argument everywhere.
+//! [`Core`] holds its parts, each of which owns its state and knows nothing of the core: rooms (`room`), participants
+//! (`peers`), tracks (`tracks`), other nodes (`relay::nodes`), routes of datagrams (`routing::routes`). It gives them
+//! their events, in this file and by subject: `room::members`, `room::permissions`, `room::data`, `offer::answer`,
+//! `media`, `enhancement::anchors`, `record`, `relay` and `rendition`. Work over all participants and tracks is in
+//! `allocation` (rungs), `enhancement` (which layers the enhancer gets), `publisher::requests` (what publishers send)
+//! and `forward` (packets to subscribers and taps). Time is an argument everywhere.
+//!
+//! | folder | holds |
+//! | --- | --- |
+//! | `room` | rooms, their participants' permissions and messages, who speaks |
+//! | `routing` | which participant a datagram is of, and where participants receive |
+//! | `connection` | one connection: the WebRTC stack, and what limits its input |
+//! | `offer` | session descriptions: what is read, what is answered |
+//! | `codec` | RTP payload formats and the Dependency Descriptor |
+//! | `publisher` | what a publisher sends and is asked for: layers, key frames, stills, backups |
+//! | `subscriber` | what a subscriber receives: downlink, streams of packets, anchors |
+//! | `allocation` | which rung each subscriber gets of each track |
+//! | `tap`, `enhancement` | frames to the enhancer, and anchors of it |
+//! | `record`, `rendition`, `relay` | tracks for the recorder, for players, and for other nodes |
 
-mod addresses;
-mod alignment;
 mod allocation;
-mod allocator;
-mod anchor_channel;
-mod anchor_costs;
-mod anchors;
-mod audio;
-mod av1;
-mod backup;
-mod backup_requests;
-mod capture;
-mod channels;
-mod connection_news;
-mod connection_quality;
-mod cpu_limit;
-mod data;
-mod data_rate;
-mod dd;
-mod descriptor;
-mod downlink;
-mod dynacast;
-mod enhance;
+mod codec;
+mod connection;
 mod enhancement;
 mod fault;
 #[cfg_attr(not(debug_assertions), path = "fault_injection_none.rs")]
 mod fault_injection;
 mod forward;
 mod gcra;
-mod h264;
-mod in_flight;
-mod keyframes;
-mod layers;
-mod link;
 mod media;
-mod members;
-mod negotiate;
-mod negotiated;
-mod network_gain;
-mod nomination;
 mod offer;
 mod output;
-mod paths;
-mod payload_format;
-mod payloads;
 mod peer;
 mod peers;
-mod permissions;
-mod publisher_params;
-mod publishers;
-mod quality;
-mod recent;
+mod publisher;
 mod record;
-mod recorded;
-mod recording;
-mod red;
-mod regions;
 mod relay;
-mod relayed;
-mod relays;
 mod rendition;
-mod renditions;
-mod reports;
-mod rewriter;
-mod rooms;
-mod routes;
-mod rtcp;
+mod room;
+mod routing;
 mod schedule;
-mod sctp_filter;
-mod sdp;
 mod shard;
-mod slot;
-mod speakers;
-mod srtp;
-mod stack;
-mod stack_offer;
+mod subscriber;
 mod tap;
-mod tap_epochs;
-mod tap_keys;
-mod tapping;
 mod track;
 mod tracks;
-mod ufrag;
-mod unauthenticated;
-mod view;
-mod viewer_network;
-mod vp8;
-mod vp9;
 mod wakes;
-mod ways;
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -106,26 +56,27 @@ use str0m::Input;
 use str0m::net::{DatagramRecv, Receive};
 use windlass_types::{AnchorPolicy, Bitrate, Latencies};
 
-use self::addresses::LocalAddrs;
-pub use self::addresses::{RemoteAddr, Via};
-use self::data_rate::DataLimits;
 use self::enhancement::Enhancement;
 pub use self::fault::{Fault, contained, log_panics};
+pub use self::offer::sdp::{MediaLine, media_lines};
 pub use self::offer::{Answered, ReadOffer};
 pub use self::output::Output;
 use self::peer::{Peer, PeerEvent};
 use self::peers::Peers;
-use self::recorded::RecordedRooms;
-pub use self::recorded::{Recorded, RecordedWho};
-use self::relays::Relays;
-use self::rooms::Rooms;
-use self::routes::Routes;
+use self::publisher::{backup_requests, requests};
+use self::record::rooms::RecordedRooms;
+pub use self::record::rooms::{Recorded, RecordedWho};
+use self::relay::nodes::Relays;
+use self::room::Rooms;
+use self::room::data_rate::DataLimits;
+use self::routing::addresses::LocalAddrs;
+pub use self::routing::addresses::{RemoteAddr, Via};
+use self::routing::routes::Routes;
+pub use self::routing::unauthenticated::rate_limit_address;
 use self::schedule::Schedule;
-pub use self::sdp::{MediaLine, media_lines};
 pub use self::shard::Shard;
+pub use self::subscriber::view::View;
 use self::tracks::Tracks;
-pub use self::unauthenticated::rate_limit_address;
-pub use self::view::View;
 pub use crate::api::RegionRequest;
 use crate::api::{DisconnectReason, ParticipantId, SfuEvent};
 use crate::config::{SfuConfig, Tuning};
@@ -158,7 +109,7 @@ pub struct Core {
     /// Counters; the caller adds its own.
     pub counters: Counters,
     config: SfuConfig,
-    /// CPU time of the thread, for [`CpuLimit`](cpu_limit::CpuLimit); `None`: not measured.
+    /// CPU time of the thread, for [`CpuLimit`](connection::cpu_limit::CpuLimit); `None`: not measured.
     clock: Option<fn() -> Duration>,
     rooms: Rooms,
     peers: Peers,
@@ -302,10 +253,10 @@ impl Core {
             self.counters.datagrams_costly += 1;
             return;
         }
-        cpu_limit::take_authenticated();
+        connection::cpu_limit::take_authenticated();
         let began = self.clock.map(|clock| clock());
         // Checks with older credentials prove nothing about the client's current address.
-        if ufrag::ufrag(data).is_none_or(|own| peer.link.paths.is_current(own)) {
+        if routing::ufrag::ufrag(data).is_none_or(|own| peer.link.paths.is_current(own)) {
             let moved = peer.link.paths.nomination.on_datagram(arrival, source, data);
             self.counters.paths_moved += u64::from(moved);
         }
@@ -320,7 +271,7 @@ impl Core {
         // The stack holds one packet at a time: it must be polled before the next input.
         peer.drain(arrival, &mut self.outputs, events);
         if let (Some(clock), Some(began), true) =
-            (self.clock, began, cpu_limit::take_authenticated())
+            (self.clock, began, connection::cpu_limit::take_authenticated())
         {
             peer.link.cpu_limit.charge(arrival, clock().saturating_sub(began));
         }
@@ -337,7 +288,7 @@ impl Core {
             return Some(id);
         }
         // Only by user name: to ask every connection would amplify floods.
-        let id = self.routes.by_ufrag(ufrag::ufrag(data)?)?;
+        let id = self.routes.by_ufrag(routing::ufrag::ufrag(data)?)?;
         let peer = self.peers.get_mut(id).filter(|p| accepts(p))?;
         if !peer.link.paths.admit_new_address() {
             self.counters.paths_refused += 1;
@@ -383,7 +334,7 @@ impl Core {
         let tracks_due = self.tracks.due(now).is_some_and(|due| due <= now);
         if self.schedule.take_key_frames(now, tracks_due) {
             let Core { tracks, peers, outputs, .. } = self;
-            let requested = publishers::request_key_frames(now, tracks, peers, outputs);
+            let requested = requests::request_key_frames(now, tracks, peers, outputs);
             self.counters.keyframe_requests_out += requested;
         }
         self.peers.collect_ready(now);
@@ -414,17 +365,17 @@ impl Core {
         allocation::allocate_rungs(now, terms, peers, tracks, rooms, outputs);
         let demands = allocation::layer_demands(peers, tracks, config.scale);
         enhancement.update_taps(now, config, demands, tracks, peers, outputs);
-        recorded::choose_layers(now, tracks.iter_mut());
-        recorded::request_key_anchors(tracks.iter_mut(), outputs);
+        record::rooms::choose_layers(now, tracks.iter_mut());
+        record::rooms::request_key_anchors(tracks.iter_mut(), outputs);
         backup_requests::request(now, tracks, peers, outputs);
         allocation::announce_rungs(peers, tracks, config.scale, outputs);
         allocation::announce_ways(now, peers, tracks, outputs);
-        publishers::update_still_sources(now, config.regions, tracks, peers, outputs);
-        publishers::update_standby(tracks, peers, outputs);
+        requests::update_still_sources(now, config.regions, tracks, peers, outputs);
+        requests::update_standby(tracks, peers, outputs);
         if config.pause_unused {
-            publishers::pause_unused_layers(now, tracks, peers, outputs);
+            requests::pause_unused_layers(now, tracks, peers, outputs);
         }
-        publishers::request_smallest_layers(now, tracks, peers, outputs);
+        requests::request_smallest_layers(now, tracks, peers, outputs);
     }
 
     /// When a peer or a track is due; `None` without participants.
@@ -585,37 +536,4 @@ impl Core {
 }
 
 #[cfg(test)]
-mod audio_tests;
-#[cfg(test)]
-mod backup_tests;
-#[cfg(test)]
-mod captured_tests;
-#[cfg(test)]
-mod connection_tests;
-#[cfg(test)]
-mod fault_tests;
-#[cfg(test)]
-mod flood_tests;
-#[cfg(test)]
-mod forward_tests;
-#[cfg(test)]
-mod harness;
-#[cfg(test)]
-mod mutator_tests;
-#[cfg(test)]
-mod offer_tests;
-#[cfg(test)]
-mod reach_tests;
-#[cfg(test)]
-mod recording_tests;
-#[cfg(test)]
-mod relay_tests;
-#[cfg(test)]
-mod rendition_tests;
-#[cfg(test)]
-mod scale_tests;
-#[cfg(test)]
-#[path = "core_tests.rs"]
 mod tests;
-#[cfg(test)]
-mod way_tests;

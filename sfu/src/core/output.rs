@@ -7,7 +7,7 @@ use windlass_types::recording::RecordInput;
 use windlass_types::rendition::RenderInput;
 use windlass_types::{EnhancerRequest, StreamId, TapInput};
 
-use super::addresses::RemoteAddr;
+use super::routing::addresses::RemoteAddr;
 use crate::api::{ParticipantId, SfuEvent};
 use crate::relay::{NodeId, Relayed};
 

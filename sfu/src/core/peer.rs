@@ -14,27 +14,27 @@ use str0m::stats::PeerStats;
 use str0m::{Event, IceConnectionState, Output as RtcOutput, Rtc};
 use windlass_types::{Bitrate, Layer, Owner, VideoCodec};
 
-use super::addresses::RemoteAddr;
-use super::allocator::Allocator;
-use super::anchor_channel::{AnchorChannel, OutgoingAnchor, Path};
-use super::audio::AudioInfo;
-use super::channels::ClientChannels;
-use super::connection_quality::{ConnectionMeter, Fit};
-use super::data_rate::DataSender;
-use super::dd;
-use super::downlink::{Downlink, Feedback, State};
+use super::allocation::allocator::Allocator;
+use super::codec::dependency_descriptor;
+use super::codec::red::Red;
+use super::connection::channels::ClientChannels;
+use super::connection::in_flight;
+use super::connection::link::Link;
+use super::connection::quality::{ConnectionMeter, Fit};
+use super::connection::sctp_filter;
+use super::connection::stack::{self, MAX_RTX_PACKETS, stack_bitrate};
 use super::fault_injection;
-use super::in_flight;
-use super::layers::Encoding;
-use super::link::Link;
 use super::output::Output;
-use super::paths::Paths;
-use super::red::Red;
-use super::regions::Regions;
-use super::rewriter::{Dropped, PacketIn, PacketOut, Source};
-use super::sctp_filter;
-use super::slot::Slot;
-use super::stack::{self, MAX_RTX_PACKETS, stack_bitrate};
+use super::publisher::layers::Encoding;
+use super::publisher::stills::Regions;
+use super::room::data_rate::DataSender;
+use super::routing::addresses::RemoteAddr;
+use super::routing::paths::Paths;
+use super::subscriber::anchor_channel::{AnchorChannel, OutgoingAnchor, Path};
+use super::subscriber::audio::AudioInfo;
+use super::subscriber::downlink::{Downlink, Feedback, State};
+use super::subscriber::rewriter::{Dropped, PacketIn, PacketOut, Source};
+use super::subscriber::slot::Slot;
 use super::wakes::Wakes;
 use crate::api::{Kind, ParticipantId, Permissions, TrackId, TrackStats};
 use crate::stats::Counters;
@@ -52,7 +52,7 @@ const MAX_RTX_SHARE_CONGESTED: f32 = 0.1;
 const TIMELINE_OFFSET: u32 = 90_000;
 
 /// An event of a connection, for the core.
-pub(super) enum PeerEvent {
+pub(crate) enum PeerEvent {
     /// An RTP packet arrived.
     Rtp(Mid, Encoding, Box<RtpPacket>),
     /// A message of the publisher's region channel arrived.
@@ -74,7 +74,7 @@ pub(super) enum PeerEvent {
 }
 
 /// A participant.
-pub(super) struct Peer {
+pub(crate) struct Peer {
     /// Id of the participant.
     pub id: ParticipantId,
     /// Name of the participant's room.
@@ -109,7 +109,7 @@ pub(super) struct Peer {
 
 impl Peer {
     /// A participant without a connection.
-    pub(super) fn new(
+    pub(crate) fn new(
         id: ParticipantId,
         room: &str,
         decodes_anchors: bool,
@@ -137,20 +137,20 @@ impl Peer {
     }
 
     /// Whether anchors can be sent to the client now.
-    pub(super) fn can_receive_anchors(&self) -> bool {
+    pub(crate) fn can_receive_anchors(&self) -> bool {
         self.anchors.can_receive(self.permissions)
     }
 
     /// Opens the anchor channel if it can be opened and is not open. Messages older than `budget` are not
     /// retransmitted.
-    pub(super) fn open_anchor_channel(&mut self, budget: Duration) {
+    pub(crate) fn open_anchor_channel(&mut self, budget: Duration) {
         if self.link.connected {
             self.anchors.begin(self.permissions, budget, &mut self.link);
         }
     }
 
     /// Sends an anchor on the slots that hold an enhanced rung of the tapped layer.
-    pub(super) fn send_anchor(
+    pub(crate) fn send_anchor(
         &mut self,
         now: Instant,
         outgoing: OutgoingAnchor<'_>,
@@ -165,19 +165,19 @@ impl Peer {
     }
 
     /// Sends the anchor messages that are due.
-    pub(super) fn release_anchors(&mut self, now: Instant, counters: &mut Counters) {
+    pub(crate) fn release_anchors(&mut self, now: Instant, counters: &mut Counters) {
         let Peer { link, slots, permissions, .. } = self;
         let mut path = Path { link, slots, permissions: *permissions };
         self.anchors.release(now, &mut path, counters);
     }
 
     /// The slots that carry a track.
-    pub(super) fn slots_of(&mut self, track: TrackId) -> impl Iterator<Item = &mut Slot> {
+    pub(crate) fn slots_of(&mut self, track: TrackId) -> impl Iterator<Item = &mut Slot> {
         self.slots.iter_mut().filter(move |slot| slot.track == Some(track))
     }
 
     /// The slot of an m-line, made on first use.
-    pub(super) fn slot(&mut self, mid: Mid, kind: Kind, now: Instant) -> &mut Slot {
+    pub(crate) fn slot(&mut self, mid: Mid, kind: Kind, now: Instant) -> &mut Slot {
         let at = self.slots.iter().position(|s| s.mid == mid).unwrap_or_else(|| {
             let timestamp = TIMELINE_OFFSET * (self.slots.len() as u32 + 1);
             self.slots.push(Slot::new(mid, kind, timestamp, now));
@@ -188,7 +188,7 @@ impl Peer {
 
     /// Sets the rates that the stack's bandwidth estimator is to sustain and to probe for: `next` for the next rung,
     /// `best` for the best ones.
-    pub(super) fn set_bitrate_targets(&mut self, now: Instant, next: Bitrate, best: Bitrate) {
+    pub(crate) fn set_bitrate_targets(&mut self, now: Instant, next: Bitrate, best: Bitrate) {
         if let Some(rate) = self.downlink.take_reset().map(stack_bitrate) {
             self.link.call(|rtc| {
                 // After a reset the stack probes at three and six times `rate`, but at twice the desired rate at most.
@@ -204,13 +204,13 @@ impl Peer {
     }
 
     /// Closes the connection, and polls its last output.
-    pub(super) fn close(&mut self, now: Instant, outputs: &mut VecDeque<Output>) {
+    pub(crate) fn close(&mut self, now: Instant, outputs: &mut VecDeque<Output>) {
         self.link.call(|rtc| rtc.close().is_ok());
         self.drain(now, outputs, &mut Vec::new());
     }
 
     /// Polls all output of the connection. Returns whether the connection lives.
-    pub(super) fn drain(
+    pub(crate) fn drain(
         &mut self,
         now: Instant,
         outputs: &mut VecDeque<Output>,
@@ -249,7 +249,7 @@ impl Peer {
     }
 
     /// Forwards a video packet on a slot. Returns its new numbers, or `None` if it is not for this subscriber.
-    pub(super) fn send_video(
+    pub(crate) fn send_video(
         &mut self,
         slot: usize,
         source: Source,
@@ -274,7 +274,7 @@ impl Peer {
 
     /// Forwards an audio packet on a slot. `red`: the packet with its redundancy, and the publisher's payload type of
     /// its blocks.
-    pub(super) fn send_audio(
+    pub(crate) fn send_audio(
         &mut self,
         slot: usize,
         track: TrackId,
@@ -323,20 +323,20 @@ impl Peer {
     }
 
     /// The codec of a payload type of video.
-    pub(super) fn video_codec(&self, pt: Pt) -> Option<VideoCodec> {
+    pub(crate) fn video_codec(&self, pt: Pt) -> Option<VideoCodec> {
         let params = self.link.stack.rtc()?.codec_config().params();
         let params = params.iter().find(|p| p.pt() == pt)?;
         stack::video_codec(params.spec().codec)
     }
 
     /// The payload type of the blocks, if `pt` is the participant's type of Opus with redundancy (RED).
-    pub(super) fn red_block_type(&self, pt: Pt) -> Option<Pt> {
+    pub(crate) fn red_block_type(&self, pt: Pt) -> Option<Pt> {
         let params = self.link.stack.rtc()?.codec_config().params();
         params.iter().find(|p| p.red() == Some(pt)).map(PayloadParams::pt)
     }
 
     /// Takes over new payload types and m-lines. To be called after an offer was answered.
-    pub(super) fn on_negotiated(&mut self) {
+    pub(crate) fn on_negotiated(&mut self) {
         for slot in &mut self.slots {
             slot.pt = None;
         }
@@ -344,7 +344,7 @@ impl Peer {
     }
 
     /// Sets the limits of retransmissions. To be called for new m-lines, and when congestion begins or ends.
-    pub(super) fn limit_retransmissions(&mut self) {
+    pub(crate) fn limit_retransmissions(&mut self) {
         let congested = self.downlink.state() == State::Congested;
         let share = if congested { MAX_RTX_SHARE_CONGESTED } else { MAX_RTX_SHARE };
         let differs = |s: &&mut Slot| s.kind == Kind::Video && s.rtx_share != Some(share);
@@ -360,7 +360,7 @@ impl Peer {
     }
 
     /// Ends a second, which took `span`; returns the statistics of its subscriptions.
-    pub(super) fn end_second(&mut self, span: Duration) -> Vec<TrackStats> {
+    pub(crate) fn end_second(&mut self, span: Duration) -> Vec<TrackStats> {
         self.slots.iter_mut().filter_map(|s| s.end_second(span)).collect()
     }
 }
@@ -391,7 +391,7 @@ fn write_video(
                 if let Some(rewrite) = rewrite {
                     rewrite.apply(Arc::make_mut(&mut data));
                 }
-                let dependency = dd::FrameDependency {
+                let dependency = dependency_descriptor::FrameDependency {
                     frame: out.frame,
                     key: out.key,
                     begin: out.begin,

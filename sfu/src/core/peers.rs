@@ -16,7 +16,7 @@ const PACER_IMMEDIATE: Duration = Duration::from_micros(1);
 
 /// The participants of one core.
 #[derive(Default)]
-pub(super) struct Peers {
+pub(crate) struct Peers {
     by_id: BTreeMap<ParticipantId, Peer>,
     wakes: Wakes,
     /// Participants with work left in this step. Those with a timer have its time.
@@ -27,28 +27,28 @@ pub(super) struct Peers {
 
 impl Peers {
     /// Adds the participant that `make` makes. The participant lists itself in the given [`Wakes`] when it has work.
-    pub(super) fn add(&mut self, make: impl FnOnce(Wakes) -> Peer) {
+    pub(crate) fn add(&mut self, make: impl FnOnce(Wakes) -> Peer) {
         let peer = make(self.wakes.clone());
         self.by_id.insert(peer.id, peer);
     }
 
     /// Removes a participant.
-    pub(super) fn remove(&mut self, id: ParticipantId) -> Option<Peer> {
+    pub(crate) fn remove(&mut self, id: ParticipantId) -> Option<Peer> {
         self.by_id.remove(&id)
     }
 
     /// The participant with this id.
-    pub(super) fn get(&self, id: ParticipantId) -> Option<&Peer> {
+    pub(crate) fn get(&self, id: ParticipantId) -> Option<&Peer> {
         self.by_id.get(&id)
     }
 
     /// The participant with this id, to change it.
-    pub(super) fn get_mut(&mut self, id: ParticipantId) -> Option<&mut Peer> {
+    pub(crate) fn get_mut(&mut self, id: ParticipantId) -> Option<&mut Peer> {
         self.by_id.get_mut(&id)
     }
 
     /// The participant with this id, and the list that takes its connection's events.
-    pub(super) fn with_events(
+    pub(crate) fn with_events(
         &mut self,
         id: ParticipantId,
     ) -> Option<(&mut Peer, &mut Vec<(ParticipantId, PeerEvent)>)> {
@@ -56,54 +56,54 @@ impl Peers {
     }
 
     /// The participant with this id, if its connection is up.
-    pub(super) fn connected_mut(&mut self, id: ParticipantId) -> Option<&mut Peer> {
+    pub(crate) fn connected_mut(&mut self, id: ParticipantId) -> Option<&mut Peer> {
         self.by_id.get_mut(&id).filter(|peer| peer.link.connected)
     }
 
     /// Whether there is a participant with this id.
-    pub(super) fn contains(&self, id: ParticipantId) -> bool {
+    pub(crate) fn contains(&self, id: ParticipantId) -> bool {
         self.by_id.contains_key(&id)
     }
 
     /// All participants, in the order of their ids.
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Peer> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Peer> {
         self.by_id.values()
     }
 
     /// All participants, in the order of their ids.
-    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Peer> {
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Peer> {
         self.by_id.values_mut()
     }
 
     /// Number of participants.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.by_id.len()
     }
 
     /// Adds an event of a connection.
-    pub(super) fn report(&mut self, id: ParticipantId, event: PeerEvent) {
+    pub(crate) fn report(&mut self, id: ParticipantId, event: PeerEvent) {
         self.events.push((id, event));
     }
 
     /// Takes the events of connections.
-    pub(super) fn take_events(&mut self) -> Vec<(ParticipantId, PeerEvent)> {
+    pub(crate) fn take_events(&mut self) -> Vec<(ParticipantId, PeerEvent)> {
         std::mem::take(&mut self.events)
     }
 
     /// When the next participant has work; `None`: no timer is set.
-    pub(super) fn due(&self, now: Instant) -> Option<Instant> {
+    pub(crate) fn due(&self, now: Instant) -> Option<Instant> {
         self.wakes.next(now)
     }
 
     /// Lists the participants that have work now.
-    pub(super) fn collect_ready(&mut self, now: Instant) {
+    pub(crate) fn collect_ready(&mut self, now: Instant) {
         self.ready.extend(self.wakes.take_touched().into_iter().map(|id| (id, None)));
         let due = self.wakes.take_due(now).into_iter();
         self.ready.extend(due.map(|(entry, id)| (id, Some(entry))));
     }
 
     /// Services up to `max` of the listed participants. Returns whether there are more.
-    pub(super) fn service(
+    pub(crate) fn service(
         &mut self,
         now: Instant,
         max: usize,

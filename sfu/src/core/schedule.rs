@@ -5,12 +5,12 @@ use std::time::{Duration, Instant};
 /// Longest time between two allocations.
 const ALLOCATION_INTERVAL: Duration = Duration::from_millis(200);
 /// Interval of statistics for clients, and longest time without work.
-pub(super) const STATS_INTERVAL: Duration = Duration::from_secs(1);
+pub(crate) const STATS_INTERVAL: Duration = Duration::from_secs(1);
 /// Longest time between two checks for key frames that subscribers wait for.
 const KEY_FRAME_INTERVAL: Duration = Duration::from_millis(5);
 
 /// The timers of a core.
-pub(super) struct Schedule {
+pub(crate) struct Schedule {
     /// When the core has work again.
     due: Instant,
     next_allocation: Instant,
@@ -27,7 +27,7 @@ pub(super) struct Schedule {
 
 impl Schedule {
     /// A schedule at the start: all work but statistics is due.
-    pub(super) fn new(now: Instant) -> Schedule {
+    pub(crate) fn new(now: Instant) -> Schedule {
         Schedule {
             due: now,
             next_allocation: now,
@@ -41,44 +41,44 @@ impl Schedule {
     }
 
     /// Begins a step.
-    pub(super) fn begin_step(&mut self, now: Instant) {
+    pub(crate) fn begin_step(&mut self, now: Instant) {
         (self.last_step, self.handover_delay) = (now, Duration::ZERO);
     }
 
     /// Time at which a datagram counts as arrived that came to the machine at `arrival`: not before the last step.
-    pub(super) fn arrive(&mut self, arrival: Instant) -> Instant {
+    pub(crate) fn arrive(&mut self, arrival: Instant) -> Instant {
         let counted = arrival.max(self.last_step);
         self.handover_delay = counted.duration_since(arrival);
         counted
     }
 
     /// Time from the arrival of the current datagram at the machine to the last step.
-    pub(super) fn handover_delay(&self) -> Duration {
+    pub(crate) fn handover_delay(&self) -> Duration {
         self.handover_delay
     }
 
     /// When the core has work again.
-    pub(super) fn due(&self) -> Instant {
+    pub(crate) fn due(&self) -> Instant {
         self.due
     }
 
     /// Makes work due now.
-    pub(super) fn wake(&mut self, now: Instant) {
+    pub(crate) fn wake(&mut self, now: Instant) {
         self.due = now;
     }
 
     /// Makes an allocation due with the next step.
-    pub(super) fn request_allocation(&mut self, now: Instant) {
+    pub(crate) fn request_allocation(&mut self, now: Instant) {
         self.next_allocation = now;
     }
 
     /// Makes an allocation due at once, and a step of the SFU that performs it.
-    pub(super) fn allocate_now(&mut self, now: Instant) {
+    pub(crate) fn allocate_now(&mut self, now: Instant) {
         (self.next_allocation, self.due) = (now, now);
     }
 
     /// Whether an allocation is due; sets the time of the next one.
-    pub(super) fn take_allocation(&mut self, now: Instant) -> bool {
+    pub(crate) fn take_allocation(&mut self, now: Instant) -> bool {
         let is_due = now >= self.next_allocation;
         if is_due {
             self.next_allocation = now + ALLOCATION_INTERVAL;
@@ -87,12 +87,12 @@ impl Schedule {
     }
 
     /// Makes a check for key frames due: an allocation has changed what subscribers wait for.
-    pub(super) fn request_key_frames(&mut self, now: Instant) {
+    pub(crate) fn request_key_frames(&mut self, now: Instant) {
         self.next_key_frames = now;
     }
 
     /// Whether key frames are to be checked in this step. `tracks_due`: a track has set a time that has come.
-    pub(super) fn take_key_frames(&mut self, now: Instant, tracks_due: bool) -> bool {
+    pub(crate) fn take_key_frames(&mut self, now: Instant, tracks_due: bool) -> bool {
         self.key_frames_checked = now >= self.next_key_frames || tracks_due;
         if self.key_frames_checked {
             self.next_key_frames = now + KEY_FRAME_INTERVAL;
@@ -101,7 +101,7 @@ impl Schedule {
     }
 
     /// Time since the last statistics, if they are due; sets the time of the next ones.
-    pub(super) fn take_stats(&mut self, now: Instant) -> Option<Duration> {
+    pub(crate) fn take_stats(&mut self, now: Instant) -> Option<Duration> {
         (now >= self.next_stats).then(|| {
             let span = now.saturating_duration_since(self.last_stats);
             (self.last_stats, self.next_stats) = (now, now + STATS_INTERVAL);
@@ -110,7 +110,7 @@ impl Schedule {
     }
 
     /// Ends a step. `others`: when peers and tracks are due; `None` without participants.
-    pub(super) fn end_step(&mut self, now: Instant, others: Option<Instant>) {
+    pub(crate) fn end_step(&mut self, now: Instant, others: Option<Instant>) {
         let timers = self.next_allocation.min(self.next_stats);
         self.due = others.map_or(now + STATS_INTERVAL, |due| due.min(timers));
         if !self.key_frames_checked {

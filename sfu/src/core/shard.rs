@@ -10,9 +10,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Instant;
 
-use super::addresses::RemoteAddr;
-use super::ufrag;
-use super::unauthenticated::UnauthenticatedLimit;
+use super::routing::addresses::RemoteAddr;
+use super::routing::ufrag;
+use super::routing::unauthenticated::UnauthenticatedLimit;
 
 /// A core's number among several cores, and their shared state. The default is a single core.
 #[derive(Debug, Clone)]
@@ -70,17 +70,17 @@ impl Shard {
     }
 
     /// The core's first id. Each core has every `count`-th id, so that ids are unique without a lock.
-    pub(super) fn first_id(&self) -> u64 {
+    pub(crate) fn first_id(&self) -> u64 {
         self.number as u64 + 1
     }
 
     /// The core's next id.
-    pub(super) fn next_id(&self, after: u64) -> u64 {
+    pub(crate) fn next_id(&self, after: u64) -> u64 {
         after + self.count as u64
     }
 
     /// Whether this core has assigned `id`, where `next` is the one that it assigns next.
-    pub(super) fn has_assigned(&self, id: u64, next: u64) -> bool {
+    pub(crate) fn has_assigned(&self, id: u64, next: u64) -> bool {
         (1..next).contains(&id) && Shard::of_id(id, self.count) == self.number
     }
 
@@ -90,14 +90,14 @@ impl Shard {
     }
 
     /// Makes this core the owner of an address.
-    pub(super) fn add_address(&self, address: RemoteAddr) {
+    pub(crate) fn add_address(&self, address: RemoteAddr) {
         if self.count > 1 {
             self.write().addresses.insert(address, self.number);
         }
     }
 
     /// Ends this core's ownership of an address; another core may own it by now.
-    pub(super) fn remove_address(&self, address: &RemoteAddr) {
+    pub(crate) fn remove_address(&self, address: &RemoteAddr) {
         if self.count > 1 {
             let mut owners = self.write();
             if owners.addresses.get(address) == Some(&self.number) {
@@ -107,27 +107,27 @@ impl Shard {
     }
 
     /// Makes this core the owner of a user name fragment.
-    pub(super) fn add_ufrag(&self, ufrag: &str) {
+    pub(crate) fn add_ufrag(&self, ufrag: &str) {
         if self.count > 1 {
             self.write().ufrags.insert(ufrag.to_owned(), self.number);
         }
     }
 
     /// Ends this core's ownership of a user name fragment.
-    pub(super) fn remove_ufrag(&self, ufrag: &str) {
+    pub(crate) fn remove_ufrag(&self, ufrag: &str) {
         if self.count > 1 {
             self.write().ufrags.remove(ufrag);
         }
     }
 
     /// Whether a datagram of an unauthenticated address may be processed; `max` a second for all cores together.
-    pub(super) fn admit_unauthenticated(&self, now: Instant, ip: IpAddr, max: u32) -> bool {
+    pub(crate) fn admit_unauthenticated(&self, now: Instant, ip: IpAddr, max: u32) -> bool {
         let limit = &self.shared.unauthenticated;
         limit.lock().unwrap_or_else(PoisonError::into_inner).admit(now, ip, max)
     }
 
     /// Counts one more room; false if all cores together have `max`. Loopback rooms are counted by themselves.
-    pub(super) fn acquire_room(&self, loopback: bool, max: usize) -> bool {
+    pub(crate) fn acquire_room(&self, loopback: bool, max: usize) -> bool {
         acquire(self.rooms(loopback), max)
     }
 
@@ -136,27 +136,27 @@ impl Shard {
     }
 
     /// Counts one more participant; false if all cores together have `max`.
-    pub(super) fn acquire_participant(&self, max: usize) -> bool {
+    pub(crate) fn acquire_participant(&self, max: usize) -> bool {
         acquire(&self.shared.participants, max)
     }
 
     /// Counts one more rendition; false if all cores together have `max`.
-    pub(super) fn acquire_rendition(&self, max: usize) -> bool {
+    pub(crate) fn acquire_rendition(&self, max: usize) -> bool {
         acquire(&self.shared.renditions, max)
     }
 
     /// Counts one rendition less.
-    pub(super) fn release_rendition(&self) {
+    pub(crate) fn release_rendition(&self) {
         self.shared.renditions.fetch_sub(1, Ordering::Relaxed);
     }
 
     /// Counts one room less.
-    pub(super) fn release_room(&self, loopback: bool) {
+    pub(crate) fn release_room(&self, loopback: bool) {
         self.rooms(loopback).fetch_sub(1, Ordering::Relaxed);
     }
 
     /// Counts one participant less.
-    pub(super) fn release_participant(&self) {
+    pub(crate) fn release_participant(&self) {
         self.shared.participants.fetch_sub(1, Ordering::Relaxed);
     }
 

@@ -11,54 +11,54 @@ use windlass_types::{
     Size, StageTimes, StreamId, VideoCodec,
 };
 
-use super::anchor_costs::{AnchorCostMeter, AnchorCosts, AnchorLimits};
-use super::backup::Backup;
-use super::keyframes::KeyFrameRequests;
-use super::layers::{Layers, SDK_MAX};
+use super::allocation::anchor_costs::{AnchorCostMeter, AnchorCosts, AnchorLimits};
 use super::output::Output;
-use super::publisher_params::{LayerParams, PublisherParams};
-use super::recent::Recent;
-use super::recording::{Recordings, TrackRecording};
-use super::regions::Stills;
-use super::relayed::{Making, NodeDemands, RemotePublisher};
-use super::rendition::Rendition;
+use super::publisher::backup::Backup;
+use super::publisher::key_frames::KeyFrameRequests;
+use super::publisher::layers::{Layers, SDK_MAX};
+use super::publisher::params::{LayerParams, PublisherParams};
+use super::publisher::stills::Stills;
+use super::record::track::{Recordings, TrackRecording};
+use super::relay::track::{Making, NodeDemands, RemotePublisher};
+use super::rendition::track::Rendition;
+use super::subscriber::recent::Recent;
 use super::tap::Tap;
-use super::tapping::Taps;
+use super::tap::tapped_layers::Taps;
 use crate::api::{ParticipantId, SfuEvent, TrackInfo, UplinkReport};
 
 /// A published track.
-pub(super) struct Track {
-    pub(super) info: TrackInfo,
-    pub(super) mid: Mid,
-    pub(super) room: Arc<str>,
+pub(crate) struct Track {
+    pub(crate) info: TrackInfo,
+    pub(crate) mid: Mid,
+    pub(crate) room: Arc<str>,
     /// The publisher's side of the track, if the track is published on another node.
-    pub(super) remote: Option<RemotePublisher>,
+    pub(crate) remote: Option<RemotePublisher>,
     /// What other nodes want of the track, if the track is published here.
-    pub(super) nodes: NodeDemands,
-    pub(super) subscribers: Vec<ParticipantId>,
-    pub(super) layers: Layers,
+    pub(crate) nodes: NodeDemands,
+    pub(crate) subscribers: Vec<ParticipantId>,
+    pub(crate) layers: Layers,
     /// Parameters that the publisher was given.
-    pub(super) params: PublisherParams,
+    pub(crate) params: PublisherParams,
     /// The largest layer that the publisher sends where its uplink carries it; `None` if the publisher does not say.
-    pub(super) largest: Option<Layer>,
-    pub(super) recent: Recent,
-    pub(super) keyframes: KeyFrameRequests,
-    pub(super) taps: Taps,
+    pub(crate) largest: Option<Layer>,
+    pub(crate) recent: Recent,
+    pub(crate) keyframes: KeyFrameRequests,
+    pub(crate) taps: Taps,
     /// What recorder and renderer get of the track.
-    pub(super) recordings: Recordings,
-    pub(super) stills: Stills,
-    pub(super) anchor_costs: AnchorCostMeter,
+    pub(crate) recordings: Recordings,
+    pub(crate) stills: Stills,
+    pub(crate) anchor_costs: AnchorCostMeter,
     /// Why the enhancer makes no anchors of the track.
-    pub(super) refused: Option<Refusal>,
+    pub(crate) refused: Option<Refusal>,
     /// The same video in another codec.
-    pub(super) backup: Backup,
+    pub(crate) backup: Backup,
     /// The enhanced picture of the video, coded here.
-    pub(super) rendition: Rendition,
+    pub(crate) rendition: Rendition,
 }
 
 impl Track {
     /// A track without packets and subscribers.
-    pub(super) fn new(info: TrackInfo, mid: Mid, room: Arc<str>) -> Track {
+    pub(crate) fn new(info: TrackInfo, mid: Mid, room: Arc<str>) -> Track {
         Track {
             mid,
             remote: None,
@@ -82,12 +82,12 @@ impl Track {
     }
 
     /// Whether others hear of the track: it is no backup, and no rendition.
-    pub(super) fn is_announced(&self) -> bool {
+    pub(crate) fn is_announced(&self) -> bool {
         !self.backup.is_one() && !self.rendition.is_one()
     }
 
     /// Why the enhancer cannot read the track; `None` if it can.
-    pub(super) fn unreadable(&self) -> Option<Refusal> {
+    pub(crate) fn unreadable(&self) -> Option<Refusal> {
         let other = self.layers.codec().is_some_and(|codec| codec != VideoCodec::Vp9);
         let encrypted = self.info.encrypted.then_some(Refusal::Encrypted);
         encrypted.or(other.then_some(Refusal::Codec))
@@ -95,7 +95,7 @@ impl Track {
 
     /// Whether there can be anchors. `enhancer`: there is one here. Of a track that it cannot read there are the
     /// publisher's stills alone, which need none.
-    pub(super) fn has_anchors(&self, enhancer: bool) -> bool {
+    pub(crate) fn has_anchors(&self, enhancer: bool) -> bool {
         match &self.remote {
             Some(remote) => remote.anchor_state().available,
             None if self.unreadable().is_some() => self.stills.answers(),
@@ -104,12 +104,12 @@ impl Track {
     }
 
     /// The stream, while the enhancer gets it.
-    pub(super) fn enhanced_stream(&self) -> Option<StreamId> {
+    pub(crate) fn enhanced_stream(&self) -> Option<StreamId> {
         self.info.stream.filter(|_| self.taps.is_read())
     }
 
     /// Expected bitrates of each layer's anchors, where there can be any; `None`: a layer without anchors.
-    pub(super) fn expected_anchor_costs(
+    pub(crate) fn expected_anchor_costs(
         &self,
         now: Instant,
         limits: AnchorLimits,
@@ -130,13 +130,13 @@ impl Track {
     }
 
     /// Whether the publisher's own pixels can become anchors now.
-    pub(super) fn has_captured_source(&self) -> bool {
+    pub(crate) fn has_captured_source(&self) -> bool {
         self.taps.captures() || self.stills.usable() || self.remote.is_some()
     }
 
     /// Latency budget from a frame's arrival to its anchor's use: the configured one, plus the time for which the
     /// policy holds frames.
-    pub(super) fn budget(&self, configured: Duration) -> Duration {
+    pub(crate) fn budget(&self, configured: Duration) -> Duration {
         configured + self.remote.as_ref().map_or(self.holds(), |remote| remote.anchor_state().holds)
     }
 
@@ -146,7 +146,7 @@ impl Track {
     }
 
     /// The layer whose anchors are made now, here or at the publisher's node.
-    pub(super) fn tapped(&self) -> Option<Layer> {
+    pub(crate) fn tapped(&self) -> Option<Layer> {
         match &self.remote {
             Some(remote) => remote.anchor_state().layer,
             None => self.taps.layer(),
@@ -154,12 +154,12 @@ impl Track {
     }
 
     /// Scale of the tapped layer's anchors; `default` until the enhancer has reported it.
-    pub(super) fn scale(&self, default: u16) -> u16 {
+    pub(crate) fn scale(&self, default: u16) -> u16 {
         self.taps.scale_of(self.tapped(), default)
     }
 
     /// Why there are no anchors although a layer is tapped.
-    pub(super) fn refusal(&self, max_pixels: u32, enhancement: bool) -> Option<Refusal> {
+    pub(crate) fn refusal(&self, max_pixels: u32, enhancement: bool) -> Option<Refusal> {
         let none = self.layers.max_enhanced(max_pixels).is_none();
         let too_large = none || self.taps.low().is_some_and(Tap::is_too_large);
         let refused = self.tapped().and(self.refused);
@@ -171,7 +171,7 @@ impl Track {
     }
 
     /// The publisher's uplink bandwidth for the enhancer's controller, while there is a tap of the low layer alone.
-    pub(super) fn uplink(&self, now: Instant, report: UplinkReport) -> Option<Output> {
+    pub(crate) fn uplink(&self, now: Instant, report: UplinkReport) -> Option<Output> {
         let valid = report.bitrate > Bitrate::ZERO && report.fps.is_finite() && report.fps > 0.0;
         let (layer, stream) = self.taps.layer().zip(self.enhanced_stream())?;
         if !valid || self.taps.captures() {
@@ -186,7 +186,7 @@ impl Track {
 
     /// A publisher's answer to a request for a still, as an anchor; `None` if the answer has not the size of anchors.
     /// `scale` is the anchors' scale until the enhancer has reported one.
-    pub(super) fn still(
+    pub(crate) fn still(
         &self,
         now: Instant,
         answer: ReassembledAnchor,
@@ -213,19 +213,19 @@ impl Track {
     }
 
     /// Size of the tapped layer; `None` while it is unknown.
-    pub(super) fn tapped_size(&self) -> Option<Size> {
+    pub(crate) fn tapped_size(&self) -> Option<Size> {
         let tap = self.taps.low()?;
         if self.taps.is_read() { tap.size() } else { self.layers.sizes()[tap.layer() as usize] }
     }
 
     /// Asks the publisher for layers with these parameters.
-    pub(super) fn ask(&self, layers: LayerParams) -> Output {
+    pub(crate) fn ask(&self, layers: LayerParams) -> Output {
         let event = SfuEvent::Knobs { track: self.info.track, layers };
         Output::Event(self.info.participant, event)
     }
 
     /// Requests a key anchor, at a limited rate: one serves all subscribers.
-    pub(super) fn request_key_anchor(&mut self, now: Instant) -> Option<Output> {
+    pub(crate) fn request_key_anchor(&mut self, now: Instant) -> Option<Output> {
         if let Some(remote) = &self.remote {
             return Some(remote.request_key_anchor());
         }
@@ -237,7 +237,7 @@ impl Track {
 
     /// Requests a key anchor for a subscriber that begins to receive anchors. These requests have no rate limit, as
     /// they are few.
-    pub(super) fn request_initial_anchor(&self) -> Option<Output> {
+    pub(crate) fn request_initial_anchor(&self) -> Option<Output> {
         if let Some(remote) = &self.remote {
             return Some(remote.request_key_anchor());
         }
@@ -246,7 +246,7 @@ impl Track {
     }
 
     /// Sends the anchor state to other nodes, if it has changed. `enhancer`: there is one.
-    pub(super) fn send_anchor_state(&mut self, enhancer: bool, default_scale: u16) -> Vec<Output> {
+    pub(crate) fn send_anchor_state(&mut self, enhancer: bool, default_scale: u16) -> Vec<Output> {
         let making = Making {
             available: self.has_anchors(enhancer),
             layer: self.tapped(),
@@ -258,7 +258,7 @@ impl Track {
     }
 
     /// When the track's taps, recording or key frame requests are due.
-    pub(super) fn due(&self, now: Instant) -> Option<Instant> {
+    pub(crate) fn due(&self, now: Instant) -> Option<Instant> {
         let recordings = self.recordings.iter().filter_map(TrackRecording::timeout);
         let others = [self.keyframes.timeout(now), self.taps.timeout()];
         others.into_iter().flatten().chain(recordings).min()

@@ -7,13 +7,13 @@ use std::time::Instant;
 use str0m::media::Mid;
 use windlass_types::{Refusal, StreamId};
 
-use super::layers::Layers;
+use super::publisher::layers::Layers;
 use super::shard::Shard;
 use super::track::Track;
 use crate::api::{Kind, ParticipantId, Publish, TrackId, TrackInfo};
 
 /// The tracks.
-pub(super) struct Tracks {
+pub(crate) struct Tracks {
     by_id: BTreeMap<TrackId, Track>,
     streams: HashMap<StreamId, TrackId>,
     /// Id of the next track.
@@ -23,12 +23,12 @@ pub(super) struct Tracks {
 
 impl Tracks {
     /// The tracks of a core, none at first. `shard` gives the ids.
-    pub(super) fn new(shard: Shard) -> Tracks {
+    pub(crate) fn new(shard: Shard) -> Tracks {
         Tracks { by_id: BTreeMap::new(), streams: HashMap::new(), next: shard.first_id(), shard }
     }
 
     /// Adds a track of a room.
-    pub(super) fn add(
+    pub(crate) fn add(
         &mut self,
         participant: ParticipantId,
         publish: &Publish,
@@ -48,7 +48,7 @@ impl Tracks {
     }
 
     /// Adds a backup of a track; `None` where there may be none. It is no stream at the enhancer.
-    pub(super) fn add_backup(&mut self, of: TrackId, publish: &Publish) -> Option<TrackId> {
+    pub(crate) fn add_backup(&mut self, of: TrackId, publish: &Publish) -> Option<TrackId> {
         let video = |kind| kind == Kind::Video;
         let track = self.get(of).filter(|track| {
             let taken = !track.is_announced() || track.backup.id.is_some();
@@ -68,7 +68,7 @@ impl Tracks {
     }
 
     /// Adds the rendition of a track; `None` if all cores together have `max`. It is no stream at the enhancer.
-    pub(super) fn add_rendition(&mut self, of: TrackId, max: usize) -> Option<TrackId> {
+    pub(crate) fn add_rendition(&mut self, of: TrackId, max: usize) -> Option<TrackId> {
         let source = self.get(of)?;
         let (participant, muted) = (source.info.participant, source.info.muted);
         let (room, publish) = (source.room.clone(), source.as_rendition());
@@ -88,7 +88,7 @@ impl Tracks {
     }
 
     /// Removes a track.
-    pub(super) fn remove(&mut self, id: TrackId) -> Option<Track> {
+    pub(crate) fn remove(&mut self, id: TrackId) -> Option<Track> {
         let track = self.by_id.remove(&id)?;
         if let Some(stream) = track.info.stream {
             self.streams.remove(&stream);
@@ -106,72 +106,72 @@ impl Tracks {
     }
 
     /// Whether there is or was a track with this id.
-    pub(super) fn has_assigned(&self, id: TrackId) -> bool {
+    pub(crate) fn has_assigned(&self, id: TrackId) -> bool {
         self.shard.has_assigned(id.0, self.next)
     }
 
     /// The track with this id.
-    pub(super) fn get(&self, id: TrackId) -> Option<&Track> {
+    pub(crate) fn get(&self, id: TrackId) -> Option<&Track> {
         self.by_id.get(&id)
     }
 
     /// The track with this id, to change it.
-    pub(super) fn get_mut(&mut self, id: TrackId) -> Option<&mut Track> {
+    pub(crate) fn get_mut(&mut self, id: TrackId) -> Option<&mut Track> {
         self.by_id.get_mut(&id)
     }
 
     /// The track that belongs to a stream.
-    pub(super) fn of_stream(&self, stream: StreamId) -> Option<&Track> {
+    pub(crate) fn of_stream(&self, stream: StreamId) -> Option<&Track> {
         self.by_id.get(self.streams.get(&stream)?)
     }
 
     /// The track that belongs to a stream, to change it.
-    pub(super) fn of_stream_mut(&mut self, stream: StreamId) -> Option<&mut Track> {
+    pub(crate) fn of_stream_mut(&mut self, stream: StreamId) -> Option<&mut Track> {
         self.by_id.get_mut(self.streams.get(&stream)?)
     }
 
     /// The ids of the tracks of a participant.
-    pub(super) fn of_publisher(&self, participant: ParticipantId) -> Vec<TrackId> {
+    pub(crate) fn of_publisher(&self, participant: ParticipantId) -> Vec<TrackId> {
         let own = self.iter().filter(|track| track.info.participant == participant);
         own.map(|track| track.info.track).collect()
     }
 
     /// All tracks, in the order of their ids.
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Track> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Track> {
         self.by_id.values()
     }
 
     /// All tracks but backups and renditions, in the order of their ids.
-    pub(super) fn announced(&self) -> impl Iterator<Item = &Track> {
+    pub(crate) fn announced(&self) -> impl Iterator<Item = &Track> {
         self.iter().filter(|track| track.is_announced())
     }
 
     /// All tracks, in the order of their ids.
-    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Track> {
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Track> {
         self.by_id.values_mut()
     }
 
     /// Number of tracks, without renditions.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.iter().filter(|track| !track.rendition.is_one()).count()
     }
 
     /// When a tap or a key frame request of a track is due.
-    pub(super) fn due(&self, now: Instant) -> Option<Instant> {
+    pub(crate) fn due(&self, now: Instant) -> Option<Instant> {
         self.iter().filter_map(|track| track.due(now)).min()
     }
 
     /// Number of streams.
     #[cfg(test)]
-    pub(super) fn stream_count(&self) -> usize {
+    pub(crate) fn stream_count(&self) -> usize {
         self.streams.len()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::harness::camera;
     use super::*;
+    use crate::core::tests::harness::camera;
 
     #[test]
     fn a_track_is_found_by_its_stream_until_it_is_removed() {

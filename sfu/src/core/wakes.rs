@@ -17,7 +17,7 @@ struct Lists {
 
 /// The work of all peers of a core.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Wakes(Arc<Mutex<Lists>>);
+pub(crate) struct Wakes(Arc<Mutex<Lists>>);
 
 impl Wakes {
     fn lock(&self) -> MutexGuard<'_, Lists> {
@@ -25,7 +25,7 @@ impl Wakes {
     }
 
     /// When the next peer has work: `now` if one was touched.
-    pub(super) fn next(&self, now: Instant) -> Option<Instant> {
+    pub(crate) fn next(&self, now: Instant) -> Option<Instant> {
         let lists = self.lock();
         if !lists.touched.is_empty() {
             return Some(now);
@@ -34,13 +34,13 @@ impl Wakes {
     }
 
     /// Takes the peers that were touched; one may be listed twice.
-    pub(super) fn take_touched(&self) -> Vec<ParticipantId> {
+    pub(crate) fn take_touched(&self) -> Vec<ParticipantId> {
         std::mem::take(&mut self.lock().touched)
     }
 
     /// Takes the timers that are due, each with its peer. The peer may have set another time since: see
     /// [`Wake::is_due`].
-    pub(super) fn take_due(&self, now: Instant) -> Vec<(Instant, ParticipantId)> {
+    pub(crate) fn take_due(&self, now: Instant) -> Vec<(Instant, ParticipantId)> {
         let (mut lists, mut due) = (self.lock(), Vec::new());
         while lists.due.peek().is_some_and(|Reverse((at, _))| *at <= now) {
             due.extend(lists.due.pop().map(|Reverse(entry)| entry));
@@ -51,7 +51,7 @@ impl Wakes {
 
 /// One peer's entry in these lists.
 #[derive(Debug)]
-pub(super) struct Wake {
+pub(crate) struct Wake {
     id: ParticipantId,
     wakes: Wakes,
     touched: bool,
@@ -62,12 +62,12 @@ pub(super) struct Wake {
 
 impl Wake {
     /// The entry of a peer without work.
-    pub(super) fn new(id: ParticipantId, wakes: Wakes, now: Instant) -> Wake {
+    pub(crate) fn new(id: ParticipantId, wakes: Wakes, now: Instant) -> Wake {
         Wake { id, wakes, touched: false, due: now, listed: None }
     }
 
     /// Marks that the peer may have something to send.
-    pub(super) fn touch(&mut self) {
+    pub(crate) fn touch(&mut self) {
         if !self.touched {
             self.touched = true;
             self.wakes.lock().touched.push(self.id);
@@ -75,22 +75,22 @@ impl Wake {
     }
 
     /// Whether the peer was touched since [`Wake::clear_touched`].
-    pub(super) fn is_touched(&self) -> bool {
+    pub(crate) fn is_touched(&self) -> bool {
         self.touched
     }
 
     /// Marks that the peer has nothing to send any more.
-    pub(super) fn clear_touched(&mut self) {
+    pub(crate) fn clear_touched(&mut self) {
         self.touched = false;
     }
 
     /// When the peer's timer is due.
-    pub(super) fn due(&self) -> Instant {
+    pub(crate) fn due(&self) -> Instant {
         self.due
     }
 
     /// Sets the peer's timer, in place of the last one.
-    pub(super) fn set_due(&mut self, due: Instant) {
+    pub(crate) fn set_due(&mut self, due: Instant) {
         self.due = due;
         if self.listed.is_none_or(|listed| due < listed) {
             self.listed = Some(due);
@@ -100,7 +100,7 @@ impl Wake {
 
     /// Whether the peer is due when `entry` comes up in the heap. If its timer was set to a later time, it is listed
     /// again.
-    pub(super) fn is_due(&mut self, entry: Instant, now: Instant) -> bool {
+    pub(crate) fn is_due(&mut self, entry: Instant, now: Instant) -> bool {
         if self.listed != Some(entry) {
             return false;
         }

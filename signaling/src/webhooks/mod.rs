@@ -37,8 +37,10 @@ pub struct WebhookConfig {
     pub secrets: Vec<WebhookSecret>,
     /// Time that a receiver has to answer.
     pub timeout: Duration,
-    /// First and maximum pause between two attempts.
-    pub pauses: (Duration, Duration),
+    /// Pause before the second attempt. Later ones are longer.
+    pub first_pause: Duration,
+    /// Maximum pause between two attempts.
+    pub max_pause: Duration,
     /// Maximum number of attempts for an event.
     pub attempts: u32,
 }
@@ -49,7 +51,8 @@ impl Default for WebhookConfig {
             urls: Vec::new(),
             secrets: Vec::new(),
             timeout: Duration::from_secs(10),
-            pauses: (Duration::from_millis(500), Duration::from_secs(60)),
+            first_pause: Duration::from_millis(500),
+            max_pause: Duration::from_secs(60),
             attempts: 12,
         }
     }
@@ -99,7 +102,7 @@ impl Webhooks {
             if config.secrets.is_empty() {
                 return Err(WebhookError::NoSecret);
             }
-            let (first, max) = config.pauses;
+            let (first, max) = (config.first_pause, config.max_pause);
             let pauses = Pauses { first, max, attempts: config.attempts };
             receivers.push(Arc::new(Receiver {
                 url: url.clone(),

@@ -6,7 +6,7 @@ import { publish, setVisibility, showLarge, subscribe, until } from "../support/
 import { makeScene } from "../support/scene.mjs";
 import { startServer } from "../support/server.mjs";
 
-/** For how long a network must have run before anchors end for it, less the second of a report (`sfu/core/viewer_network`). */
+/** For how long a network must have run before anchors end for it, less the second of a report (`sfu/core/subscriber/viewer_network`). */
 const PROVED_MS = 9000;
 
 describe("who does what", { only: true }, () => {

@@ -12,7 +12,7 @@
  * pauses, key frames, other settings and other cameras (Chromium 156, `h` against `q`: 2489 of 2510 pairs; the others
  * were numbers that the camera showed twice). From one sender report of each, the constant is known within 80 ticks (48
  * pairs of reports, standard deviation 36), which is less than the distance of two frames. The server uses that
- * (`sfu/src/core/alignment.rs`).
+ * (`sfu/src/core/tap/alignment.rs`).
  */
 
 /** Max rounding error of both ends, ticks of 90 kHz. */

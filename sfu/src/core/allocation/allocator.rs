@@ -1,0 +1,601 @@
+//! Allocates one subscriber's bandwidth among its tracks: each gets a rung, or is paused.
+//!
+//! A *rung* is a quality level (LiveKit's `VideoQuality`, libwebrtc's target layer): a simulcast layer, or (`+`) a
+//! layer with anchors. The rungs are q, q+, h, h+ and f. A track's *ladder* has the rungs whose layer is sent, up to
+//! the client's maximum. It leaves out rungs that a cheaper one equals in quality, and anchors that are not worth their
+//! bytes beside the viewer's own network. Quality in the tile is predicted ([`quality`]); bitrates of anchors are
+//! measured ([`anchor_costs`](super::anchor_costs)).
+//!
+//! 1. Each track gets its lowest rung, by descending weight, while the budget lasts. The others are paused; the first
+//!    never is.
+//! 2. Tracks rise by the step with the greatest weight × gain of quality / additional bitrate that fits, until none
+//!    fits.
+//!
+//! Hysteresis: a rise needs more room than a held rung, waits for [`RISE_DELAY`] after a fall, and a held step counts
+//! more.
+
+use std::time::{Duration, Instant};
+
+use windlass_types::{Bitrate, Layer, Rung, Size};
+
+use super::anchor_costs::AnchorCosts;
+use super::quality::{self, Shown};
+
+/// Time after a fall in which no rung rises, so that the bandwidth estimate can settle.
+const RISE_DELAY: Duration = Duration::from_secs(3);
+/// Time for which the bandwidth estimate may be too low before a rung falls: on a busy machine it dips for moments.
+/// Congestion lowers rungs at once.
+const FALL_DELAY: Duration = Duration::from_millis(1500);
+/// Share of the bandwidth estimate that the sum of rungs may use after a rise.
+const RISE_SHARE: f64 = 0.9;
+/// Share of the bandwidth estimate that held rungs may use. It is above 1 as measured bitrates swing.
+const HOLD_SHARE: f64 = 1.1;
+/// Factor of the weight of rungs that a subscriber holds already. Above 1, so that rungs change seldom.
+const HELD_FACTOR: f64 = 4.0;
+/// Points of quality by which another layer must be better than the held one, unless it is cheaper: a change costs a
+/// key frame.
+const HELD_BONUS: f64 = 2.0;
+/// Factor of the bitrate to probe for above the next rung's need, as room for swings.
+const PROBE_MARGIN: f64 = 1.15;
+
+/// All rungs, lowest first.
+const LADDER: [Rung; 5] = [Rung::Q, Rung::QPlus, Rung::H, Rung::HPlus, Rung::F];
+
+/// The demand of one track.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Demand {
+    /// Maximum rung, from the client and its tile.
+    pub max: Rung,
+    /// Bitrate of each layer that is sent, smallest first.
+    pub rates: [Option<Bitrate>; 3],
+    /// Size of each layer.
+    pub sizes: [Size; 3],
+    /// Expected anchor bitrates of each layer; `None`: the subscriber can get none.
+    pub anchors: [Option<AnchorCosts>; 3],
+    /// How the client shows the track.
+    pub shown: Shown,
+    /// The rung that is held now.
+    pub current: Option<Rung>,
+    /// Weight among the subscriber's tracks.
+    pub weight: f64,
+}
+
+/// Bandwidth estimates that one track needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct BitrateNeeds {
+    /// Bandwidth estimate that the held rung needs.
+    pub held: Bitrate,
+    /// Bandwidth estimate that the next better rung needs; `None`: there is none.
+    pub next: Option<Bitrate>,
+    /// Bandwidth estimate that the best rung needs.
+    pub best: Bitrate,
+}
+
+/// The result for one track.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Grant {
+    /// A rung.
+    Rung(Rung),
+    /// Paused, as the bandwidth does not suffice.
+    Paused,
+    /// The track's rung stays as it is, as its publisher sends no layer.
+    Silent,
+}
+
+/// A rung of a ladder, its bitrate, and its quality in points.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Step {
+    rung: Rung,
+    rate: Bitrate,
+    quality: f64,
+}
+
+impl Demand {
+    fn step(&self, rung: Rung) -> Option<Step> {
+        let layer = rung.layer();
+        let anchors =
+            if rung.enhanced() { self.anchors[layer as usize]? } else { AnchorCosts::default() };
+        if rung > self.max || rung.enhanced() && !self.anchors_pay(layer) {
+            return None;
+        }
+        let video = self.rates[layer as usize]?;
+        let quality = quality::predict(
+            self.sizes[layer as usize],
+            video,
+            rung.enhanced().then_some(anchors),
+            self.shown,
+        );
+        Some(Step { rung, rate: video + anchors.sum(), quality })
+    }
+
+    /// Whether a layer has anchors that are worth their bytes.
+    pub(crate) fn anchors_pay(&self, layer: Layer) -> bool {
+        let anchors = self.anchors[layer as usize];
+        let size = self.sizes[layer as usize];
+        anchors.is_some_and(|anchors| quality::anchors_pay(size, anchors, self.shown))
+    }
+
+    /// The bandwidth estimates that the track needs while it holds `current`.
+    pub(crate) fn bitrate_needs(&self, current: Option<Rung>) -> BitrateNeeds {
+        let needs = |step: &Step| step.rate.mul_f64(PROBE_MARGIN / RISE_SHARE);
+        let ladder = self.ladder();
+        let held = current.and_then(|rung| self.step(rung)).as_ref().map_or(Bitrate::ZERO, needs);
+        let next = ladder.iter().map(needs).filter(|rate| *rate > held).min();
+        let best = ladder.iter().map(needs).max().unwrap_or_default();
+        BitrateNeeds { held, next, best }
+    }
+
+    /// The ladder, each rung with more bitrate and quality than the one before. If no layer up to the maximum is sent,
+    /// the smallest layer that is sent.
+    fn ladder(&self) -> Vec<Step> {
+        let mut ladder: Vec<_> = LADDER.into_iter().filter_map(|rung| self.step(rung)).collect();
+        if ladder.is_empty() {
+            let sent = Layer::ALL.into_iter().find(|&layer| self.rates[layer as usize].is_some());
+            let unlimited = Demand { max: Rung::F, ..*self };
+            return sent.and_then(|layer| unlimited.step(Rung::plain(layer))).into_iter().collect();
+        }
+        let held = self.current.map(Rung::layer);
+        for step in ladder.iter_mut().filter(|step| Some(step.rung.layer()) == held) {
+            step.quality += HELD_BONUS;
+        }
+        ladder.sort_by(|a, b| a.rate.cmp(&b.rate).then(b.quality.total_cmp(&a.quality)));
+        let mut best = f64::NEG_INFINITY;
+        ladder.retain(|step| {
+            let better = step.quality > best;
+            best = best.max(step.quality);
+            better
+        });
+        ladder
+    }
+
+    /// Whether a step takes no more than the held rung.
+    fn holds(&self, step: &Step) -> bool {
+        let Some(current) = self.current else { return false };
+        self.step(current).map_or(step.rung <= current, |current| step.rate <= current.rate)
+    }
+
+    /// Whether a grant lowers quality for less bitrate. (Other falls are the publisher's or the client's.)
+    fn falls_to(&self, grant: Grant) -> bool {
+        let Some(current) = self.current.and_then(|rung| self.step(rung)) else { return false };
+        match grant {
+            Grant::Rung(rung) => self
+                .step(rung)
+                .is_some_and(|step| step.quality < current.quality && step.rate < current.rate),
+            Grant::Paused => true,
+            Grant::Silent => false,
+        }
+    }
+}
+
+/// The allocator of one subscriber.
+#[derive(Debug, Default)]
+pub(crate) struct Allocator {
+    last_fall: Option<Instant>,
+    /// Since when the estimate is too low for the held rungs.
+    short_since: Option<Instant>,
+}
+
+/// The bandwidth that one allocation shares out.
+struct Budget {
+    spent: Bitrate,
+    /// The bandwidth to share out; `None`: unlimited.
+    available: Option<Bitrate>,
+    /// Share of `available` that held rungs may use together.
+    hold_share: f64,
+    may_rise: bool,
+}
+
+impl Budget {
+    /// Whether `more` bits per second fit, for a held rung or a new one.
+    fn fits(&self, more: Bitrate, held: bool) -> bool {
+        let Some(available) = self.available else { return true };
+        let share = if held { self.hold_share } else { RISE_SHARE };
+        (held || self.may_rise) && (self.spent + more) <= available.mul_f64(share)
+    }
+}
+
+impl Allocator {
+    /// Grants each demand its rung. `available` is for video and anchors; `None` means no limit. `congested`: rungs
+    /// fall at once, without [`FALL_DELAY`].
+    pub(crate) fn allocate(
+        &mut self,
+        now: Instant,
+        available: Option<Bitrate>,
+        congested: bool,
+        demands: &[Demand],
+    ) -> Vec<Grant> {
+        let smoothed = |rate| if congested { rate } else { self.smoothed(now, rate, demands) };
+        let available = available.map(smoothed);
+        let may_rise =
+            self.last_fall.is_none_or(|at| now.saturating_duration_since(at) >= RISE_DELAY);
+        let hold_share = if congested { 1.0 } else { HOLD_SHARE };
+        let mut budget = Budget { spent: Bitrate::ZERO, available, hold_share, may_rise };
+        let ladders: Vec<_> = demands.iter().map(Demand::ladder).collect();
+        let steps = lowest_steps(demands, &ladders, &mut budget);
+        let steps = raise_steps(demands, &ladders, steps, &mut budget);
+        let grants: Vec<_> = steps
+            .iter()
+            .zip(&ladders)
+            .map(|(step, ladder)| match step {
+                _ if ladder.is_empty() => Grant::Silent,
+                Some(step) => Grant::Rung(ladder[*step].rung),
+                None => Grant::Paused,
+            })
+            .collect();
+        let fell = demands.iter().zip(&grants).any(|(demand, grant)| demand.falls_to(*grant));
+        if fell {
+            self.last_fall = Some(now);
+        }
+        grants
+    }
+
+    /// The bandwidth estimate, or what the held rungs need while the estimate has been too low for less than
+    /// [`FALL_DELAY`].
+    fn smoothed(&mut self, now: Instant, available: Bitrate, demands: &[Demand]) -> Bitrate {
+        let held: Bitrate = demands.iter().filter_map(|d| Some(d.step(d.current?)?.rate)).sum();
+        let needed = Bitrate::bps((held.as_bps() as f64 / HOLD_SHARE).ceil() as u64);
+        if available >= needed {
+            self.short_since = None;
+            return available;
+        }
+        let since = *self.short_since.get_or_insert(now);
+        let lasting = now.saturating_duration_since(since) >= FALL_DELAY;
+        if lasting { available } else { needed }
+    }
+}
+
+/// Gives each track its lowest step, by descending weight; `None` where that does not fit.
+fn lowest_steps(
+    demands: &[Demand],
+    ladders: &[Vec<Step>],
+    budget: &mut Budget,
+) -> Vec<Option<usize>> {
+    let mut order: Vec<usize> = (0..demands.len()).filter(|&i| !ladders[i].is_empty()).collect();
+    // Tracks that are shown come before new ones.
+    let rank =
+        |i: usize| demands[i].weight * if demands[i].current.is_some() { HELD_FACTOR } else { 1.0 };
+    order.sort_by(|&a, &b| rank(b).total_cmp(&rank(a)));
+    let mut steps = vec![None; demands.len()];
+    for (place, i) in order.into_iter().enumerate() {
+        let rate = ladders[i][0].rate;
+        if place == 0 || budget.fits(rate, demands[i].current.is_some()) {
+            steps[i] = Some(0);
+            budget.spent += rate;
+        }
+    }
+    steps
+}
+
+/// Raises tracks by the step with the greatest gain for its bitrate, until none fits. Of the tracks that are shown only
+/// one rises at a time: each rise is a key frame, and several at once would fill the queue.
+fn raise_steps(
+    demands: &[Demand],
+    ladders: &[Vec<Step>],
+    mut steps: Vec<Option<usize>>,
+    budget: &mut Budget,
+) -> Vec<Option<usize>> {
+    let mut riser = None;
+    loop {
+        let mut best: Option<(f64, usize, usize, Bitrate)> = None;
+        for (i, demand) in demands.iter().enumerate() {
+            let Some(step) = steps[i] else { continue };
+            let from = ladders[i][step];
+            // All steps that fit: a small gain must not hide a large one.
+            for (next, to) in ladders[i].iter().enumerate().skip(step + 1) {
+                let held = demand.holds(to);
+                let more = to.rate.saturating_sub(from.rate);
+                let waits = !held && demand.current.is_some() && riser.is_some_and(|r| r != i);
+                if waits || !budget.fits(more, held) {
+                    break;
+                }
+                let worth = demand.weight * (to.quality - from.quality)
+                    / more.as_bps().max(1) as f64
+                    * if held { HELD_FACTOR } else { 1.0 };
+                if best.is_none_or(|best| worth > best.0) {
+                    best = Some((worth, i, next, more));
+                }
+            }
+        }
+        let Some((_, i, next, more)) = best else { return steps };
+        steps[i] = Some(next);
+        budget.spent += more;
+        if demands[i].current.is_some() && !demands[i].holds(&ladders[i][next]) {
+            riser = Some(i);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use windlass_types::FrameNetwork;
+
+    use super::*;
+
+    const STILLS: Option<AnchorCosts> = Some(AnchorCosts {
+        captured: Bitrate::bps(100_000),
+        captured_octaves: 2,
+        enhanced: Bitrate::ZERO,
+    });
+    const TILE: Size = Size::new(1280, 720);
+    const ALL: Demand = Demand {
+        max: Rung::F,
+        rates: [Some(rate(150_000)), Some(rate(500_000)), Some(rate(1_500_000))],
+        sizes: [Size::new(320, 180), Size::new(640, 360), TILE],
+        anchors: [STILLS, STILLS, None],
+        shown: Shown { tile: TILE, network: FrameNetwork::None },
+        current: None,
+        weight: 1.0,
+    };
+
+    /// A bitrate in bit/s.
+    const fn rate(bps: u64) -> Bitrate {
+        Bitrate::bps(bps)
+    }
+
+    fn rung(grant: Grant) -> Option<Rung> {
+        if let Grant::Rung(rung) = grant { Some(rung) } else { None }
+    }
+
+    fn one(available: Option<Bitrate>, demand: Demand) -> Option<Rung> {
+        rung(Allocator::default().allocate(Instant::now(), available, false, &[demand])[0])
+    }
+
+    #[test]
+    fn the_best_rung_that_fits_is_given() {
+        assert_eq!(one(Some(rate(3_000_000)), ALL), Some(Rung::F));
+        assert_eq!(one(Some(rate(1_000_000)), ALL), Some(Rung::HPlus));
+        assert_eq!(one(Some(rate(650_000)), ALL), Some(Rung::H));
+        assert_eq!(one(Some(rate(400_000)), ALL), Some(Rung::QPlus));
+        assert_eq!(one(Some(rate(10_000)), ALL), Some(Rung::Q));
+    }
+
+    /// Stills of a fifth of the quarter layer's bits.
+    const USUAL: Option<AnchorCosts> = Some(AnchorCosts {
+        captured: Bitrate::bps(30_000),
+        captured_octaves: 2,
+        enhanced: Bitrate::ZERO,
+    });
+
+    #[test]
+    fn of_the_same_bits_the_rung_is_given_that_looks_better_at_the_size_shown() {
+        let rung = |h_bps: u64, tile: Size| {
+            let rates = [Some(rate(150_000)), Some(rate(h_bps)), None];
+            let anchors = [USUAL, None, None];
+            let bps = 185_000.0 / RISE_SHARE;
+            let shown = Shown { tile, ..ALL.shown };
+            one(Some(rate(bps as u64)), Demand { rates, anchors, shown, ..ALL })
+        };
+        assert_eq!(rung(180_000, TILE), Some(Rung::H), "a half layer that has its bits");
+        assert_eq!(rung(60_000, TILE), Some(Rung::QPlus), "one that has not");
+        assert_eq!(
+            rung(100_000, Size::new(640, 360)),
+            Some(Rung::QPlus),
+            "where it is not enlarged"
+        );
+    }
+
+    #[test]
+    fn a_rung_that_a_cheaper_one_is_as_good_as_is_never_given() {
+        let starved = [Some(rate(150_000)), Some(rate(400_000)), Some(rate(160_000))];
+        let demand = Demand { rates: starved, anchors: [None; 3], ..ALL };
+        assert_eq!(one(None, demand), Some(Rung::H));
+        assert_eq!(one(None, Demand { current: Some(Rung::F), ..demand }), Some(Rung::H));
+    }
+
+    #[test]
+    fn a_layer_that_is_held_is_not_left_for_one_that_looks_hardly_better() {
+        let near = Demand {
+            rates: [None, Some(rate(500_000)), Some(rate(620_000))],
+            anchors: [None; 3],
+            ..ALL
+        };
+        let better = |demand: &Demand| {
+            let quality = |rung| demand.step(rung).expect("sent").quality;
+            quality(Rung::F) - quality(Rung::H)
+        };
+        let bps = (400_000..900_000).step_by(5000).find(|&bps| {
+            better(&Demand { rates: [None, Some(rate(500_000)), Some(rate(bps))], ..near })
+                > HELD_BONUS / 2.0
+        });
+        let bps = bps.map(Bitrate::bps);
+        let near = Demand { rates: [None, Some(rate(500_000)), bps], ..near };
+        assert!(better(&near) < HELD_BONUS, "{near:?}");
+        assert_eq!(one(None, near), Some(Rung::F));
+        assert_eq!(one(None, Demand { current: Some(Rung::H), ..near }), Some(Rung::H));
+    }
+
+    #[test]
+    fn anchors_that_cost_nothing_are_taken() {
+        let free = Some(AnchorCosts::default());
+        let demand = Demand { rates: [Some(rate(150_000)), None, None], anchors: [free; 3], ..ALL };
+        assert_eq!(one(Some(rate(170_000)), demand), Some(Rung::QPlus));
+    }
+
+    /// What the server makes alone, at the usual bitrate.
+    const ENHANCED: Option<AnchorCosts> = Some(AnchorCosts {
+        captured: Bitrate::ZERO,
+        captured_octaves: 0,
+        enhanced: Bitrate::bps(20_000),
+    });
+
+    #[test]
+    fn a_viewer_with_a_network_gets_the_layer_instead_of_anchors_that_add_nothing_to_it() {
+        let rates = [Some(rate(150_000)), Some(rate(500_000)), None];
+        let demand = Demand { rates, anchors: [ENHANCED; 3], ..ALL };
+        let with = |network| Demand { shown: Shown { network, ..ALL.shown }, ..demand };
+        assert_eq!(one(None, with(FrameNetwork::None)), Some(Rung::HPlus));
+        assert_eq!(one(None, with(FrameNetwork::Xs)), Some(Rung::H));
+        let held = Demand { current: Some(Rung::HPlus), ..with(FrameNetwork::Xs) };
+        assert_eq!(one(None, held), Some(Rung::H), "also where it has them");
+        let captured = Demand { anchors: [USUAL; 3], ..with(FrameNetwork::Xs) };
+        assert_eq!(one(None, captured), Some(Rung::HPlus), "the publisher's own pixels");
+    }
+
+    #[test]
+    fn a_viewer_that_loses_its_network_gets_anchors_at_once_and_nobody_takes_turns() {
+        let (mut allocator, now) = (Allocator::default(), Instant::now());
+        let rates = [Some(rate(150_000)), Some(rate(500_000)), None];
+        let mut held = Some(Rung::H);
+        let mut changes = 0;
+        for step in 0..100 {
+            // It runs a network for five seconds of ten.
+            let network = if step / 25 % 2 == 0 { FrameNetwork::Xs } else { FrameNetwork::None };
+            let shown = Shown { network, ..ALL.shown };
+            let demand = Demand { rates, anchors: [ENHANCED; 3], shown, current: held, ..ALL };
+            let at = now + step * Duration::from_millis(200);
+            let given = rung(allocator.allocate(at, Some(rate(900_000)), false, &[demand])[0]);
+            assert_eq!(given.map(Rung::enhanced), Some(network == FrameNetwork::None), "{step}");
+            changes += u32::from(given != held);
+            held = given;
+        }
+        assert_eq!(changes, 3);
+    }
+
+    #[test]
+    fn what_is_not_sent_cannot_be_given() {
+        assert_eq!(
+            one(None, Demand { rates: [Some(rate(150_000)), None, None], ..ALL }),
+            Some(Rung::QPlus)
+        );
+        assert_eq!(one(None, Demand { rates: [None, None, None], ..ALL }), None);
+        assert_eq!(
+            one(
+                None,
+                Demand { anchors: [None; 3], rates: [Some(rate(1)), Some(rate(1)), None], ..ALL }
+            ),
+            Some(Rung::H)
+        );
+    }
+
+    #[test]
+    fn no_rung_above_the_clients_maximum_is_given() {
+        assert_eq!(one(None, Demand { max: Rung::HPlus, ..ALL }), Some(Rung::HPlus));
+        assert_eq!(one(None, Demand { max: Rung::Q, ..ALL }), Some(Rung::Q));
+        assert_eq!(
+            one(None, Demand { max: Rung::Q, rates: [None, None, Some(rate(1))], ..ALL }),
+            Some(Rung::F)
+        );
+    }
+
+    #[test]
+    fn bitrate_needs_are_those_of_the_held_the_next_and_the_best_rung() {
+        let needs = ALL.bitrate_needs(Some(Rung::Q));
+        let next = needs.next.expect("q+").as_bps();
+        assert!((300_000..400_000).contains(&next), "{needs:?}");
+        assert!(needs.best.as_bps() > 1_900_000 && needs.held.as_bps() < 200_000, "{needs:?}");
+        assert_eq!(ALL.bitrate_needs(Some(Rung::F)).next, None);
+        assert_eq!(ALL.bitrate_needs(None).held, Bitrate::ZERO);
+    }
+
+    #[test]
+    fn bandwidth_is_shared_among_tracks() {
+        let now = Instant::now();
+        let rungs = Allocator::default().allocate(now, Some(rate(1_500_000)), false, &[ALL, ALL]);
+        assert_eq!(rungs, [Grant::Rung(Rung::HPlus); 2]);
+    }
+
+    #[test]
+    fn the_weightiest_is_raised_first_and_paused_last() {
+        let heavy = Demand { weight: 4.0, ..ALL };
+        let give = |available, demands: &[Demand]| {
+            let grants = Allocator::default().allocate(
+                Instant::now(),
+                Some(rate(available)),
+                false,
+                demands,
+            );
+            grants.into_iter().map(rung).collect::<Vec<_>>()
+        };
+        let (q, q_plus, h) = (Some(Rung::Q), Some(Rung::QPlus), Some(Rung::H));
+        assert_eq!(give(750_000, &[ALL, heavy]), [q, h]);
+        // Stills show more on a small layer, by more than the weight.
+        assert_eq!(give(900_000, &[ALL, heavy]), [q_plus, h]);
+        assert_eq!(give(350_000, &[ALL, heavy]), [q, q]);
+        assert_eq!(give(250_000, &[ALL, heavy]), [None, q]);
+        assert_eq!(give(10_000, &[ALL, heavy]), [None, q], "the first is never paused");
+    }
+
+    #[test]
+    fn one_rises_at_a_time() {
+        let held = Demand { current: Some(Rung::Q), ..ALL };
+        let grants = Allocator::default().allocate(
+            Instant::now(),
+            Some(rate(9_000_000)),
+            false,
+            &[held, held],
+        );
+        assert_eq!(grants, [Grant::Rung(Rung::F), Grant::Rung(Rung::Q)]);
+    }
+
+    #[test]
+    fn what_is_shown_goes_on_before_others_begin() {
+        let held = Demand { current: Some(Rung::Q), ..ALL };
+        let grants = Allocator::default().allocate(
+            Instant::now(),
+            Some(rate(250_000)),
+            true,
+            &[Demand { weight: 1.2, ..ALL }, held],
+        );
+        assert_eq!(grants, [Grant::Paused, Grant::Rung(Rung::Q)]);
+    }
+
+    #[test]
+    fn equal_tracks_do_not_take_turns() {
+        let now = Instant::now();
+        let mut allocator = Allocator::default();
+        let held = |current| Demand { current: Some(current), ..ALL };
+        let demands = [held(Rung::Q), held(Rung::H)];
+        for (ms, bps) in [(0, 680_000), (200, 700_000), (400, 670_000)] {
+            let at = now + Duration::from_millis(ms);
+            let grants = allocator.allocate(at, Some(rate(bps)), false, &demands);
+            assert_eq!(grants, [Grant::Rung(Rung::Q), Grant::Rung(Rung::H)]);
+        }
+    }
+
+    #[test]
+    fn a_short_dip_is_forgiven() {
+        let now = Instant::now();
+        let held = Demand { current: Some(Rung::HPlus), ..ALL };
+        let mut allocator = Allocator::default();
+        let mut at = |ms, bps| {
+            rung(
+                allocator.allocate(
+                    now + Duration::from_millis(ms),
+                    Some(rate(bps)),
+                    false,
+                    &[held],
+                )[0],
+            )
+        };
+        assert_eq!(at(0, 400_000), Some(Rung::HPlus));
+        assert_eq!(at(1000, 700_000), Some(Rung::HPlus));
+        assert_eq!(at(2000, 400_000), Some(Rung::HPlus), "the dip before was over");
+        assert_eq!(at(3600, 200_000), Some(Rung::Q));
+    }
+
+    #[test]
+    fn a_small_swing_changes_nothing_and_a_fall_lasts() {
+        let now = Instant::now();
+        let mut allocator = Allocator::default();
+        let mut at = |ms, bps, current| {
+            let demand = Demand { current: Some(current), ..ALL };
+            let at = now + Duration::from_millis(ms);
+            rung(allocator.allocate(at, Some(rate(bps)), false, &[demand])[0])
+        };
+        assert_eq!(at(0, 480_000, Rung::H), Some(Rung::H));
+        assert_eq!(at(0, 300_000, Rung::H), Some(Rung::H));
+        let patience = FALL_DELAY.as_millis() as u64;
+        assert_eq!(at(patience, 300_000, Rung::H), Some(Rung::QPlus));
+        assert_eq!(at(patience, 2_000_000, Rung::QPlus), Some(Rung::QPlus));
+        let later = patience + RISE_DELAY.as_millis() as u64;
+        assert_eq!(at(later, 2_000_000, Rung::QPlus), Some(Rung::F));
+    }
+
+    #[test]
+    fn congestion_lowers_a_rung_at_once() {
+        let held = Demand { current: Some(Rung::HPlus), ..ALL };
+        let grants =
+            Allocator::default().allocate(Instant::now(), Some(rate(400_000)), true, &[held]);
+        assert_eq!(grants, [Grant::Rung(Rung::QPlus)]);
+    }
+}

@@ -1,0 +1,117 @@
+//! The VP9 RTP payload descriptor (RFC 9628). Malformed input is an error, never a panic.
+
+use windlass_types::Size;
+
+use super::descriptor::{Descriptor, Malformed, PictureId, Reader};
+
+/// Reads the descriptor at the start of an RTP payload.
+pub(crate) fn parse(payload: &[u8]) -> Result<Descriptor, Malformed> {
+    let mut reader = Reader::new(payload);
+    let flags = reader.u8()?;
+    let (inter, flexible) = (flags & 0x40 != 0, flags & 0x10 != 0);
+    let mut picture_id = None;
+    if flags & 0x80 != 0 {
+        picture_id = Some(PictureId::read(&mut reader)?);
+    }
+    let (mut spatial, mut tl0) = (0, None);
+    if flags & 0x20 != 0 {
+        spatial = reader.u8()? >> 1 & 7;
+        if !flexible {
+            tl0 = Some((reader.u8()?, reader.at - 1));
+        }
+    }
+    if flexible && inter {
+        // Up to three references, each with a bit that says whether another follows.
+        let mut more = true;
+        for _ in 0..3 {
+            if more {
+                more = reader.u8()? & 1 != 0;
+            }
+        }
+        if more {
+            return Err(Malformed);
+        }
+    }
+    let size = if flags & 0x02 != 0 { read_scalability_structure(&mut reader)? } else { None };
+    if reader.at >= payload.len() {
+        return Err(Malformed);
+    }
+    let (begin, end) = (flags & 0x08 != 0, flags & 0x04 != 0);
+    Ok(Descriptor { picture_id, tl0, inter, begin, end, spatial, size, len: reader.at })
+}
+
+/// Reads the sizes of the spatial layers; returns the first, if it is there and not empty.
+fn read_scalability_structure(reader: &mut Reader<'_>) -> Result<Option<Size>, Malformed> {
+    let head = reader.u8()?;
+    let layers = usize::from(head >> 5) + 1;
+    let mut size = None;
+    if head & 0x10 != 0 {
+        let mut side = || Ok(u16::from_be_bytes([reader.u8()?, reader.u8()?]));
+        let first = Size::new(side()?, side()?);
+        size = (first.pixels() > 0).then_some(first);
+        reader.skip(4 * (layers - 1))?;
+    }
+    if head & 0x08 != 0 {
+        for _ in 0..reader.u8()? {
+            let references = usize::from(reader.u8()? >> 2 & 3);
+            reader.skip(references)?;
+        }
+    }
+    Ok(size)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_key_frame_as_chromium_sends_it_is_read() {
+        // I, L, B, E, V; 15-bit id; layer indices; TL0PICIDX; structure: one layer with its size, one picture in the
+        // group.
+        let payload =
+            [0xae, 0x81, 0x02, 0x00, 0x07, 0x18, 0x01, 0x40, 0x00, 0xb4, 0x01, 0x00, 0x82];
+        let d = parse(&payload).expect("descriptor");
+        assert_eq!((d.picture_id.expect("id").value, d.tl0), (0x102, Some((7, 4))));
+        assert!(d.starts_key() && d.end);
+        assert_eq!((d.len, d.size), (12, Some(Size::new(320, 180))));
+    }
+
+    #[test]
+    fn a_seven_bit_picture_id_stays_seven_bits() {
+        let mut payload = [0xc8, 0x7f, 0x00];
+        let d = parse(&payload).expect("descriptor");
+        d.rewrite(&mut payload, 0x80, 0);
+        assert_eq!(payload, [0xc8, 0x00, 0x00]);
+    }
+
+    #[test]
+    fn the_size_of_a_key_frame_is_read() {
+        // marker 2, profile 0, key, shown; sync code; colour space 1; 320x180.
+        let frame = [0x82, 0x49, 0x83, 0x42, 0x20, 0x13, 0xf0, 0x0b, 0x30];
+        assert_eq!(
+            windlass_types::key_frame::key_frame_size(&frame),
+            Some(windlass_types::Size::new(320, 180))
+        );
+        assert_eq!(windlass_types::key_frame::key_frame_size(&frame[..8]), None);
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_read_or_refused(data: Vec<u8>, id: u16, tl0: u8) {
+            let _ = windlass_types::key_frame::key_frame_size(&data);
+            if let Ok(d) = parse(&data) {
+                prop_assert!(d.len < data.len());
+                let mut rewritten = data.clone();
+                d.rewrite(&mut rewritten, id, tl0);
+                let again = parse(&rewritten).expect("still a descriptor");
+                prop_assert_eq!(again.len, d.len);
+                prop_assert_eq!(again.picture_id.map(|p| p.value), d.picture_id.map(|p| id & p.mask()));
+                prop_assert_eq!(again.tl0.map(|t| t.0), d.tl0.map(|_| tl0));
+                prop_assert_eq!((again.begin, again.end, again.inter), (d.begin, d.end, d.inter));
+                prop_assert_eq!(&rewritten[d.len..], &data[d.len..]);
+            }
+        }
+    }
+}

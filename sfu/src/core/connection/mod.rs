@@ -1,0 +1,12 @@
+//! One participant's connection: the WebRTC stack, and what limits the input of a connection.
+
+pub(super) mod channels;
+pub(super) mod cpu_limit;
+pub(super) mod in_flight;
+pub(super) mod link;
+pub(super) mod news;
+pub(super) mod quality;
+pub(super) mod rtcp;
+pub(super) mod sctp_filter;
+pub(super) mod srtp;
+pub(super) mod stack;

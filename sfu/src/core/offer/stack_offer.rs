@@ -1,0 +1,127 @@
+//! Writes the offer that the WebRTC stack reads, from the parsed [`Description`]: the stack never reads the client's
+//! text.
+//!
+//! The stack's work grows faster than in proportion to sections and payload types. Here a section has at most two
+//! payload types of each codec that is forwarded, whatever the client lists (decision 020).
+
+use std::fmt::Write as _;
+
+use super::payload_types::Chosen;
+use super::sdp::{Description, Section};
+use crate::api::Kind;
+
+/// The `a=rtpmap` of a section without a common codec: a codec that the stack does not know, so that it answers with
+/// port 0.
+const UNKNOWN_CODEC: &str = "35 nothing/90000";
+
+impl Description {
+    /// The offer for the stack.
+    pub(crate) fn to_stack_offer(&self) -> String {
+        let mut text = String::with_capacity(1024 * (1 + self.sections.len()));
+        // Writing to a string does not fail.
+        let _ = self.write(&mut text);
+        text
+    }
+
+    fn write(&self, to: &mut String) -> std::fmt::Result {
+        let transport = &self.transport;
+        write!(to, "v=0\r\no=- 1 1 IN IP4 0.0.0.0\r\ns=-\r\nt=0 0\r\na=group:BUNDLE")?;
+        for section in self.sections.iter().filter(|section| !section.rejected) {
+            write!(to, " {}", section.line.mid)?;
+        }
+        let (ufrag, pwd) = &transport.ice;
+        let (hash, digest) = &transport.fingerprint;
+        write!(
+            to,
+            "\r\na=ice-ufrag:{ufrag}\r\na=ice-pwd:{pwd}\r\na=fingerprint:{hash} {digest}\r\n"
+        )?;
+        if let Some(setup) = transport.setup {
+            write!(to, "a=setup:{setup}\r\n")?;
+        }
+        self.sections.iter().try_for_each(|section| section.write(to))
+    }
+}
+
+impl Section {
+    fn write(&self, to: &mut String) -> std::fmt::Result {
+        let mid = &self.line.mid;
+        let Some(kind) = self.line.kind else {
+            write!(to, "m=application 9 UDP/DTLS/SCTP webrtc-datachannel\r\na=mid:{mid}\r\n")?;
+            write!(to, "a=sctp-port:5000\r\n")?;
+            return match self.message_bytes {
+                Some(bytes) => write!(to, "a=max-message-size:{bytes}\r\n"),
+                None => Ok(()),
+            };
+        };
+        let (port, direction) = match (self.rejected, self.line.sends, self.line.receives) {
+            (true, ..) => (0, "inactive"),
+            (_, true, true) => (9, "sendrecv"),
+            (_, true, false) => (9, "sendonly"),
+            (_, false, true) => (9, "recvonly"),
+            (_, false, false) => (9, "inactive"),
+        };
+        let media = if kind == Kind::Audio { "audio" } else { "video" };
+        write!(to, "m={media} {port} UDP/TLS/RTP/SAVPF")?;
+        for chosen in &self.chosen {
+            write!(to, " {}", chosen.pt)?;
+            if let Some(second) = chosen.second {
+                write!(to, " {second}")?;
+            }
+        }
+        if self.chosen.is_empty() {
+            write!(to, " 35")?;
+        }
+        write!(to, "\r\na=mid:{mid}\r\na={direction}\r\n")?;
+        self.write_payloads(to)?;
+        for (id, uri) in &self.extensions {
+            write!(to, "a=extmap:{id} {uri}\r\n")?;
+        }
+        for (rid, _) in &self.layers {
+            write!(to, "a=rid:{rid} send\r\n")?;
+        }
+        if self.simulcast {
+            let named =
+                self.layers.iter().map(|(rid, on)| format!("{}{rid}", if *on { "" } else { "~" }));
+            write!(to, "a=simulcast:send {}\r\n", named.collect::<Vec<_>>().join(";"))?;
+        }
+        if let Some((ssrc, repair)) = self.ssrc {
+            write!(to, "a=ssrc:{ssrc} cname:-\r\n")?;
+            if let Some(repair) = repair {
+                write!(to, "a=ssrc:{repair} cname:-\r\na=ssrc-group:FID {ssrc} {repair}\r\n")?;
+            }
+        }
+        Ok(())
+    }
+
+    fn write_payloads(&self, to: &mut String) -> std::fmt::Result {
+        if self.chosen.is_empty() {
+            return write!(to, "a=rtpmap:{UNKNOWN_CODEC}\r\n");
+        }
+        self.chosen.iter().try_for_each(|chosen| chosen.write(to))
+    }
+}
+
+impl Chosen {
+    fn write(&self, to: &mut String) -> std::fmt::Result {
+        let pt = self.pt;
+        match self.codec {
+            Some(codec) => write!(to, "a=rtpmap:{pt} {}/90000\r\n", codec.name())?,
+            None => write!(to, "a=rtpmap:{pt} opus/48000/2\r\n")?,
+        }
+        for what in &self.feedback {
+            write!(to, "a=rtcp-fb:{pt} {what}\r\n")?;
+        }
+        if !self.parameters.is_empty() {
+            write!(to, "a=fmtp:{pt} {}\r\n", self.parameters)?;
+        }
+        match self.second {
+            Some(second) if self.codec.is_some() => {
+                write!(to, "a=rtpmap:{second} rtx/90000\r\na=fmtp:{second} apt={pt}\r\n")
+            }
+            Some(second) => {
+                write!(to, "a=rtpmap:{second} red/48000/2\r\na=fmtp:{second} {pt}/{pt}\r\n")
+            }
+            None => Ok(()),
+        }
+    }
+}

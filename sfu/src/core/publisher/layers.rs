@@ -1,0 +1,240 @@
+//! Which layers a publisher sends, their sizes and bitrates.
+
+use std::time::{Duration, Instant};
+
+use windlass_types::{Bitrate, Layer, Refusal, Size, VideoCodec};
+
+use crate::core::codec;
+
+/// Maximum bitrates of the layers in our SDK (`client-web/src/sdk/uplink/layers.ts`), which are those that Chromium
+/// gives them.
+pub(crate) const SDK_MAX: [Bitrate; 3] =
+    [Bitrate::bps(150_000), Bitrate::bps(500_000), Bitrate::bps(1_500_000)];
+/// Time without packets after which a layer counts as not sent.
+const SILENCE: Duration = Duration::from_secs(1);
+/// Length of one bitrate measurement. The rate is the mean of the last one and the rate before it.
+const WINDOW: Duration = Duration::from_millis(500);
+/// The quarter layer of a 720p camera, as most are.
+const USUAL_QUARTER: Size = Size::new(320, 180);
+/// Longest shorter side of a single encoding that counts as the quarter layer, in pixels. Usual: 180.
+const MAX_QUARTER_LINES: u16 = 270;
+/// Longest shorter side of a single encoding that counts as the half layer, in pixels. Usual: 360.
+const MAX_HALF_LINES: u16 = 480;
+
+/// A publisher's encoding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Encoding {
+    /// A simulcast layer, by its `a=rid`.
+    Layer(Layer),
+    /// The only encoding. Browsers send no rid for a single encoding, even if it has one.
+    Single,
+    /// A simulcast layer with an unknown rid.
+    Unknown,
+}
+
+#[derive(Debug, Default)]
+struct Meter {
+    last_packet: Option<Instant>,
+    window_begin: Option<Instant>,
+    window_bytes: u64,
+    rate: Option<Bitrate>,
+}
+
+/// The layers of one track.
+#[derive(Debug, Default)]
+pub(crate) struct Layers {
+    meters: [Meter; 3],
+    /// Size of each layer, from its last key frame.
+    sizes: [Option<Size>; 3],
+    /// The layer as which a single encoding counts, by the size of its last key frame.
+    single: Option<Layer>,
+    /// Codec of the last packet; `None` before the first.
+    codec: Option<VideoCodec>,
+    /// Why no anchors are made, whatever the codec.
+    never: Option<Refusal>,
+}
+
+impl Layers {
+    /// The layers of a track of which no packet has come. `never`: why no anchors are made, whatever the codec.
+    pub(crate) fn new(never: Option<Refusal>) -> Layers {
+        Layers { never, ..Layers::default() }
+    }
+
+    /// The layer of an encoding, and its former layer if that has changed. A single encoding counts by the size of its
+    /// last key frame.
+    pub(crate) fn layer_of(
+        &mut self,
+        encoding: Encoding,
+        codec: VideoCodec,
+        payload: &[u8],
+    ) -> Option<(Layer, Option<Layer>)> {
+        match encoding {
+            Encoding::Layer(layer) => return Some((layer, None)),
+            Encoding::Unknown => return None,
+            Encoding::Single => {}
+        }
+        let former = self.single;
+        if let Ok(descriptor) = codec::parse(codec, payload)
+            && descriptor.starts_key()
+        {
+            let size = codec::size(codec, &descriptor, payload);
+            let lines = size.map_or(u16::MAX, |size| size.width.min(size.height));
+            self.single = Some(if lines <= MAX_QUARTER_LINES {
+                Layer::Q
+            } else if lines <= MAX_HALF_LINES {
+                Layer::H
+            } else {
+                Layer::F
+            });
+        }
+        self.single.map(|layer| (layer, former.filter(|&former| former != layer)))
+    }
+
+    /// Whether the publisher sends a single encoding.
+    pub(crate) fn is_single(&self) -> bool {
+        self.single.is_some()
+    }
+
+    /// Takes the size of a layer's key frame, if it could be read.
+    pub(crate) fn on_key_frame(&mut self, layer: Layer, size: Option<Size>) {
+        let known = &mut self.sizes[layer as usize];
+        *known = size.or(*known);
+    }
+
+    /// Size of each layer; `None` before its first key frame.
+    pub(crate) fn sizes(&self) -> [Option<Size>; 3] {
+        self.sizes
+    }
+
+    /// Why no anchors are made, whatever the codec; `None` where they are.
+    pub(crate) fn refusal(&self) -> Option<Refusal> {
+        self.never
+    }
+
+    /// Codec of the last packet; `None` before the first.
+    pub(crate) fn codec(&self) -> Option<VideoCodec> {
+        self.codec
+    }
+
+    /// The largest layer that can be enhanced: at most the half layer, and with at most `max_pixels` where its size is
+    /// known.
+    pub(crate) fn max_enhanced(&self, max_pixels: u32) -> Option<Layer> {
+        if self.never.is_some() {
+            return None;
+        }
+        let too_large = self.sizes.map(|size| size.is_some_and(|size| size.pixels() > max_pixels));
+        match too_large {
+            [false, false, _] => Some(Layer::H),
+            [false, true, _] => self.sizes[0].map(|_| Layer::Q),
+            [true, ..] => None,
+        }
+    }
+
+    /// Size of each layer. Unknown ones are derived from a known one, or are the usual ones.
+    pub(crate) fn likely_sizes(&self) -> [Size; 3] {
+        let known = Layer::ALL.into_iter().find_map(|l| Some((l, self.sizes[l as usize]?)));
+        let (of, size) = known.unwrap_or((Layer::Q, USUAL_QUARTER));
+        Layer::ALL.map(|layer| {
+            let side =
+                |side: u16| (u32::from(side) * (1 << layer as u32) / (1 << of as u32)) as u16;
+            self.sizes[layer as usize].unwrap_or(Size::new(side(size.width), side(size.height)))
+        })
+    }
+
+    /// Counts a packet.
+    pub(crate) fn count(&mut self, layer: Layer, codec: VideoCodec, bytes: usize, now: Instant) {
+        self.codec = Some(codec);
+        let meter = &mut self.meters[layer as usize];
+        if meter.last_packet.is_none_or(|last| now.saturating_duration_since(last) > SILENCE) {
+            *meter = Meter::default();
+        }
+        meter.last_packet = Some(now);
+        let begin = *meter.window_begin.get_or_insert(now);
+        meter.window_bytes += bytes as u64;
+        let span = now.saturating_duration_since(begin);
+        if span >= WINDOW {
+            let bps = (meter.window_bytes as f64 * 8.0 / span.as_secs_f64()) as u64;
+            let mean = meter.rate.map_or(bps, |old| u64::midpoint(old.as_bps(), bps));
+            meter.rate = Some(Bitrate::bps(mean));
+            meter.window_begin = Some(now);
+            meter.window_bytes = 0;
+        }
+    }
+
+    /// Moves the state of one layer to another: a single encoding has changed its size.
+    pub(crate) fn rename(&mut self, from: Layer, to: Layer) {
+        self.meters[to as usize] = std::mem::take(&mut self.meters[from as usize]);
+        self.sizes[from as usize] = None;
+    }
+
+    /// The bitrate of a layer; `None` if it is not sent. Before the first measurement, what Chromium gives the layer.
+    pub(crate) fn rate(&self, layer: Layer, now: Instant) -> Option<Bitrate> {
+        let meter = &self.meters[layer as usize];
+        meter.last_packet.filter(|&last| now.saturating_duration_since(last) <= SILENCE)?;
+        Some(meter.rate.unwrap_or(SDK_MAX[layer as usize]))
+    }
+
+    /// The bitrate of each layer that is sent.
+    pub(crate) fn rates(&self, now: Instant) -> [Option<Bitrate>; 3] {
+        Layer::ALL.map(|layer| self.rate(layer, now))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::tests::calls::key_header;
+
+    #[test]
+    fn a_silent_layer_is_not_offered() {
+        let now = Instant::now();
+        let mut layers = Layers::default();
+        layers.count(Layer::Q, VideoCodec::Vp9, 1000, now);
+        assert!(layers.rate(Layer::Q, now + SILENCE).is_some());
+        assert!(layers.rate(Layer::Q, now + SILENCE * 2).is_none());
+        assert!(layers.rate(Layer::H, now).is_none());
+    }
+
+    #[test]
+    fn the_rate_is_that_of_the_packets() {
+        let now = Instant::now();
+        let mut layers = Layers::default();
+        for i in 0..200 {
+            layers.count(Layer::H, VideoCodec::Vp9, 625, now + Duration::from_millis(10) * i);
+        }
+        let bps = layers.rate(Layer::H, now + Duration::from_secs(2)).expect("active").as_bps();
+        assert!((450_000..550_000).contains(&bps), "{bps}");
+    }
+
+    #[test]
+    fn a_single_encoding_is_named_by_its_last_key_frame() {
+        let mut layers = Layers::default();
+        // The header of a key frame behind a descriptor of one byte.
+        let key_of = |width: u16, height: u16| [&[0x08][..], &key_header(width, height)].concat();
+        let key = key_of(320, 180);
+        assert_eq!(
+            layers.layer_of(Encoding::Single, VideoCodec::Vp9, &[0x48, 0x86]),
+            None,
+            "nothing is known before it"
+        );
+        assert_eq!(
+            layers.layer_of(Encoding::Single, VideoCodec::Vp9, &key),
+            Some((Layer::Q, None))
+        );
+        assert_eq!(
+            layers.layer_of(Encoding::Single, VideoCodec::Vp9, &[0x48, 0x86]),
+            Some((Layer::Q, None))
+        );
+        assert_eq!(layers.layer_of(Encoding::Unknown, VideoCodec::Vp9, &key), None);
+        let large = key_of(4096, 2304);
+        assert_eq!(
+            layers.layer_of(Encoding::Single, VideoCodec::Vp9, &large),
+            Some((Layer::F, Some(Layer::Q))),
+            "it has grown"
+        );
+        assert_eq!(
+            layers.layer_of(Encoding::Single, VideoCodec::Vp9, &[0x48, 0x86]),
+            Some((Layer::F, None))
+        );
+    }
+}

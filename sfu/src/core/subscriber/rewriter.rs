@@ -1,0 +1,393 @@
+//! One subscriber's continuous stream out of the layers of its track (and of other tracks, on a re-used m-line).
+//!
+//! In: packets of any layer, with the publisher's numbers. Out: the same packets with numbers of one timeline: sequence
+//! number, RTP timestamp, picture id, TL0PICIDX and a frame counter for the Dependency Descriptor. A switch happens
+//! only where a key frame of the wanted source begins. Packets of the current source that come late (reordered, or
+//! repaired by RTX) get the number that was kept free for them. Packets from before the switch, and packets of a former
+//! source, are dropped. When the key frame's first packet itself comes late, what overtook it was dropped too, so the
+//! caller repeats it ([`PacketOut::switched`]).
+//!
+//! [`Rewriter::locate`] is the timestamp map that anchors use: it remembers the frames that were really forwarded,
+//! so an anchor meets its frame or nothing, over switches and wrap-around.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use windlass_types::relay::RelayedPacket;
+use windlass_types::{Layer, Size, VideoCodec};
+
+use crate::api::TrackId;
+use crate::core::codec;
+use crate::core::codec::descriptor::Descriptor;
+
+/// A source of packets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Source {
+    /// The track that the packets are of.
+    pub track: TrackId,
+    /// The layer of the track.
+    pub layer: Layer,
+}
+
+/// The fields of a publisher's packet that forwarding needs.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PacketIn {
+    /// Extended sequence number of its layer.
+    pub seq: u64,
+    /// The publisher's RTP timestamp.
+    pub timestamp: u32,
+    /// When it reached the SFU.
+    pub arrival: Instant,
+    /// Time that the packet waited for its thread, if another thread received it.
+    pub handover_delay: Duration,
+    /// The RTP marker: last packet of a frame.
+    pub marker: bool,
+    /// The codec of video; of no meaning for audio.
+    pub codec: VideoCodec,
+    /// Whether the packet came so late that the packets after it are not kept. No switch may begin at such a packet.
+    pub stale: bool,
+}
+
+impl PacketIn {
+    /// A packet of a node, which came now.
+    pub(crate) fn relayed(packet: &RelayedPacket, now: Instant) -> PacketIn {
+        PacketIn {
+            seq: packet.seq,
+            timestamp: packet.timestamp,
+            arrival: now,
+            handover_delay: Duration::ZERO,
+            marker: packet.marker,
+            codec: packet.codec,
+            stale: false,
+        }
+    }
+
+    /// When the packet arrived at the kernel.
+    pub(crate) fn kernel_arrival(&self) -> Instant {
+        self.arrival.checked_sub(self.handover_delay).unwrap_or(self.arrival)
+    }
+}
+
+/// The numbers of a packet in the subscriber's timeline.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct PacketOut {
+    /// Extended sequence number.
+    pub seq: u64,
+    /// RTP timestamp.
+    pub timestamp: u32,
+    /// Number of the frame; frames that the publisher's stream is missing have numbers too.
+    pub frame: u16,
+    /// Whether the frame is a key frame.
+    pub key: bool,
+    /// First packet of the frame.
+    pub begin: bool,
+    /// Last packet of the frame.
+    pub end: bool,
+    /// Whether the packet begins a new epoch: a switch, or a new resolution.
+    pub new_epoch: bool,
+    /// Whether the packet begins a switch: packets of the source that came before it and follow it must be repeated.
+    pub switched: bool,
+}
+
+/// New values of a packet's payload descriptor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Rewrite {
+    descriptor: Descriptor,
+    picture_id: u16,
+    tl0: u8,
+}
+
+impl Rewrite {
+    /// Writes the values into the packet's payload, or a copy of it.
+    pub(crate) fn apply(self, payload: &mut [u8]) {
+        self.descriptor.rewrite(payload, self.picture_id, self.tl0);
+    }
+}
+
+/// Why a packet is not forwarded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Dropped {
+    /// The packet is of another source than the current one.
+    OtherSource,
+    /// The packet is of the current source, from before the switch.
+    BeforeSwitch,
+    /// The start of the packet's payload cannot be read.
+    Malformed,
+}
+
+/// A frame that was forwarded.
+#[derive(Debug, Clone, Copy)]
+struct Forwarded {
+    source: Source,
+    publisher: u32,
+    subscriber: u32,
+    epoch: u16,
+    frame: i64,
+}
+
+/// The current source and its offsets to the subscriber's timeline.
+#[derive(Debug)]
+struct Span {
+    source: Source,
+    first_seq: u64,
+    seq: i64,
+    timestamp: u32,
+    picture_id: u16,
+    tl0: u8,
+    /// Frame number of the newest picture id, which unwraps the others.
+    newest: Option<(u16, i64)>,
+}
+
+/// Number of forwarded frames that anchors can refer to: over 4 s at 30 frames a second.
+const MAX_FRAMES: usize = 128;
+/// The subscriber's first sequence number; small, so that its extension begins at zero.
+const FIRST_SEQ: u64 = 1000;
+/// RTP clock rate of video, in ticks per millisecond.
+const CLOCK_PER_MS: u64 = 90;
+
+/// The timeline of one subscriber's m-line.
+#[derive(Debug)]
+pub(crate) struct Rewriter {
+    target: Option<Source>,
+    span: Option<Span>,
+    epoch: u16,
+    size: Option<Size>,
+    /// The publisher's sequence number of the packet that gave `size`.
+    size_seq: u64,
+    next_seq: u64,
+    last_timestamp: u32,
+    last_arrival: Option<Instant>,
+    last_picture_id: u16,
+    last_tl0: u8,
+    last_frame: i64,
+    forwarded: VecDeque<Forwarded>,
+}
+
+impl Rewriter {
+    /// A video stream that has not begun. `timestamp` is where its timeline begins.
+    pub(crate) fn new(timestamp: u32) -> Rewriter {
+        Rewriter {
+            target: None,
+            span: None,
+            epoch: 0,
+            size: None,
+            size_seq: 0,
+            next_seq: FIRST_SEQ,
+            last_timestamp: timestamp,
+            last_arrival: None,
+            last_picture_id: 0,
+            last_tl0: 0,
+            last_frame: 0,
+            forwarded: VecDeque::with_capacity(MAX_FRAMES),
+        }
+    }
+
+    /// Sets the source to switch to at its next key frame. `None` ends forwarding at once.
+    pub(crate) fn set_target(&mut self, target: Option<Source>) {
+        self.target = target;
+        let other_track =
+            target.is_none_or(|t| self.span.as_ref().is_some_and(|s| s.source.track != t.track));
+        if other_track {
+            self.span = None;
+        }
+    }
+
+    /// The source that is forwarded.
+    pub(crate) fn current(&self) -> Option<Source> {
+        self.span.as_ref().map(|s| s.source)
+    }
+
+    /// The source whose key frame is being waited for.
+    pub(crate) fn waits_for(&self) -> Option<Source> {
+        self.target.filter(|&t| self.current() != Some(t))
+    }
+
+    /// Whether packets of this source are for this subscriber now.
+    pub(crate) fn concerns(&self, source: Source) -> bool {
+        Some(source) == self.target || Some(source) == self.current()
+    }
+
+    /// The subscriber's epoch, and the size of its frames where known.
+    pub(crate) fn epoch(&self) -> (u16, Option<Size>) {
+        (self.epoch, self.size)
+    }
+
+    /// The place of a publisher's frame in the subscriber's timeline: timestamp and epoch. `None` when that frame
+    /// was not forwarded, or a newer epoch has begun since.
+    pub(crate) fn locate(&self, source: Source, timestamp: u32) -> Option<(u32, u16)> {
+        let frame =
+            self.forwarded.iter().rev().find(|f| f.source == source && f.publisher == timestamp)?;
+        (frame.epoch == self.epoch).then_some((frame.subscriber, frame.epoch))
+    }
+
+    /// Places a packet as [`Rewriter::renumber`] does, and rewrites its payload.
+    #[cfg(test)]
+    pub(crate) fn push(
+        &mut self,
+        source: Source,
+        packet: PacketIn,
+        payload: &mut [u8],
+    ) -> Result<PacketOut, Dropped> {
+        let (out, rewrite) = self.renumber(source, packet, payload)?;
+        if let Some(rewrite) = rewrite {
+            rewrite.apply(payload);
+        }
+        Ok(out)
+    }
+
+    /// Places a packet in the subscriber's timeline. Returns its numbers and the changes of its payload descriptor, or
+    /// why it is dropped.
+    pub(crate) fn renumber(
+        &mut self,
+        source: Source,
+        packet: PacketIn,
+        payload: &[u8],
+    ) -> Result<(PacketOut, Option<Rewrite>), Dropped> {
+        if !self.concerns(source) {
+            return Err(Dropped::OtherSource);
+        }
+        let descriptor = codec::parse(packet.codec, payload);
+        let descriptor = descriptor.map_err(|_| Dropped::Malformed)?;
+        let mut switched = false;
+        if self.waits_for() == Some(source) && descriptor.starts_key() && !packet.stale {
+            self.switch(source, packet, &descriptor);
+            (self.size, self.size_seq) = (None, 0);
+            switched = true;
+        }
+        let Some(span) = self.span.as_mut().filter(|s| s.source == source) else {
+            return Err(Dropped::OtherSource);
+        };
+        if packet.seq < span.first_seq {
+            return Err(Dropped::BeforeSwitch);
+        }
+        let seq = packet.seq.checked_add_signed(span.seq).ok_or(Dropped::BeforeSwitch)?;
+        let timestamp = packet.timestamp.wrapping_add(span.timestamp);
+        let picture_id = descriptor
+            .picture_id
+            .map_or(0, |id| id.value.wrapping_add(span.picture_id) & id.mask());
+        let tl0 = descriptor.tl0.map_or(0, |(value, _)| value.wrapping_add(span.tl0));
+        let same = descriptor.picture_id.is_none_or(|id| id.value == picture_id)
+            && descriptor.tl0.is_none_or(|(value, _)| value == tl0);
+        let rewrite = (!same).then_some(Rewrite { descriptor, picture_id, tl0 });
+
+        let known = self
+            .forwarded
+            .iter()
+            .rposition(|f| f.source == source && f.publisher == packet.timestamp);
+        let frame = match known {
+            Some(i) => self.forwarded[i].frame,
+            None => span.number(&descriptor, self.last_frame),
+        };
+        let mut new_epoch = switched;
+        // A key frame that came after a newer one does not have the current size.
+        if descriptor.starts_key()
+            && packet.seq >= self.size_seq
+            && let Some(size) = codec::size(packet.codec, &descriptor, payload)
+        {
+            new_epoch |= self.size != Some(size);
+            (self.size, self.size_seq) = (Some(size), packet.seq);
+        }
+        if new_epoch {
+            self.epoch = self.epoch.wrapping_add(1);
+        }
+        let place = Forwarded {
+            source,
+            publisher: packet.timestamp,
+            subscriber: timestamp,
+            epoch: self.epoch,
+            frame,
+        };
+        match known {
+            Some(i) if new_epoch => self.forwarded[i] = place,
+            Some(_) => {}
+            None => {
+                if self.forwarded.len() == MAX_FRAMES {
+                    self.forwarded.pop_front();
+                }
+                self.forwarded.push_back(place);
+            }
+        }
+        let is_newest = seq >= self.next_seq;
+        if is_newest {
+            self.next_seq = seq + 1;
+            self.last_timestamp = timestamp;
+            self.last_arrival = Some(packet.arrival);
+            self.last_picture_id = picture_id;
+            self.last_tl0 = tl0;
+        }
+        self.last_frame = self.last_frame.max(frame);
+        let out = PacketOut {
+            seq,
+            timestamp,
+            frame: frame as u16,
+            key: !descriptor.inter,
+            begin: descriptor.begin && descriptor.spatial == 0,
+            end: descriptor.end && packet.marker,
+            new_epoch,
+            switched,
+        };
+        Ok((out, rewrite))
+    }
+
+    /// Places a packet without payload (padding).
+    pub(crate) fn push_empty(&mut self, source: Source, packet: PacketIn) -> Option<(u64, u32)> {
+        let span =
+            self.span.as_ref().filter(|s| s.source == source && packet.seq >= s.first_seq)?;
+        let seq = packet.seq.checked_add_signed(span.seq)?;
+        self.next_seq = self.next_seq.max(seq + 1);
+        Some((seq, packet.timestamp.wrapping_add(span.timestamp)))
+    }
+
+    fn switch(&mut self, source: Source, packet: PacketIn, descriptor: &Descriptor) {
+        let elapsed = self.last_arrival.map_or(0, |last| {
+            let ticks = packet.arrival.saturating_duration_since(last).as_micros() as u64
+                * CLOCK_PER_MS
+                / 1000;
+            ticks.max(1)
+        });
+        let timestamp = self.last_timestamp.wrapping_add(elapsed as u32);
+        // A new stream keeps the publisher's picture ids, so that subscribers share its payloads.
+        let begins = self.last_arrival.is_none();
+        let after = |last: u16, first: u16| last.wrapping_add(1).wrapping_sub(first);
+        let (picture_id, tl0) = (descriptor.picture_id.map_or(0, |p| p.value), descriptor.tl0);
+        if begins {
+            self.last_frame = i64::from(picture_id) - 1;
+        }
+        // Earlier frames of this source have other numbers.
+        self.forwarded.retain(|f| f.source != source);
+        self.span = Some(Span {
+            source,
+            first_seq: packet.seq,
+            seq: self.next_seq as i64 - packet.seq as i64,
+            timestamp: timestamp.wrapping_sub(packet.timestamp),
+            picture_id: if begins { 0 } else { after(self.last_picture_id, picture_id) },
+            tl0: if begins {
+                0
+            } else {
+                after(self.last_tl0.into(), tl0.map_or(0, |t| t.0.into())) as u8
+            },
+            newest: None,
+        });
+    }
+}
+
+impl Span {
+    /// The number of a frame that was not seen before. Picture ids count the frames that are missing too.
+    fn number(&mut self, descriptor: &Descriptor, last_frame: i64) -> i64 {
+        let Some(id) = descriptor.picture_id else { return last_frame + 1 };
+        let (newest, newest_frame) = *self.newest.get_or_insert((id.value, last_frame + 1));
+        let ahead = id.value.wrapping_sub(newest) & id.mask();
+        let back = newest.wrapping_sub(id.value) & id.mask();
+        if ahead <= back {
+            let frame = newest_frame + i64::from(ahead);
+            self.newest = Some((id.value, frame));
+            frame
+        } else {
+            newest_frame - i64::from(back)
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "rewriter_tests.rs"]
+mod tests;

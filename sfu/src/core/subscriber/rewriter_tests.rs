@@ -1,0 +1,270 @@
+//! A publisher with three layers, random switches, loss, reordering and wrap-around, against the rewriter.
+
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::time::Duration;
+
+use proptest::prelude::*;
+
+use super::*;
+
+const TRACK: TrackId = TrackId(1);
+
+fn source(layer: Layer) -> Source {
+    Source { track: TRACK, layer }
+}
+
+/// One layer of a publisher.
+struct Encoder {
+    layer: Layer,
+    seq: u64,
+    timestamp: u32,
+    picture_id: u16,
+    tl0: u8,
+}
+
+/// A packet on its way to the SFU.
+#[derive(Clone, Debug)]
+struct Sent {
+    layer: Layer,
+    packet: PacketIn,
+    payload: Vec<u8>,
+}
+
+impl Encoder {
+    fn new(layer: Layer, seq: u64, timestamp: u32, picture_id: u16) -> Encoder {
+        Encoder { layer, seq, timestamp, picture_id: picture_id & 0x7fff, tl0: 250 }
+    }
+
+    /// A frame of `packets` packets, `ms` after the former one.
+    fn frame(&mut self, key: bool, packets: usize, ms: u32, arrival: Instant) -> Vec<Sent> {
+        self.timestamp = self.timestamp.wrapping_add(ms * 90);
+        self.picture_id = self.picture_id.wrapping_add(1) & 0x7fff;
+        self.tl0 = self.tl0.wrapping_add(1);
+        (0..packets)
+            .map(|i| {
+                let (first, last) = (i == 0, i + 1 == packets);
+                let flags = 0xa0
+                    | if key { 0 } else { 0x40 }
+                    | if first { 8 } else { 0 }
+                    | if last { 4 } else { 0 };
+                let [high, low] = self.picture_id.to_be_bytes();
+                let mut payload = vec![flags, high | 0x80, low, 0, self.tl0];
+                if key && first {
+                    let wide = 4 - self.layer as u16;
+                    let size = ((1280 / wide - 1) as u32) << 16 | (720 / wide - 1) as u32;
+                    // The bits of a key frame's header, shifted by the four bits of colour space and range.
+                    payload.extend([0x82, 0x49, 0x83, 0x42]);
+                    payload.extend((u64::from(size) << 28 | 0x2000_0000_0000_0000).to_be_bytes());
+                } else {
+                    payload.push(0x86);
+                }
+                let packet = PacketIn {
+                    seq: self.seq,
+                    timestamp: self.timestamp,
+                    arrival,
+                    marker: last,
+                    handover_delay: Duration::ZERO,
+                    codec: windlass_types::VideoCodec::Vp9,
+                    stale: false,
+                };
+                self.seq += 1;
+                Sent { layer: self.layer, packet, payload }
+            })
+            .collect()
+    }
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Target(u8),
+    Key,
+    Frame { packets: usize, lost: u8, swap: bool },
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        1 => (0u8..3).prop_map(Step::Target),
+        1 => Just(Step::Key),
+        8 => (1usize..4, any::<u8>(), any::<bool>()).prop_map(|(packets, lost, swap)| Step::Frame { packets, lost, swap }),
+    ];
+    proptest::collection::vec(step, 1..200)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn the_output_is_one_continuous_stream(
+        steps in steps(), seq in 0u64..200_000, timestamp: u32, picture_id: u16, start: u32,
+    ) {
+        let begin = Instant::now();
+        let mut encoders: Vec<_> = Layer::ALL
+            .into_iter()
+            .enumerate()
+            .map(|(i, l)| Encoder::new(l, seq + 7 * i as u64, timestamp.wrapping_add(i as u32 * 0x4000_0000), picture_id))
+            .collect();
+        let mut rewriter = Rewriter::new(start);
+        rewriter.set_target(Some(source(Layer::Q)));
+        let (mut key, mut tick) = (true, 0u64);
+        let mut seen: Vec<Sent> = Vec::new();
+        // By output number: timestamp, frame, span, the publisher's timestamp.
+        let mut out: BTreeMap<u64, (u32, u16, usize, u32)> = BTreeMap::new();
+        let mut spans: Vec<(Layer, u64, u64)> = Vec::new();
+        let mut frames: HashMap<(usize, u32), u32> = HashMap::new();
+        let mut late: Vec<Sent> = Vec::new();
+        for step in steps {
+            match step {
+                Step::Target(i) => rewriter.set_target(Some(source(Layer::ALL[usize::from(i)]))),
+                Step::Key => key = true,
+                Step::Frame { packets, lost, swap } => {
+                    tick += 1;
+                    let arrival = begin + Duration::from_millis(33 * tick);
+                    let mut flight = Vec::new();
+                    for encoder in &mut encoders {
+                        flight.extend(encoder.frame(key, packets, 33, arrival));
+                    }
+                    key = false;
+                    if swap && flight.len() > 1 {
+                        flight.swap(0, 1);
+                    }
+                    // What the former round held back comes now, after newer packets.
+                    let held: Vec<_> = flight.iter().enumerate().filter(|(i, _)| *i % 8 == usize::from(lost) % 16).map(|(_, s)| s.clone()).collect();
+                    flight.retain(|s| !held.iter().any(|h| h.layer == s.layer && h.packet.seq == s.packet.seq));
+                    flight.append(&mut late);
+                    if lost < 128 {
+                        late = held;
+                    }
+                    let mut flight: VecDeque<_> = flight.into();
+                    while let Some(sent) = flight.pop_front() {
+                        if !seen.iter().any(|s| (s.layer, s.packet.seq) == (sent.layer, sent.packet.seq)) {
+                            seen.push(sent.clone());
+                        }
+                        let mut payload = sent.payload.clone();
+                        let Ok(got) = rewriter.push(source(sent.layer), sent.packet, &mut payload) else { continue };
+                        prop_assert!(!out.contains_key(&got.seq), "number {} twice", got.seq);
+                        if got.switched {
+                            spans.push((sent.layer, sent.packet.seq, got.seq));
+                            let mut again: Vec<_> = seen.iter().filter(|s| s.layer == sent.layer && s.packet.seq > sent.packet.seq).cloned().collect();
+                            again.sort_by_key(|s| s.packet.seq);
+                            again.into_iter().rev().for_each(|s| flight.push_front(s));
+                        }
+                        // Within a span every packet keeps its distance: gaps are real losses, and only those.
+                        let &(_, from, to) = spans.last().expect("span");
+                        prop_assert_eq!(got.seq - to, sent.packet.seq - from);
+                        let d = crate::core::codec::vp9::parse(&payload).expect("descriptor");
+                        prop_assert_eq!(rewriter.locate(source(sent.layer), sent.packet.timestamp).map(|l| l.0), Some(got.timestamp));
+                        let &mut stamp = frames.entry((spans.len(), sent.packet.timestamp)).or_insert(got.timestamp);
+                        prop_assert_eq!(stamp, got.timestamp);
+                        // Picture id and frame counter move together.
+                        prop_assert_eq!(d.picture_id.expect("id").value, got.frame & 0x7fff);
+                        out.insert(got.seq, (got.timestamp, got.frame, spans.len(), sent.packet.timestamp));
+                    }
+                }
+            }
+        }
+        // A new span begins right behind the last number of the former one.
+        for pair in spans.windows(2) {
+            let before = out.range(..pair[1].2).next_back().expect("former span");
+            prop_assert_eq!(*before.0 + 1, pair[1].2);
+        }
+        let ordered: Vec<_> = out.values().collect();
+        for pair in ordered.windows(2) {
+            let (earlier, later) = (pair[0], pair[1]);
+            prop_assert!((later.0.wrapping_sub(earlier.0) as i32) >= 0, "time runs back");
+            let same_frame = (earlier.2, earlier.3) == (later.2, later.3);
+            prop_assert_eq!(same_frame, earlier.0 == later.0);
+            prop_assert_eq!(same_frame, earlier.1 == later.1);
+            prop_assert!((later.1.wrapping_sub(earlier.1) as i16) >= 0);
+        }
+        let stamps: HashSet<_> = frames.values().collect();
+        prop_assert_eq!(stamps.len(), frames.len());
+    }
+}
+
+fn run(rewriter: &mut Rewriter, sent: &[Sent]) -> Vec<Result<PacketOut, Dropped>> {
+    sent.iter().map(|s| rewriter.push(source(s.layer), s.packet, &mut s.payload.clone())).collect()
+}
+
+#[test]
+fn nothing_is_forwarded_before_a_key_frame() {
+    let now = Instant::now();
+    let mut q = Encoder::new(Layer::Q, 10, 0, 0);
+    let mut rewriter = Rewriter::new(0);
+    rewriter.set_target(Some(source(Layer::Q)));
+    assert_eq!(run(&mut rewriter, &q.frame(false, 1, 33, now)), [Err(Dropped::OtherSource)]);
+    assert_eq!(rewriter.waits_for(), Some(source(Layer::Q)));
+    assert!(run(&mut rewriter, &q.frame(true, 1, 33, now))[0].is_ok());
+    assert_eq!(rewriter.waits_for(), None);
+}
+
+#[test]
+fn a_packet_from_before_the_switch_is_dropped() {
+    let now = Instant::now();
+    let mut q = Encoder::new(Layer::Q, 10, 0, 0);
+    let mut rewriter = Rewriter::new(0);
+    rewriter.set_target(Some(source(Layer::Q)));
+    let before = q.frame(false, 1, 33, now);
+    run(&mut rewriter, &q.frame(true, 1, 33, now));
+    assert_eq!(run(&mut rewriter, &before), [Err(Dropped::BeforeSwitch)]);
+}
+
+#[test]
+fn a_lost_frame_leaves_a_hole_in_the_frame_numbers() {
+    let now = Instant::now();
+    let mut q = Encoder::new(Layer::Q, 10, 0, 0);
+    let mut rewriter = Rewriter::new(0);
+    rewriter.set_target(Some(source(Layer::Q)));
+    let first = run(&mut rewriter, &q.frame(true, 1, 33, now))[0].expect("forwarded");
+    q.frame(false, 2, 33, now);
+    let third = run(&mut rewriter, &q.frame(false, 1, 33, now))[0].expect("forwarded");
+    assert_eq!((third.frame - first.frame, third.seq - first.seq), (2, 3));
+}
+
+#[test]
+fn an_anchor_of_a_former_epoch_has_no_place() {
+    let now = Instant::now();
+    let (mut q, mut h) = (Encoder::new(Layer::Q, 10, 0, 0), Encoder::new(Layer::H, 10, 0, 0));
+    let mut rewriter = Rewriter::new(0);
+    rewriter.set_target(Some(source(Layer::Q)));
+    let old = q.frame(true, 1, 33, now);
+    run(&mut rewriter, &old);
+    assert!(rewriter.locate(source(Layer::Q), old[0].packet.timestamp).is_some());
+    rewriter.set_target(Some(source(Layer::H)));
+    let (before, _) = rewriter.epoch();
+    assert!(run(&mut rewriter, &h.frame(true, 1, 33, now))[0].expect("forwarded").new_epoch);
+    assert_eq!(rewriter.epoch(), (before + 1, Some(Size::new(426, 240))));
+    assert_eq!(rewriter.locate(source(Layer::Q), old[0].packet.timestamp), None);
+}
+
+#[test]
+fn the_former_layer_goes_on_until_the_key_frame() {
+    let now = Instant::now();
+    let (mut q, mut h) = (Encoder::new(Layer::Q, 10, 0, 0), Encoder::new(Layer::H, 10, 0, 0));
+    let mut rewriter = Rewriter::new(0);
+    rewriter.set_target(Some(source(Layer::Q)));
+    run(&mut rewriter, &q.frame(true, 1, 33, now));
+    rewriter.set_target(Some(source(Layer::H)));
+    assert!(run(&mut rewriter, &q.frame(false, 1, 33, now))[0].is_ok());
+    assert!(run(&mut rewriter, &h.frame(false, 1, 33, now))[0].is_err());
+    assert!(run(&mut rewriter, &h.frame(true, 1, 33, now))[0].is_ok());
+    assert!(run(&mut rewriter, &q.frame(false, 1, 33, now))[0].is_err());
+}
+
+#[test]
+fn a_key_frame_that_a_newer_one_overtook_begins_no_epoch() {
+    let now = Instant::now();
+    let mut rewriter = Rewriter::new(0);
+    rewriter.set_target(Some(source(Layer::H)));
+    let mut encoder = Encoder::new(Layer::H, 10, 0, 0);
+    run(&mut rewriter, &encoder.frame(true, 1, 33, now));
+    let before = rewriter.epoch();
+    // The encoder went down to the size of another layer for one frame.
+    encoder.layer = Layer::Q;
+    let mut overtaken = encoder.frame(true, 1, 33, now);
+    overtaken[0].layer = Layer::H;
+    encoder.layer = Layer::H;
+    run(&mut rewriter, &encoder.frame(true, 1, 33, now));
+    let late = run(&mut rewriter, &overtaken);
+    assert!(late[0].is_ok_and(|out| !out.new_epoch), "{late:?}");
+    assert_eq!(rewriter.epoch(), before);
+}
