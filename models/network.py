@@ -1,6 +1,6 @@
 """The networks, what they are added to, and the safetensors files that the engines read.
 
-Source: NeuroScaler §6.1. In: luma in grey levels and, for `luma+twin`, what a subscriber's decoder shows for it. Out:
+Source: NeuroScaler §8. In: luma in grey levels and, for `luma+twin`, what a subscriber's decoder shows for it. Out:
 HR luma. While training, every convolution is a product of two linear maps, plus an identity in chains (SESR's
 collapsible block); `Net.folded` gives the plain 3×3 kernels with all scalings of the training folded in. `answer` and
 `high` are what an engine computes from those; `resampling.py` has the base. Frame networks, which browsers run on every

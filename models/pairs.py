@@ -1,6 +1,6 @@
 """LR/HR luma pairs: clips scaled to an HR size, box-scaled down, coded with VP9 as a browser codes a call, decoded.
 
-Source: NeuroScaler §6.1 (training on what the codec leaves). In: the clips of `data.toml` below WINDLASS_CLIPS.
+Source: NeuroScaler §8 (a network is trained for what the codec leaves). In: the clips of `data.toml` below WINDLASS_CLIPS.
 Out: arrays of 8-bit luma, `lr` [frames, H, W] and `hr` [frames, sH, sW], paired by frame number, and for fused models
 `twin`, what a subscriber's decoder shows (the example `twin_pictures` of `windlass-enhancer` makes it).
 """

@@ -1,6 +1,6 @@
 """Trains a network on VP9-coded clips and exports it.
 
-Source: NeuroScaler §6.1. In: the clips of `data.toml` (role `train` only), or all of a folder. Out: `NAME.safetensors`,
+Source: NeuroScaler §8. In: the clips of `data.toml` (role `train` only), or all of a folder. Out: `NAME.safetensors`,
 its test vector, and a checkpoint to resume from; at the end the report of `evaluate.py`. The same seed, steps and
 thread count give the same weights on the same machine.
 

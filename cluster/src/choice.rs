@@ -4,7 +4,7 @@
 //! streams, but keeps those that it has. Its answers decide whether it works ([`crate::liveness`]), since leases may be
 //! out of date.
 //!
-//! Source: NeuroScaler §4.2 (load balance over instances). Pure: every time is an argument.
+//! Source: NeuroScaler §5.2 (load balance over instances). Pure: every time is an argument.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! The lease of a worker (an enhancer on another machine): address, capacity and load, written into a bucket that all
 //! SFUs read.
 //!
-//! Pure: bytes in, values out. Source: NeuroScaler §4.2 (capacities are known to the scheduler); decisions 011 and 012.
+//! Pure: bytes in, values out. Source: NeuroScaler §5.2 (capacities are known to the scheduler); decisions 011 and 012.
 
 use std::time::Duration;
 

@@ -12,7 +12,7 @@
 //! | [`nats`], [`sealed`] | buckets of leases, claims and rules; the seals of their entries | `sealed` |
 //! | [`mutual`], [`token`] | mutual TLS and the shared secret of a cluster | |
 //!
-//! Source: decisions 011 to 015, 025 and 026 in `docs/decisions`; NeuroScaler §4.2 and §7.
+//! Source: decisions 011 to 015, 025 and 026 in `docs/decisions`; NeuroScaler §5.2 and §7.
 
 pub mod choice;
 pub mod clock;

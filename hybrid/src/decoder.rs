@@ -1,6 +1,6 @@
 //! The hybrid decoder of one subscribed track: low layer and anchors in, HR pictures out.
 //!
-//! Source: NeuroScaler §4 and §6 (hybrid decoding), design.md *Reconstruction*. Frames come in decoding order and
+//! Source: NeuroScaler §6.1 (hybrid decoding), design.md *Reconstruction*. Frames come in decoding order and
 //! anchors whenever they arrive: before their frame, with it, or late. An anchor makes its frame a reference, all of
 //! it or by tiles. Every frame after it takes what fits from that picture, by dense flow straight from the reference.
 //! So a late anchor has the effect of a timely one. The next frame, or [`HybridDecoder::refresh`] where none comes

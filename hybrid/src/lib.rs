@@ -1,6 +1,6 @@
 //! The hybrid codec that server and browser share: anchors, HR reconstruction.
 //!
-//! Source: NeuroScaler §4 and §6 (hybrid decoding), design.md *Reconstruction*. A low VP9 layer is
+//! Source: NeuroScaler §6.1 (hybrid decoding), design.md *Reconstruction*. A low VP9 layer is
 //! decoded bit-exactly ([`windlass_vp9`]), its pictures are enlarged by Lanczos ([`resample`]) and learned filters, and
 //! the pictures of sparse anchors ([`anchor`]) are carried to the frames after them by dense
 //! flow ([`flow`], [`reconstruct`]). [`HybridDecoder`] puts it together.

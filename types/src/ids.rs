@@ -77,8 +77,8 @@ impl FromStr for NodeId {
 pub enum Kind {
     /// Opus.
     Audio,
-    /// VP9, simulcast `q`/`h`/`f` or a single encoding (then named by the size of its last key frame: up to 270 lines
-    /// `q`, up to 480 `h`).
+    /// VP9, VP8, H.264 or AV1, simulcast `q`/`h`/`f` or a single encoding (then named by the size of its last key
+    /// frame: up to 270 lines `q`, up to 480 `h`).
     Video,
 }
 

@@ -1,6 +1,6 @@
 //! Decides which tiles of a chosen frame become the anchor.
 //!
-//! Source: NeuroScaler §4.1 chooses frames by accumulated residual; here each tile (a superblock of the low
+//! Source: NeuroScaler §5.1 chooses frames by accumulated residual; here each tile (a superblock of the low
 //! layer) has an account of its own, so that a still background is neither super-resolved nor sent again. What a
 //! subscriber holds of a tile stays right while the low layer codes no residual in it: motion alone is
 //! followed by the reconstruction. Pure: time is an argument.

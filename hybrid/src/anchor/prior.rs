@@ -3,7 +3,7 @@
 //! Both ends have those filters and, bit for bit, the low picture, so only what is beyond them is encoded. What the
 //! quantiser then takes away leaves the picture much as it would be without an anchor, not smoother; and no anchor
 //! depends on another for it. Filters enlarge by a quarter what least squares expect (`learned::fit`), which is taken
-//! back here. Measured in `docs/anchor-codecs.md`.
+//! back here. Measured in `lab/notes/quality.md`.
 
 use windlass_vp9::Samples;
 use windlass_vp9::simd::Isa;

@@ -1,7 +1,7 @@
 //! HR reconstruction: every high picture is `B + w (C − B)`.
 //!
-//! Source: NeuroScaler §4 and §6.2 (high pictures follow the low layer's motion), changed as
-//! `docs/reconstruction.md` measures:
+//! Source: NeuroScaler §2 and §6.1 (high pictures follow the low layer's motion), changed as
+//! `docs/reconstruction.md` says:
 //!
 //! - `B = Lanczos(LR) + P(LR)` is made anew from the bit-exact low picture, so that nothing can drift in it.
 //!   `P` is what the low picture itself lets expect: classed filters, built in and refined by anchors ([`learned`]).

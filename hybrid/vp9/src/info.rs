@@ -214,7 +214,7 @@ pub struct FrameInfo {
     pub filter_ref_deltas: [i8; 4],
     /// Changes of the loop filter's level with zero vectors, and with others.
     pub filter_mode_deltas: [i8; 2],
-    /// Length of the encoded frame in bytes: the accumulated residual of NeuroScaler §4.1 counts these.
+    /// Length of the encoded frame in bytes: the accumulated residual of NeuroScaler §5.1 counts these.
     pub encoded_bytes: usize,
     /// Temporal layer, as the caller gave it: VP9 frames do not hold it.
     pub temporal_layer: Option<u8>,

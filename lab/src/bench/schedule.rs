@@ -1,6 +1,6 @@
 //! `windlass-lab bench schedule`: what choosing anchors costs, by the number of streams.
 //!
-//! Source: NeuroScaler §4.1 and §6.2 (100 streams a thread at 4.13 ms). In: streams that are all alike but for phase,
+//! Source: NeuroScaler §5.1 and §8.2 (100 streams a thread at 4.13 ms). In: streams that are all alike but for phase,
 //! sizes of frames drawn by a seed. Out: CPU time of an interval, all of it: frames pushed, chosen, reported as
 //! finished.
 

@@ -1,6 +1,6 @@
 //! Anchors for an encoded low layer, made as the server makes them, with the delay they would have.
 //!
-//! Source: NeuroScaler §5. The chosen frames ([`select`](super::select)) get detail, by
+//! Source: NeuroScaler §6. The chosen frames ([`select`](super::select)) get detail, by
 //! super-resolution or, as the publisher would give it, from the original; it is encoded
 //! ([`coding`]), cut into messages and put together again as a browser does it.
 //! Every message byte counts, lost ones too.

@@ -1,7 +1,7 @@
 //! The worth of each frame as an anchor: the gain of the frame's anchor alone, beside the features that are known
 //! without inference, and how far the two go together.
 //!
-//! Source: NeuroScaler §4.1, whose middle tier (alternative references) real-time VP9 does not have. Rank correlation
+//! Source: NeuroScaler §5.1, whose middle tier (alternative references) real-time VP9 does not have. Rank correlation
 //! (Spearman's) by clip; a feature that can rank nothing (all frames are alike) has none.
 
 use std::fmt::Write as _;

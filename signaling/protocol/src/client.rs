@@ -142,7 +142,7 @@ pub struct Offer {
 pub enum TrackKind {
     /// Audio, encoded with Opus.
     Audio,
-    /// Video, encoded with VP9, possibly in several layers.
+    /// Video, encoded with VP9, VP8, H.264 or AV1, possibly in several layers.
     Video,
 }
 

@@ -5,8 +5,8 @@
 //! nothing is the worst that can come out of it: the Lanczos picture. Chroma is that of the low layer, unless
 //! [colour](super::colour) comes with it.
 //!
-//! There is one codec, [`Htj2k`]; what it costs and keeps, beside others that were tried, stands in
-//! `docs/anchor-codecs.md`. The header of an anchor names it by its id, so that another could join it.
+//! There is one codec, [`Htj2k`] (`docs/anchor-codecs.md`). `lab/notes/anchor-codecs.md` has what it costs and keeps.
+//! The header of an anchor names it by its id, so that another could join it.
 
 mod htj2k;
 mod rate;

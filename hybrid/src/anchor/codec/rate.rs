@@ -16,8 +16,8 @@ const AIM: f64 = 0.98;
 /// Maximum number of codes that are tried: many more than the property tests ever need.
 const MAX_TRIES: usize = 24;
 
-/// How a codec's step and the length of its code go together, fitted to the clips of `docs/anchor-codecs.md`: ln step
-/// = ln (mean detail) + `offset` − `power` · ln (bytes beyond the floor per sample).
+/// How a codec's step and the length of its code go together, fitted to clips (`lab/notes/anchor-codecs.md`): ln step =
+/// ln (mean detail) + `offset` − `power` · ln (bytes beyond the floor per sample).
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Model {
     /// Length of a code of an empty picture, in bytes.

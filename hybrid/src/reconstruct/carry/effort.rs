@@ -4,7 +4,7 @@ use super::cells::LAYERS;
 use crate::flow::FlowSettings;
 
 /// How thoroughly flow to references is searched for. The `carry_gain` example measures it
-/// (`docs/reconstruction.md`).
+/// (`lab/notes/flow.md`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Effort {
     /// Patches that overlap by half in the latest reference, and by a quarter in the one before.

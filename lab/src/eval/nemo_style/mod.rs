@@ -1,6 +1,6 @@
 //! The reconstruction of the papers, as a baseline: `nemo-style`.
 //!
-//! Source: NeuroScaler §2 and §6.2, from the text alone. An HR picture is the previous HR picture, moved by the
+//! Source: NeuroScaler §2 and §6.1, from the text alone. An HR picture is the previous HR picture, moved by the
 //! block's own VP9 vectors times the scale and by its own filter. The residual of the low layer is added, bilinearly
 //! enlarged. Intra blocks come from the enlarged low picture, and an anchor replaces the HR picture of its frame.
 //! There is no base, no back-projection and no trust: the errors of vectors stay.

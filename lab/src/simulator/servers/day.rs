@@ -4,7 +4,7 @@
 //! accelerators do so much. Out: machine hours, and what went without. Which worker a stream goes to, when it leaves,
 //! and what a draining worker does are decided by the product's own [`Workers`], one for each server. Made up are who
 //! comes when, how long a worker takes to start, and that every lease is renewed in time. Seconds are the smallest
-//! step; a day takes one or two of them here. Sources: NeuroScaler §4.2 and §5.2; decisions 011 and 012.
+//! step; a day takes one or two of them here. Sources: NeuroScaler §5.2; decisions 011 and 012.
 
 mod scenario;
 
