@@ -15,13 +15,13 @@ import { useWatch } from "./watch.js";
 export interface ParticipantState {
   /** The name that it joined with. */
   readonly name: string;
-  /** Its camera; null: none. */
+  /** The camera track; null: none. */
   readonly camera: RemoteVideoTrack | null;
-  /** Its microphone; null: none. */
+  /** The microphone track; null: none. */
   readonly microphone: RemoteAudioTrack | null;
   /** The screen that it shares; null: none. */
   readonly screen: RemoteVideoTrack | null;
-  /** Whether nothing is heard of it: all its sounds are muted, or it sends none. */
+  /** Whether it is silent: all its sounds are muted, or it sends none. */
   readonly muted: boolean;
   /** Whether it speaks, or was the last to speak. */
   readonly speaking: boolean;

@@ -11,7 +11,7 @@ const MAX_TEXT = 2000;
 /** Max lines that are shown: the oldest go. */
 const MAX_LINES = 300;
 
-/** See the module's head. */
+/** The chat panel, and the button that opens it and counts unread messages. */
 export class Chat {
   private readonly unread = make("span", { class: "unread", hidden: true });
   readonly button = make(

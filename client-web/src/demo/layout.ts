@@ -15,7 +15,7 @@ export interface Placed {
 const ASPECT = 16 / 9;
 /** Tiles in a page of a window of usual size, and of a phone. */
 const PAGE = { wide: 9, narrow: 6 };
-/** The same of the tiles beside a large one. */
+/** Tiles in a page of the strip beside a large one, in a window of usual size and on a phone. */
 const STRIP = { wide: 6, narrow: 3 };
 /** Windows narrower than this are phones, pixels. */
 const NARROW = 600;

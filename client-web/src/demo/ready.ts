@@ -15,7 +15,7 @@ export type Origin = "devices" | "file" | "none";
 
 const KINDS = ["camera", "microphone"] as const;
 
-/** See the module's head. */
+/** The preview of the start screen: the camera's picture and the microphone's level, or a video file. */
 export class Ready {
   readonly element: HTMLElement;
   readonly preview = new Preview();
@@ -38,7 +38,7 @@ export class Ready {
   private opening: Promise<boolean> = Promise.resolve(true);
   private measures = false;
 
-  /** `failed` is told what cannot be opened; `opened` is called when all that is wanted is open. */
+  /** `failed` gets what cannot be opened; `opened` is called when all that is wanted is open. */
   constructor(
     public origin: Origin,
     private readonly failed: (error: unknown, more?: Words) => void,
@@ -108,7 +108,7 @@ export class Ready {
   }
 
   /**
-   * Opens what is wanted and not open yet. False where something cannot be opened, which is told; what failed is then
+   * Opens what is wanted and not open yet. False where something cannot be opened, which is reported; what failed is then
    * switched off, so that the person can go on without. `alone`: the microphone is not needed.
    */
   open(alone = false): Promise<boolean> {

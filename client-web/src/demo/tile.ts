@@ -18,7 +18,7 @@ export interface Shown {
   readonly name: Words | string;
 }
 
-/** See the module's head. */
+/** A tile: the picture of a participant or of a screen, with its name, buttons and figures. */
 export class Tile {
   readonly element: HTMLElement;
   readonly screen: boolean;

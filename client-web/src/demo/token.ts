@@ -8,7 +8,7 @@ const KEY = "windlass-token";
 /** What of `sessionStorage` it needs. */
 export type TabStore = Pick<Storage, "getItem" | "setItem">;
 
-/** See the module's head. */
+/** The access token of this tab, kept in the tab's storage. */
 export class TabToken {
   private token: string | null;
 

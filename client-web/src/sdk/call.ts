@@ -91,7 +91,7 @@ export interface CallHost {
   release(): void;
 }
 
-/** See the module's head. */
+/** A call over all its sessions: joins, reconnects, migrates and ends. */
 export class Call {
   readonly publications = new Set<Publication>();
   /** Caps on subscriptions, by track id. */
@@ -170,7 +170,7 @@ export class Call {
     await this.outbox.send(message);
   }
 
-  /** Changes what the others know of this participant. Resolves when the server has told them. */
+  /** Changes what the others know of this participant. Resolves when the server has notified them. */
   async describe(changes: Readonly<Record<string, string | null>>, name?: string): Promise<void> {
     if (this.session?.may("data") === false) throw noData();
     await this.host.profile.set(changes, name);

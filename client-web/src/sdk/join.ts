@@ -19,10 +19,10 @@ export interface JoinOptions {
   attributes?: Readonly<Record<string, string>>;
   /**
    * Opens the camera, and sends it, once the room is joined: with the usual settings, or with these. A failure, such as a
-   * permission that was denied, is told by the event `refused`; the call goes on. Default: false.
+   * permission that was denied, is reported by the event `refused`; the call goes on. Default: false.
    */
   camera?: boolean | StartOptions;
-  /** The same of the microphone. Default: false. */
+  /** Sends the microphone, with these options, as `camera` does the camera. Default: false. */
   microphone?: boolean | StartOptions;
   /** Joins a private loopback room: this participant receives its own tracks as others would. Default: false. */
   loopback?: boolean;

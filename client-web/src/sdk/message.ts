@@ -63,11 +63,11 @@ export type ReceivedMessage = {
 
 /** A message that is to be sent. */
 export interface Draft {
-  /** Its fields but the receivers, and the number, which is given later. */
+  /** The message's fields, without the receivers and the number, which are given later. */
   readonly message: Omit<SendData, "to" | "number">;
   /** Undefined: all others. */
   readonly to: readonly Receiver[] | undefined;
-  /** Its size. */
+  /** The message's size. */
   readonly bytes: number;
 }
 

@@ -28,7 +28,7 @@ const LOW_LEVEL = 0.2;
 const EVENTS = ["chargingchange", "levelchange"] as const;
 const PAGE_EVENTS = ["visibilitychange", "enterpictureinpicture", "leavepictureinpicture"] as const;
 
-/** See the module's head. */
+/** The largest network that may run on every frame, by the battery and by whether the page is visible. */
 export class NetworkLimit {
   /** Called when {@link max} has changed. */
   readonly onChange = new Set<() => void>();

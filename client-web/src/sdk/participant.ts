@@ -57,12 +57,12 @@ export class Participant extends Emitter<ParticipantEvents> {
     return this.info.id;
   }
 
-  /** Its name. It may change; `change` follows. */
+  /** The participant's name. It may change; `change` follows. */
   get name(): string {
     return this.info.name;
   }
 
-  /** Its identity, from its access token; undefined where the server needs none. */
+  /** The participant's identity, from its access token; undefined where the server needs none. */
   get identity(): string | undefined {
     return this.info.identity;
   }
@@ -72,17 +72,17 @@ export class Participant extends Emitter<ParticipantEvents> {
     return this.info.attributes ?? {};
   }
 
-  /** Its tracks, in the order in which they came. */
+  /** The participant's tracks, in the order in which they came. */
   get tracks(): readonly RemoteTrack[] {
     return this.received;
   }
 
-  /** Its first video track that is no `screen`; null: none. */
+  /** The first video track that is no `screen`; null: none. */
   get camera(): RemoteVideoTrack | null {
     return this.videos.find((track) => track.name !== "screen") ?? null;
   }
 
-  /** Its first audio track that is no `screen_audio`; null: none. */
+  /** The first audio track that is no `screen_audio`; null: none. */
   get microphone(): RemoteAudioTrack | null {
     return this.sounds[0] ?? null;
   }

@@ -65,7 +65,7 @@ export function canMakeStills(): boolean {
   return typeof RTCRtpScriptTransform !== "undefined" && typeof MediaStreamTrackProcessor !== "undefined";
 }
 
-/** See the module's head. */
+/** Sends stills of one camera at the server's request, within the client's own caps. */
 export class RegionSender {
   readonly counts: RegionCounts = {
     requested: 0,

@@ -154,7 +154,7 @@ export class Room extends Emitter<RoomEvents> {
     return room;
   }
 
-  /** Starts the inputs that the options ask for. A failure is told by `refused`: the call goes on without. */
+  /** Starts the inputs that the options ask for. The event `refused` reports a failure: the call goes on without. */
   private startInputs(): void {
     const { camera = false, microphone = false } = this.options;
     const of = (choice: boolean | StartOptions): StartOptions => (typeof choice === "boolean" ? {} : choice);
@@ -254,7 +254,7 @@ export class Room extends Emitter<RoomEvents> {
   }
 
   /**
-   * How well this participant's own connection works, as the server sees it and the others are told: see
+   * How well this participant's own connection works, as the server sees it and the others do too: see
    * {@link Participant.quality}. The event `quality` follows a change. null: not known yet, or not now, as there is no
    * connection.
    */
@@ -492,7 +492,7 @@ export class Room extends Emitter<RoomEvents> {
    * At most 16 attributes with values of at most 256 bytes, and 4 KiB in all. If they change more often than once a
    * second, the others may see only the latest state.
    *
-   * Resolves when the server has told the others. Rejects with a {@link WindlassError} (`forbidden` without the grant
+   * Resolves when the server has notified the others. Rejects with a {@link WindlassError} (`forbidden` without the grant
    * `data`, `too_large`, `bad_option`, `ended`); the attributes are then as before.
    */
   setAttributes(changes: Readonly<Record<string, string | null>>): Promise<void> {

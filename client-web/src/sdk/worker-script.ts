@@ -16,7 +16,7 @@ function inPage(): string {
   return made;
 }
 
-/** See the module's head. */
+/** The addresses from which the SDK's workers can be started. */
 export class WorkerScript {
   private kept: string | null = null;
 

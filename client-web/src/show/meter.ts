@@ -20,7 +20,7 @@ export interface Figures {
   rebuilt: number | null;
 }
 
-/** See the module's head. */
+/** Measures the bitrate that is sent, and the PSNR of the plain and the rebuilt picture. */
 export class Meter {
   private readonly sent = new Sent(FRAMES);
   private readonly psnr = { plain: new Recent(MEAN_OF), rebuilt: new Recent(MEAN_OF) };

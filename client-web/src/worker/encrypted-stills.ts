@@ -33,7 +33,7 @@ interface Early {
  */
 export type StillOutcome = ArrayBuffer | "incomplete" | "unreadable";
 
-/** See the module's head. */
+/** Assembles the encrypted stills of one track, and decrypts each once its encoded frame has come. */
 export class EncryptedStills {
   private readonly unfinished = new Map<string, Unfinished>();
   private readonly early = new Map<number, Early>();

@@ -112,7 +112,7 @@ test("pictures of before a reset do not come", async () => {
   assert.deepEqual([got.length, before.state, FakeDecoder.last === before], [0, "closed", true]);
 });
 
-test("what cannot be decoded is told, and after three times that the browser cannot", () => {
+test("what cannot be decoded is reported, and after three times that the browser cannot", () => {
   const { pictures, failures } = decoder();
   for (let n = 0; n < 3; n++) {
     pictures.decode("vp8", frame(n, true));

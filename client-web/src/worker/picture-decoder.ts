@@ -39,7 +39,7 @@ export const MAX_PENDING = 4;
 /** Failures in a row after which a codec counts as one that the browser does not decode. */
 const MAX_FAILURES = 3;
 
-/** See the module's head. */
+/** Decodes the H.264, VP8 and AV1 frames of one track to packed I420, by WebCodecs. */
 export class PictureDecoder {
   private decoder: VideoDecoder | null = null;
   private codec: OtherCodec | null = null;

@@ -77,7 +77,7 @@ class Copies {
   }
 }
 
-/** See the module's head. */
+/** Passes the encoded frames of a room on, and sends a copy of each to the worker of its track. */
 export class Relay {
   private readonly copies = new Map<number, Copies>();
 

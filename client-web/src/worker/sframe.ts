@@ -76,7 +76,7 @@ export function readHeader(bytes: Uint8Array): Header | null {
   return length > bytes.length ? null : { kid, ctr, length };
 }
 
-/** A number in a field of so many bytes, big-endian. */
+/** A number in a field of `length` bytes, big-endian. */
 function padded(value: bigint, length: number): Uint8Array<ArrayBuffer> {
   const bytes = bytesOf(value);
   return Uint8Array.from([...Array<number>(length - bytes.length).fill(0), ...bytes]);

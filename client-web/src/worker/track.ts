@@ -99,7 +99,7 @@ interface QueuedPicture {
   detail: boolean;
 }
 
-/** See the module's head. */
+/** Turns the encoded frames and anchors of one track into rebuilt pictures, each shown at its time. */
 export class TrackPipeline {
   private module: WebAssembly.Module | null = null;
   private decoder: TrackDecoder | null = null;
@@ -447,7 +447,7 @@ export class TrackPipeline {
     return this.guard.paused(now) ? "slow" : absence;
   }
 
-  /** Has a network that begins or ends told at once: the server begins with anchors for one that ends. */
+  /** Has a network that begins or ends reported at once: the server begins with anchors for one that ends. */
   private tellNetwork(): void {
     const runs = this.networkStats().network !== "none";
     if (runs === this.networkTold) return;

@@ -8,7 +8,7 @@ import { type Finding, TEXTS } from "./texts.js";
 
 /** Max time, fetching the decoder included, milliseconds. */
 const SPEED_MS = 20_000;
-/** The size for which the result is told, pixels, … */
+/** The size for which the result is reported, pixels, … */
 const SIZE = { width: 640, height: 360 };
 /** … and the pictures a second that calls have. */
 const FPS = 30;

@@ -8,9 +8,9 @@ export type DeviceKind = "camera" | "microphone" | "speaker";
 
 /** A device of this machine. */
 export interface Device {
-  /** Its id at this origin; empty before the person has allowed a device. */
+  /** The device's id at this origin; empty before the person has allowed a device. */
   id: string;
-  /** Its name, for display; empty before the person has allowed a device of its kind. */
+  /** The device's name, for display; empty before the person has allowed a device of its kind. */
   label: string;
   /** What it is for. */
   kind: DeviceKind;
@@ -137,7 +137,7 @@ export class DeviceList extends Emitter<DeviceListEvents> {
   }
 
   /**
-   * Has an element play on {@link speaker}, now and after each change; the returned function ends that. `failed` is told
+   * Has an element play on {@link speaker}, now and after each change; the returned function ends that. `failed` gets
    * why it cannot.
    */
   followSpeaker(element: SoundElement, failed: (error: WindlassError) => void = () => undefined): () => void {

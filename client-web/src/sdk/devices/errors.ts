@@ -6,7 +6,7 @@ export type InputKind = "camera" | "microphone";
 
 /** What the browser tells about itself and the page. */
 export interface Surroundings {
-  /** That of the browser. */
+  /** The browser's `navigator.userAgent`. */
   userAgent: string;
   /** Whether the page's policy, and that of the frames around it, allow the device. True where the browser does not tell. */
   policyAllows(kind: InputKind): boolean;

@@ -65,9 +65,9 @@ export interface LocalInputEvents {
 
 /** The device of an input. */
 export interface InputDevice {
-  /** Its id at this origin. */
+  /** The device's id at this origin. */
   id: string;
-  /** Its name, for display. */
+  /** The device's name, for display. */
   label: string;
 }
 
@@ -400,7 +400,7 @@ export class LocalInput extends Emitter<LocalInputEvents> {
     const { published, live, isMuted } = this;
     this.isMuted = true;
     this.stopWaiting();
-    // The others are told first: what they see last is what was sent last.
+    // The others are notified first: what they see last is what was sent last.
     if (published !== null && !published.muted) this.host.mute(published, true);
     if (live !== null) live.enabled = false;
     if (this.kind === "camera") this.release();

@@ -4,7 +4,7 @@ import { soundBlocked } from "./errors.js";
 
 /** What is played: a media element. */
 export interface Playable {
-  /** As a media element's. */
+  /** Begins to play, as `HTMLMediaElement.play` does. */
   play(): Promise<void>;
 }
 

@@ -19,7 +19,7 @@ const VIEWS: readonly View[] = ["enhanced", "split", "plain"];
 
 /** The events of `<windlass-video>`, none of which bubbles. */
 export interface WindlassVideoEvents {
-  /** Its attributes `state` and `reason` have changed. */
+  /** The element's attributes `state` and `reason` have changed. */
   state: CustomEvent<{ state: PictureState; reason: NativeReason | null }>;
   /** The browser plays no sound before a gesture. The element shows a button, and any click on the page is enough. */
   soundblocked: CustomEvent<undefined>;
@@ -50,7 +50,7 @@ function styleSheet(of: Document): CSSStyleSheet {
  * window's.
  *
  * - Attributes to set: `view` (`enhanced`, `split`, `plain`), `name` (its initials are shown where there is no picture),
- *   `source` (`camera`, or `screen` for what the participant shares), `mirror`, `fixed-size` (the server is not told how large it is shown), `silent` (no sound),
+ *   `source` (`camera`, or `screen` for what the participant shares), `mirror`, `fixed-size` (its shown size is not reported to the server), `silent` (no sound),
  *   `divider-label` (what a screen reader calls the divider; English by default).
  * - Attributes to read: `state`, `reason`, `video` (`on` or `off`), `speaking`, `paused`, `away`, `sound` (`on`, `off`,
  *   `blocked`).

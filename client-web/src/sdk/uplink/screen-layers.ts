@@ -15,7 +15,7 @@ const WIDE_MS = 3000;
 /** Estimate below which there is none any more, kbit/s. */
 const NARROW_KBPS = 400;
 
-/** See the module's head. */
+/** Decides whether a shared screen is sent with its small layer. */
 export class ScreenLayers {
   private wide = false;
   private since: number | null = null;
@@ -30,7 +30,7 @@ export class ScreenLayers {
     return before !== this.wide;
   }
 
-  /** Those of the `allowed` layers that are sent. `needsQ`: a subscriber takes the quarter layer only. */
+  /** The ones of the `allowed` layers that are sent. `needsQ`: a subscriber takes the quarter layer only. */
   of(allowed: Layers, needsQ: boolean): Layers {
     return this.wide || needsQ || !allowed.includes("f") ? allowed : "f";
   }

@@ -46,7 +46,7 @@ const POOR_SAMPLES = 2;
 const roomOf = (availableKbps: number | null, firstKbps: number): number =>
   availableKbps === null ? 0 : availableKbps * USABLE_SHARE - firstKbps;
 
-/** See the module's head. */
+/** Estimates the bandwidth that an uplink can spare for stills. */
 export class SpareUplink {
   private spare = 0;
   private servedSince: number | null = null;

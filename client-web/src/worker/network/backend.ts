@@ -22,7 +22,7 @@ export interface Plane {
  * - `no_webgpu`: the browser has no WebGPU.
  * - `no_adapter`: it gives no adapter or device.
  * - `software_adapter`: the adapter is a CPU that plays a GPU.
- * - `device_lost`: the device went away, or failed for no reason that it told.
+ * - `device_lost`: the device went away, or failed without a reason.
  * - `out_of_memory`: buffers of this picture size cannot be had.
  * - `shader`: the device finds a shader or a command invalid.
  * - `slow_compile`: shaders were not compiled in time.

@@ -33,13 +33,13 @@ const UNTIMED = 2;
 const MAX_UNDER = 2;
 /** Pictures that may wait to be shown, with those under way. */
 const MAX_WAITING = 4;
-/** Of the last {@link SHORT_WINDOW} pictures, how many may have found no room. */
+/** Max pictures among the last {@link SHORT_WINDOW} for which there was no room. */
 const MAX_CROWDED = 3;
 /** A script that takes longer never comes. */
 const LOAD_MS = 30_000;
 const FIRST_WAIT_MS = 60_000;
 const MAX_WAIT_MS = 32 * FIRST_WAIT_MS;
-/** One that has run for so long begins with the first wait again. */
+/** Run time after which a backend that fails begins with the first wait again. */
 const FORGIVEN_MS = 10 * FIRST_WAIT_MS;
 /** A picture that takes longer never comes. */
 const LIMITS: BackendOptions = { limits: { pictureMs: 500 } };
@@ -76,7 +76,7 @@ interface Waiting {
   ready: boolean;
 }
 
-/** See the module's head. */
+/** Decides when the network of one track runs on the GPU: tries it, uses it, and gives it up. */
 export class GpuNetworks {
   /** Why the GPU is not used, or was not at the last try; null before, and while it is. */
   failure: FailureReason | null = null;
@@ -104,7 +104,7 @@ export class GpuNetworks {
   private ownMs: number[] = [];
   /** Times of pictures while trying. */
   private tried: number[] = [];
-  /** Of pictures that came in their time: how long they took, and whether there was no room for them. */
+  /** How long pictures in their time took, and whether there was no room for them. */
   private latencies: number[] = [];
   private crowded: boolean[] = [];
   private readonly taken = new SampleWindow(90, 5000);
@@ -150,7 +150,7 @@ export class GpuNetworks {
     if (this.target() !== this.tier) this.stop();
   }
 
-  /** Before each frame: the size of the low picture, as text, and the scale. For another one, pictures are timed anew. */
+  /** Before each frame: the size of the low picture, as text, and the scale. For another one, pictures are timed again. */
   begin(size: string, scale: number): void {
     if (size === this.size && scale === this.scale) return;
     if (scale !== this.scale) this.stop();

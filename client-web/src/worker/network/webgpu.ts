@@ -227,7 +227,7 @@ class WebGpuNetwork implements FrameNetwork {
     this.pictures = new Pictures(device, program, layout);
     const making = this.pictures.make(low, high);
     for (let scope = 0; scope < 2; scope++) {
-      // The scopes of a lost device reject; what lost it is told elsewhere.
+      // The scopes of a lost device reject; what lost it is reported elsewhere.
       device.popErrorScope().then(
         (error) => error !== null && this.refused(error),
         () => {},

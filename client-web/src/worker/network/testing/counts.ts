@@ -9,7 +9,7 @@ export interface Counts {
   dispatches: number;
   /** Multiply-accumulates of the network. */
   macs: number;
-  /** The same with channels filled up to fours, as the GPU does them. */
+  /** Multiply-accumulates that the GPU does, with channels filled up to fours. */
   issued: number;
   /** Bytes from and to the worker. */
   up: number;
