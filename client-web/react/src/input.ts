@@ -15,7 +15,10 @@ export interface Input {
   readonly device: string;
   /** Mutes or unmutes it. It is started where it has not been. */
   setOn(on: boolean): void;
-  /** Changes to another device. Where it has not been started, such as for want of a device, it is started with that, but muted. */
+  /**
+   * Changes to another device. Where it has not been started, such as for want of a device, it is started with that,
+   * but muted.
+   */
   choose(device: string): void;
 }
 

@@ -1,4 +1,6 @@
-/** Camera and microphone before a call: opened to look at oneself and to choose, and closed before the call opens them. */
+/**
+ * Camera and microphone before a call: opened to look at oneself and to choose, and closed before the call opens them.
+ */
 import {
   DeviceList,
   type Devices,

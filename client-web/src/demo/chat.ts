@@ -1,4 +1,6 @@
-/** The chat of a call: a panel beside the stage. What is said goes to those who are in the call, and is kept nowhere. */
+/**
+ * The chat of a call: a panel beside the stage. What is said goes to those who are in the call, and is kept nowhere.
+ */
 import type { Message, Room } from "../sdk/index.js";
 import type { Announcer } from "./announcer.js";
 import { icon, make } from "./dom.js";

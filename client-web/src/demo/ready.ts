@@ -1,4 +1,7 @@
-/** What the person will send, before the call: the camera's picture, the microphone's level, the devices; or a video file. */
+/**
+ * What the person will send, before the call: the camera's picture, the microphone's level, the devices; or a video
+ * file.
+ */
 import type { InputKind } from "../sdk/devices/errors.js";
 import { Preview, WindlassError, WindlassVideo } from "../sdk/index.js";
 import { DevicePickers } from "./device-pickers.js";
@@ -108,8 +111,8 @@ export class Ready {
   }
 
   /**
-   * Opens what is wanted and not open yet. False where something cannot be opened, which is reported; what failed is then
-   * switched off, so that the person can go on without. `alone`: the microphone is not needed.
+   * Opens what is wanted and not open yet. False where something cannot be opened, which is reported; what failed is
+   * then switched off, so that the person can go on without. `alone`: the microphone is not needed.
    */
   open(alone = false): Promise<boolean> {
     // One after the other: what one has opened the next one needs not.

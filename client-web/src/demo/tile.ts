@@ -41,7 +41,9 @@ export class Tile {
   private track: RemoteVideoTrack | null = null;
   private endTrack: (() => void)[] = [];
 
-  /** `adaptive`: the server learns how large the tile is. `pinned` is called when the tile is to be large, or no longer. */
+  /**
+   * `adaptive`: the server learns how large the tile is. `pinned` is called when the tile is to be large, or no longer.
+   */
   constructor(
     readonly shown: Shown,
     view: View,

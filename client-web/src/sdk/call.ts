@@ -309,7 +309,10 @@ export class Call {
     if (this.inbox.takes(message)) this.host.emit("message", message);
   }
 
-  /** Whether a message came by the successor (`session`, or null) from somebody whom the page does not know before the switch. */
+  /**
+   * Whether a message came by the successor (`session`, or null) from somebody whom the page does not know before the
+   * switch.
+   */
   private isFromNewcomer(session: Session | null, { from, was }: ReceivedMessage): boolean {
     if (session !== null && session !== successorSession(this.state)) return false;
     return this.session?.participants.some(({ id }) => id === from || id === was) === false;

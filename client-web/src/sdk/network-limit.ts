@@ -1,7 +1,8 @@
 /**
- * The largest network that may run on every frame: what the application allows, less on battery, and none in a page that
- * nobody sees, unless a video of it floats (picture-in-picture; a document that floats does not count). On battery the
- * cheap one may run, and none while little charge is left. Browsers that do not tell (Firefox, Safari) count as powered.
+ * The largest network that may run on every frame: what the application allows, less on battery, and none in a page
+ * that nobody sees, unless a video of it floats (picture-in-picture; a document that floats does not count). On battery
+ * the cheap one may run, and none while little charge is left. Browsers that do not tell (Firefox, Safari) count as
+ * powered.
  */
 import { NETWORKS, type NetworkTier } from "../worker/network-choice.js";
 

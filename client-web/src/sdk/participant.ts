@@ -1,4 +1,7 @@
-/** A participant as a page shows it: its name, its tracks and its element, the same object for as long as the person is in the call. */
+/**
+ * A participant as a page shows it: its name, its tracks and its element, the same object for as long as the person is
+ * in the call.
+ */
 
 import type { DeviceList } from "./devices/device-list.js";
 import type { SoundGate } from "./devices/playback.js";
@@ -126,8 +129,8 @@ export class Participant extends Emitter<ParticipantEvents> {
 
   /**
    * How well its connection to the server works, both ways: `good`, `fair` (something is missing), `poor` (speech or
-   * pictures suffer) or `lost` (nothing has come from it for seconds). The server assesses it, and tells a change after a
-   * few seconds, so that it does not flicker. `change` follows. null: not known yet, or the server does not tell.
+   * pictures suffer) or `lost` (nothing has come from it for seconds). The server assesses it, and tells a change after
+   * a few seconds, so that it does not flicker. `change` follows. null: not known yet, or the server does not tell.
    */
   get quality(): ConnectionQuality | null {
     return this.toldQuality;
@@ -144,8 +147,8 @@ export class Participant extends Emitter<ParticipantEvents> {
   }
 
   /**
-   * A `<windlass-video>` that shows its camera and plays its sounds; in a loopback room without the sound, which
-   * would be an echo. Made when it is first read, then always the same. Put it into the page; it removes itself when the
+   * A `<windlass-video>` that shows its camera and plays its sounds; in a loopback room without the sound, which would
+   * be an echo. Made when it is first read, then always the same. Put it into the page; it removes itself when the
    * participant leaves. For a shared screen make another one, with `source="screen"` and this participant.
    */
   get element(): WindlassVideo {

@@ -1,6 +1,6 @@
 /**
- * The participants of a room as lasting objects. A session announces participants and tracks again after a reconnect or a
- * migration, often with other ids; here each is found again, so that a page keeps what it shows.
+ * The participants of a room as lasting objects. A session announces participants and tracks again after a reconnect or
+ * a migration, often with other ids; here each is found again, so that a page keeps what it shows.
  */
 import { type Outlet, Participant } from "./participant.js";
 import type { ConnectionQuality, ParticipantInfo } from "./protocol.js";

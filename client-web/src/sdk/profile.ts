@@ -107,8 +107,8 @@ export class Profile {
   }
 
   /**
-   * A server refuses a join. True where that may be for changes that no server has taken yet: they are taken back, and the
-   * next join says what was before them.
+   * A server refuses a join. True where that may be for changes that no server has taken yet: they are taken back, and
+   * the next join says what was before them.
    */
   refusedByJoin(error: WindlassError): boolean {
     const [first] = this.waiting;

@@ -17,8 +17,8 @@ export class Rebuilder {
   private readonly stopKeys: () => void;
 
   /**
-   * `init`: what the worker's first message says. `encryption`: null where frames are not encrypted end to end. `onEnd` is
-   * called with the reason when rebuilding ends.
+   * `init`: what the worker's first message says. `encryption`: null where frames are not encrypted end to end. `onEnd`
+   * is called with the reason when rebuilding ends.
    */
   constructor(
     files: Files,

@@ -89,8 +89,8 @@ export class RegionSender {
 
   /**
    * `passage`: the way of the camera's frames through the relay; null: they have none, so that there are no stills.
-   * `encryption`: null where stills are not encrypted end to end. `requestKeyFrame`: asks for a key frame of the layer of
-   * that width.
+   * `encryption`: null where stills are not encrypted end to end. `requestKeyFrame`: asks for a key frame of the layer
+   * of that width.
    */
   constructor(
     pc: RTCPeerConnection,

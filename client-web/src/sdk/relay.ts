@@ -67,7 +67,8 @@ export class Relay {
   }
 
   /**
-   * Starts the relay, unless it runs or cannot run. Resolves to {@link works} when that is known, or after two seconds (ten where frames are encrypted).
+   * Starts the relay, unless it runs or cannot run. Resolves to {@link works} when that is known, or after two seconds
+   * (ten where frames are encrypted).
    */
   async ready(): Promise<boolean> {
     const max = this.encrypts ? MAX_START_MS : START_TIMEOUT_MS;

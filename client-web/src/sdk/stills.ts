@@ -41,7 +41,8 @@ export class Stills {
   private samples = 0;
 
   /**
-   * `passage`, `encryption`: as of {@link RegionSender}. `defaultScale`: the scale of requests without one, from the welcome.
+   * `passage`, `encryption`: as of {@link RegionSender}. `defaultScale`: the scale of requests without one, from the
+   * welcome.
    */
   constructor(
     pc: RTCPeerConnection,

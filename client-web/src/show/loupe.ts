@@ -18,7 +18,10 @@ export class Loupe {
   private at = { x: 0.5, y: 0.5 };
   private handle = 0;
 
-  /** `stage`: what the pictures fill, which is pointed at; `pictures`: the plain and the rebuilt one, null while there is none. */
+  /**
+   * `stage`: what the pictures fill, which is pointed at; `pictures`: the plain and the rebuilt one, null while there
+   * is none.
+   */
   constructor(
     private readonly stage: HTMLElement,
     private readonly pictures: () => readonly [HTMLVideoElement | null, HTMLVideoElement | null],

@@ -1,4 +1,6 @@
-/** What the page measures while it sends: the bitrate of everything, and how close both halves are to what was drawn. */
+/**
+ * What the page measures while it sends: the bitrate of everything, and how close both halves are to what was drawn.
+ */
 import type { Room, WindlassVideo } from "../sdk/index.js";
 import { lumaOf, Recent, Sent } from "./likeness.js";
 import type { Scene } from "./scene.js";

@@ -1,4 +1,7 @@
-/** A shared screen with small text: drawn here, so that nothing needs to be bundled. Lines are typed, and a cursor blinks. */
+/**
+ * A shared screen with small text: drawn here, so that nothing needs to be bundled. Lines are typed, and a cursor
+ * blinks.
+ */
 
 export const TEXT_SIZE = { width: 1280, height: 720 };
 

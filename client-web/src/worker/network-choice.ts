@@ -2,18 +2,18 @@
  * Chooses the network that runs on every frame of a track, by the time that this machine takes. Times are milliseconds
  * and arguments.
  *
- * A track begins without a network. Where frames take little of the time between them, the cheapest network is tried; by
- * what it took, the next is estimated, and tried where it fits. One that takes too long gives way to the next cheaper
- * within eight frames. It may come back after 15 seconds, twice as long after each relapse, half as long after each calm
- * minute. Another size of pictures begins from scratch.
+ * A track begins without a network. Where frames take little of the time between them, the cheapest network is tried;
+ * by what it took, the next is estimated, and tried where it fits. One that takes too long gives way to the next
+ * cheaper within eight frames. It may come back after 15 seconds, twice as long after each relapse, half as long after
+ * each calm minute. Another size of pictures begins from scratch.
  */
 
 /** A network that runs on every frame, or none. */
 export type NetworkTier = "none" | "xxs" | "xs";
 
 /**
- * Why none runs: it may not (`off`), the machine has no time (`slow`), there is none for the size of the pictures (`size`),
- * or one may run soon (`trying`).
+ * Why none runs: it may not (`off`), the machine has no time (`slow`), there is none for the size of the pictures
+ * (`size`), or one may run soon (`trying`).
  */
 export type NetworkAbsence = "off" | "slow" | "size" | "trying";
 

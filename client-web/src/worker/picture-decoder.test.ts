@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { beforeEach, test } from "node:test";
+import { afterEach, beforeEach, mock, test } from "node:test";
 import { codecString, type DecodedPicture, PictureDecoder } from "./picture-decoder.js";
 
 /** A decoder of the browser that does as the test says. */
@@ -54,6 +54,7 @@ class FakeDecoder {
 }
 
 beforeEach(() => {
+  mock.timers.enable({ apis: ["setTimeout"] });
   FakeDecoder.unsupported = false;
   Object.assign(globalThis, {
     VideoDecoder: FakeDecoder,
@@ -65,7 +66,16 @@ beforeEach(() => {
   });
 });
 
-const settled = (ms = 40) => new Promise((resolve) => setTimeout(resolve, ms));
+afterEach(() => mock.timers.reset());
+
+/** Lets copies that take up to `ms` milliseconds end, of which each begins when the one before it has ended. */
+async function settled(ms = 40): Promise<void> {
+  for (let passed = 0; passed < ms; passed++) {
+    await new Promise((resolve) => setImmediate(resolve));
+    mock.timers.tick(1);
+  }
+  await new Promise((resolve) => setImmediate(resolve));
+}
 const frame = (rtpTimestamp: number, key = false) => ({
   rtpTimestamp,
   key,

@@ -1,6 +1,6 @@
 /**
- * Decodes frames of H.264, VP8 and AV1 by the browser's own decoder (WebCodecs), into packed I420. Decoders of these codecs make
- * the same picture of a frame, bit for bit, so that a publisher and its viewers have the same.
+ * Decodes frames of H.264, VP8 and AV1 by the browser's own decoder (WebCodecs), into packed I420. Decoders of these
+ * codecs make the same picture of a frame, bit for bit, so that a publisher and its viewers have the same.
  */
 import type { VideoCodec } from "../sdk/codec.js";
 import { pack, packedBytes, pictureOf } from "./regions/picture.js";

@@ -1,4 +1,7 @@
-/** How fast this machine rebuilds pictures: the SDK's decoder, in a worker as in a call, decodes the stream that it contains. */
+/**
+ * How fast this machine rebuilds pictures: the SDK's decoder, in a worker as in a call, decodes the stream that it
+ * contains.
+ */
 import type { FromWorker, ToWorker } from "../../worker/messages.js";
 import type { SoughtFile } from "../../worker/places.js";
 import type { Files } from "../assets.js";

@@ -42,8 +42,8 @@ export interface StartOptions extends Source {
    */
   muted?: boolean;
   /**
-   * A track that is open already, as by a preview. It is sent instead of opening a device, and belongs to the input from
-   * then on.
+   * A track that is open already, as by a preview. It is sent instead of opening a device, and belongs to the input
+   * from then on.
    */
   track?: MediaStreamTrack;
   /** How the track is published. */
@@ -76,8 +76,8 @@ const isAbsent = ({ code }: WindlassError) => code === "device_missing" || code 
 const opposite = (facing: string): Facing => (facing === "user" ? "environment" : "user");
 
 /**
- * This participant's camera or microphone: opened, sent, muted, exchanged and, when it is unplugged, replaced. Whatever is
- * called, and however often, the last call holds.
+ * This participant's camera or microphone: opened, sent, muted, exchanged and, when it is unplugged, replaced. Whatever
+ * is called, and however often, the last call holds.
  */
 export class LocalInput extends Emitter<LocalInputEvents> {
   /** Whether it is a camera or a microphone. */

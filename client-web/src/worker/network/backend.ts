@@ -75,7 +75,8 @@ export interface FrameNetwork {
 
   /**
    * Puts the better picture into `out`, which is as large as `high`, and may be the same memory. The planes `low` and
-   * `high` are read before the call returns; `out` is written before the promise resolves, and must not move until then.
+   * `high` are read before the call returns; `out` is written before the promise resolves, and must not move until
+   * then.
    *
    * Resolves with false, and leaves `out` alone, where too many pictures are under way: this one is shown as it is.
    * Rejects with a {@link NetworkFailure} where the backend has ended: then it never runs again. Rejects with a

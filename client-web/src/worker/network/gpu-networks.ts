@@ -1,14 +1,15 @@
 /**
  * Runs the network of a track on the GPU instead of in the decoder, where that takes less time. Times are milliseconds.
  *
- * The decoder runs it until the GPU has proved itself: its script is loaded (`loading`), a device found, shaders compiled
- * and a small picture compared with what it must be (`starting`); then pictures are timed and not shown (`trying`). It is
- * used (`running`) where they take a good part less than the time between frames. After eight of them the worker's work
- * without the network is known: they must take less than what it is spared. Any fault, and pictures that take too long, end
- * that with a reason; what may pass is tried again after a minute, twice as long after each relapse.
+ * The decoder runs it until the GPU has proved itself: its script is loaded (`loading`), a device found, shaders
+ * compiled and a small picture compared with what it must be (`starting`); then pictures are timed and not shown
+ * (`trying`). It is used (`running`) where they take a good part less than the time between frames. After eight of them
+ * the worker's work without the network is known: they must take less than what it is spared. Any fault, and pictures
+ * that take too long, end that with a reason; what may pass is tried again after a minute, twice as long after each
+ * relapse.
  *
- * Pictures are shown in order. Two at most are under way. Those that come meanwhile wait behind them, and are shown as they
- * are. Where too many wait, so is the oldest.
+ * Pictures are shown in order. Two at most are under way. Those that come meanwhile wait behind them, and are shown as
+ * they are. Where too many wait, so is the oldest.
  */
 import {
   largestNetwork,
@@ -150,7 +151,9 @@ export class GpuNetworks {
     if (this.target() !== this.tier) this.stop();
   }
 
-  /** Before each frame: the size of the low picture, as text, and the scale. For another one, pictures are timed again. */
+  /**
+   * Before each frame: the size of the low picture, as text, and the scale. For another one, pictures are timed again.
+   */
   begin(size: string, scale: number): void {
     if (size === this.size && scale === this.scale) return;
     if (scale !== this.scale) this.stop();
@@ -162,8 +165,9 @@ export class GpuNetworks {
   }
 
   /**
-   * Takes a frame: the time of all work on it in the worker, the media time since the frame before, and the network that
-   * the decoder ran on it. True: the GPU's network has ended because the worker has no time, nor has it for the decoder's.
+   * Takes a frame: the time of all work on it in the worker, the media time since the frame before, and the network
+   * that the decoder ran on it. True: the GPU's network has ended because the worker has no time, nor has it for the
+   * decoder's.
    */
   frame(workMs: number, intervalMs: number, own: NetworkTier): boolean {
     if (intervalMs <= 0) return false;
@@ -181,8 +185,8 @@ export class GpuNetworks {
 
   /**
    * Makes a picture better. The picture is read before the call returns. `show` is called once, mostly in a later task,
-   * with its bytes, laid out as those of the high picture and valid during the call; pictures come in order. False: it is
-   * to be shown as it is, after {@link pass}.
+   * with its bytes, laid out as those of the high picture and valid during the call; pictures come in order. False: it
+   * is to be shown as it is, after {@link pass}.
    */
   run(picture: RebuiltPicture, show: (bytes: Uint8Array<ArrayBuffer>) => void): boolean {
     const { low, high, kept } = picture;

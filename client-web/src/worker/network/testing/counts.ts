@@ -14,7 +14,9 @@ export interface Counts {
   /** Bytes from and to the worker. */
   up: number;
   down: number;
-  /** Bytes that the GPU reads and writes where each value is read but once by a dispatch: what caches can come down to. */
+  /**
+   * Bytes that the GPU reads and writes where each value is read but once by a dispatch: what caches can come down to.
+   */
   least: number;
   /** Bytes of activations that threads ask for, mostly of caches. Weights are the same for all threads of a wave. */
   asked: number;

@@ -16,7 +16,9 @@ export function random(seed: number): () => number {
 
 /** The size of a network's residual, grey levels, roughly. */
 const RESIDUAL_GAIN = 40;
-/** Shifts with which the weights of a drawn network take most of 16 bits: of the first convolution, the last and others. */
+/**
+ * Shifts with which the weights of a drawn network take most of 16 bits: of the first convolution, the last and others.
+ */
 const SHIFTS = { first: 12, last: 20, other: 14 };
 
 /** The file of a network with a number of convolutions, and the same number of channels between all of them. */
