@@ -1,5 +1,5 @@
-//! Comments of Rust, TypeScript and JavaScript: lines that fit on a screen, and documentation that stands alone. Whoever
-//! lands on a sentence by search sees neither the item above it nor the one below.
+//! Comments of Rust and scripts: lines that fit on a screen, and documentation that stands alone. Whoever lands on a
+//! sentence by search sees neither the item above it nor the one below.
 
 use anyhow::{Context, Result, bail};
 

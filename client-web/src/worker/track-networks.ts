@@ -1,6 +1,6 @@
 /**
- * The networks of one track: which one runs on the next frame, in the decoder or on the GPU, and what is reported of it.
- * Times are milliseconds and arguments.
+ * The networks of one track: which one runs on the next frame, in the decoder or on the GPU, and what is reported of
+ * it. Times are milliseconds and arguments.
  */
 import type { WorkerStats } from "./messages.js";
 import type { GpuNetworks } from "./network/gpu-networks.js";
