@@ -1,4 +1,4 @@
-/** The own camera: seen, told when it is unplugged, on the device of the last time, and muted. */
+/** The own camera: shown, with a notice when it is unplugged, on the device of the last time, and muted. */
 import type { Room, WindlassVideo } from "windlass-client";
 
 /** Starts the camera, unless `join` has, and mutes it. */

@@ -8,14 +8,15 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { after, test } from "node:test";
 import { freePort } from "../e2e/support/ports.mjs";
+import { skipped } from "../e2e/support/skips.mjs";
 import { copyOfChart, install, lint, NAMESPACE, render, template, uninstall, withoutHelm } from "./support/helm.mjs";
 import { problems } from "./support/schemas.mjs";
 import { startStore } from "./support/store.mjs";
 
 const BINARY = process.env.WINDLASS_BIN;
 const CASES = ["values", "alone", "cluster", "external-nats", "hpa", "keda", "nodes", "relay", "tls"];
-const options = { skip: withoutHelm };
-const started = { skip: withoutHelm || (BINARY ? false : "WINDLASS_BIN names no server") };
+const options = { skip: skipped("the Helm chart", withoutHelm) };
+const started = { skip: withoutHelm || skipped("servers by the Helm chart's command lines", !BINARY && "WINDLASS_BIN names no server") };
 
 const chart = withoutHelm ? undefined : copyOfChart();
 after(() => chart?.remove());
@@ -338,7 +339,7 @@ test("every option and every configuration that the chart writes is one of the p
   assert.notEqual(run(["serve", "--udp=here", "--help"]).status, 0, "so would a value");
 });
 
-/** Starts a command line; what it says until `line` matches. */
+/** Starts a command line. Resolves to what `line` captures, once a line of the output matches. */
 async function run(args, line) {
   const child = spawn(BINARY, args, { stdio: ["ignore", "pipe", "inherit"] });
   after(() => child.kill("SIGKILL"));
@@ -351,7 +352,7 @@ async function run(args, line) {
   throw new Error(`it ended: ${said}`);
 }
 
-/** The same of the chart at free ports of this machine, without NATS. */
+/** Starts a command line of the chart at free ports of this machine, without NATS. */
 function start(args, line) {
   const local = args
     .filter((arg) => !/^--(nats|node-url|advertise)/.test(arg))

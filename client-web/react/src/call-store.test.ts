@@ -92,14 +92,14 @@ test("a call that cannot be joined says why, and is joined again when it is aske
   assert.equal(asked.length, 2);
 });
 
-test("what a function of the page throws is told as an error too", async () => {
+test("what a function of the page throws is reported as an error too", async () => {
   enter();
   asked[0]?.refuse(new TypeError("no token"));
   await settle();
   assert.equal(store.get().error?.message, "no token");
 });
 
-test("waiting, reconnecting and the end are told", async () => {
+test("waiting, reconnecting and the end are reported", async () => {
   enter();
   asked[0]?.options.waiting?.();
   assert.equal(store.get().status, "waiting");
@@ -159,7 +159,7 @@ test("a call that was left changes nothing more", async () => {
   assert.equal(store.get().status, "joining");
 });
 
-test("a problem is told until it was read", async () => {
+test("a problem is reported until it was read", async () => {
   const { call } = await entered();
   call.tell("refused", failure("permission_denied"));
   assert.equal(store.get().problem?.code, "permission_denied");
@@ -183,7 +183,7 @@ test("a screen that cannot be shared is a problem, and the call goes on", async 
   assert.equal(store.get().status, "joined");
 });
 
-test("a person who chooses no screen is told nothing", async () => {
+test("a person who chooses no screen gets no error", async () => {
   const { call } = await entered();
   call.shareFails = failure("permission_denied");
   await store.get().shareScreen();

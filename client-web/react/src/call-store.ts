@@ -45,7 +45,7 @@ const JOINING: Standing = { status: "joining", name: "", call: null, error: null
 
 const OVER = { status: "over", call: null, screen: null } as const;
 
-/** See the module's head. */
+/** Joins and leaves a call, and keeps its state for components to subscribe to. */
 export class CallStore {
   private state: CallState;
   private readonly listeners = new Set<() => void>();

@@ -53,7 +53,9 @@ export interface CallProps extends CallOptions {
   onLeave?: () => void;
 }
 
-/** A call: joined when it is mounted, left when it is unmounted. It says how it stands, and what to do where it fails. */
+/**
+ * A call: joined when it is mounted, left when it is unmounted. It says how it stands, and what to do where it fails.
+ */
 export function Call({ url, children, onLeave, ...options }: CallProps): ReactNode {
   const state = useCall(url, options);
   const latest = useRef(onLeave);

@@ -6,7 +6,9 @@ import { DeviceSelect } from "./device-select.js";
 import { Icon } from "./icon.js";
 import { useDevices, useInput, useMayPublish, useSpeaker } from "./input.js";
 
-/** Microphone, camera, sharing a screen, the choice of devices, and leaving. Nothing to send where that is not granted. */
+/**
+ * Microphone, camera, sharing a screen, the choice of devices, and leaving. Nothing to send where that is not granted.
+ */
 export function ControlBar(): ReactNode {
   const { leave } = useCurrentCall();
   const mayPublish = useMayPublish();

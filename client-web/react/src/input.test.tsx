@@ -113,7 +113,7 @@ test("another device than one that does not start is started", async () => {
   assert.deepEqual(camera.asked, ["camera 2", "start"]);
 });
 
-test("devices are told once they are known, and when they change, until the end", async () => {
+test("devices are reported once they are known, and when they change, until the end", async () => {
   const devices = (...ids: string[]): Devices => ({
     cameras: ids.map((id): Device => ({ id, label: id, kind: "camera" })),
     microphones: [],

@@ -5,17 +5,20 @@ import { useCurrentCall } from "./call.js";
 import { asError } from "./call-store.js";
 import { useWatch } from "./watch.js";
 
-/** What `useInput` gives: the camera or the microphone as it is now. Failures are told by `problem` of the call. */
+/** What `useInput` gives: the camera or the microphone as it is now. The call's `problem` reports failures. */
 export interface Input {
   /** Whether it is sent, or about to be: started, or being started, and not muted. */
   readonly on: boolean;
-  /** Its track, such as for a preview; null while there is none. */
+  /** The track of the device, such as for a preview; null while there is none. */
   readonly track: MediaStreamTrack | null;
   /** The id of its device; empty while that is not known. */
   readonly device: string;
   /** Mutes or unmutes it. It is started where it has not been. */
   setOn(on: boolean): void;
-  /** Changes to another device. Where it has not been started, such as for want of a device, it is started with that, but muted. */
+  /**
+   * Changes to another device. Where it has not been started, such as for want of a device, it is started with that,
+   * but muted.
+   */
   choose(device: string): void;
 }
 

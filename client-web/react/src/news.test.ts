@@ -9,7 +9,7 @@ beforeEach(() => {
   mock.timers.enable({ apis: ["setTimeout"] });
 });
 
-test("who comes at once is told at once, and who leaves", () => {
+test("who comes at once is reported at once, and who leaves", () => {
   const call = new FakeCall();
   const news = new News(call as unknown as Room);
   let told = 0;
@@ -27,7 +27,7 @@ test("who comes at once is told at once, and who leaves", () => {
   assert.equal(told, 2);
 });
 
-test("who was there before is not told", () => {
+test("who was there before is not reported", () => {
   const call = new FakeCall();
   const news = new News(call as unknown as Room);
   // As the SDK does: after the task in which it has joined.
@@ -38,7 +38,7 @@ test("who was there before is not told", () => {
   assert.equal(news.get(), "");
 });
 
-test("nothing is told after the end", () => {
+test("nothing is reported after the end", () => {
   const call = new FakeCall();
   const news = new News(call as unknown as Room);
   const end = news.subscribe(() => assert.fail("told"));

@@ -30,7 +30,7 @@ function rendered(call: FakeCall, Shown: () => string): string {
   );
 }
 
-test("who comes, changes and goes is told, each by another list", () => {
+test("who comes, changes and goes is reported, each by another list", () => {
   const call = new FakeCall();
   const people = watched(call);
   const lists = [people.get()];
@@ -129,7 +129,7 @@ test("so do the tracks of all", () => {
   assert.equal(watch.get().length, 0);
 });
 
-test("who is heard is told, and nobody listens after the end", () => {
+test("who is heard is reported, and nobody listens after the end", () => {
   const call = new FakeCall();
   const watch = new Watch(call as unknown as Room, speakersOf, listenToSpeakers);
   const end = watch.subscribe(() => undefined);

@@ -15,13 +15,13 @@ import { useWatch } from "./watch.js";
 export interface ParticipantState {
   /** The name that it joined with. */
   readonly name: string;
-  /** Its camera; null: none. */
+  /** The camera track; null: none. */
   readonly camera: RemoteVideoTrack | null;
-  /** Its microphone; null: none. */
+  /** The microphone track; null: none. */
   readonly microphone: RemoteAudioTrack | null;
   /** The screen that it shares; null: none. */
   readonly screen: RemoteVideoTrack | null;
-  /** Whether nothing is heard of it: all its sounds are muted, or it sends none. */
+  /** Whether it is silent: all its sounds are muted, or it sends none. */
   readonly muted: boolean;
   /** Whether it speaks, or was the last to speak. */
   readonly speaking: boolean;
@@ -61,8 +61,8 @@ export function useParticipant(participant: Participant): ParticipantState {
 }
 
 /**
- * The tracks of the others with these names, such as `useTracks("screen")`; without a name, all of them. Usual names are
- * `camera`, `microphone`, `screen` and `screen_audio`.
+ * The tracks of the others with these names, such as `useTracks("screen")`; without a name, all of them. Usual names
+ * are `camera`, `microphone`, `screen` and `screen_audio`.
  */
 export function useTracks(...names: readonly string[]): readonly OwnedTrack[] {
   const all = useWatch(useCurrentCall().call, tracksOf, listenToAll);
@@ -79,8 +79,8 @@ export function useOwnQuality(): ConnectionQuality | null {
 }
 
 /**
- * Who is heard now, several at once: the others, the loudest first, and whether this participant is. Levels are read while
- * a component uses it.
+ * Who is heard now, several at once: the others, the loudest first, and whether this participant is. Levels are read
+ * while a component uses it.
  */
 export function useSpeakers(): SpeakersState {
   return useWatch(useCurrentCall().call, speakersOf, listenToSpeakers);

@@ -10,9 +10,9 @@ import { OwnPicture } from "./tile.js";
 export interface JoinChoices {
   /** The name that the others see. */
   name: string;
-  /** Its camera. */
+  /** Whether the camera is sent, and which one. */
   camera: InputChoice;
-  /** Its microphone. */
+  /** Whether the microphone is sent, and which one. */
   microphone: InputChoice;
 }
 
@@ -20,7 +20,7 @@ export interface JoinChoices {
 export interface PreJoinProps extends Partial<JoinChoices> {
   /**
    * Called when the person wants to join. Show the call instead of this component then: the call opens camera and
-   * microphone anew. Nobody can join again before a promise that it returns is settled.
+   * microphone again. Nobody can join again before a promise that it returns is settled.
    */
   onJoin: (choices: JoinChoices) => unknown;
 }

@@ -106,7 +106,7 @@ test("each is opened by itself where both at once fail", async () => {
   assert.notEqual(preview.get().microphone.track, null);
 });
 
-test("a failure is told, and trying again clears it", async () => {
+test("a failure is reported, and trying again clears it", async () => {
   together = false;
   fails = "NotAllowedError";
   const { preview } = await started();

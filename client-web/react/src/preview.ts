@@ -1,4 +1,6 @@
-/** Camera and microphone before a call: opened to look at oneself and to choose, and closed before the call opens them. */
+/**
+ * Camera and microphone before a call: opened to look at oneself and to choose, and closed before the call opens them.
+ */
 import {
   DeviceList,
   type Devices,
@@ -51,14 +53,14 @@ const inputOf = (choice: InputChoice = {}): PreviewInput => ({
 });
 const sourceOf = (device: string): Source => (device === "" ? {} : { device });
 
-/** What is wanted of an input. What fails in the preview would fail in the call, and be told once more. */
+/** What is wanted of an input. What fails in the preview would fail in the call, and be reported a second time. */
 export function choiceOf({ on, error, device }: PreviewInput): InputChoice {
   if (error !== null) return false;
   if (on) return sourceOf(device);
   return device === "" ? false : { device, muted: true };
 }
 
-/** See the module's head. */
+/** Opens the camera and the microphone before a call, and keeps the person's choice of devices. */
 export class Preview {
   private state: PreviewState;
   private readonly listeners = new Set<() => void>();

@@ -4,7 +4,7 @@ import { useMemo, useSyncExternalStore } from "react";
 /** Calls `changed` at each change of a target. The returned function ends that. */
 export type Listen<Target> = (target: Target, changed: () => void) => () => void;
 
-/** What is read of a target, anew at each of its changes; `read` is given what it was before. For one listener. */
+/** Reads a value of a target again at each of its changes; `read` gets the value before. For one listener. */
 export class Watch<Target, Value> {
   private value: Value;
 

@@ -2,7 +2,7 @@
 import { type Words, words } from "../demo/language.js";
 import type { CheckResult } from "../sdk/index.js";
 
-/** See the module's head. */
+/** The sentence that sums up all results of the check. */
 export function summaryOf(results: readonly Pick<CheckResult, "name" | "outcome">[]): Words {
   const count = results.filter(({ outcome }) => outcome === "failed").length;
   if (count === 0) return words("check.all");

@@ -4,7 +4,7 @@ import type { Announcer } from "./announcer.js";
 import { type MessageKey, say } from "./language.js";
 import { raisesHand } from "./reactions.js";
 
-/** In a call of more than so many, only those are announced who come, go and share: the rest would never end. */
+/** Participants from which on only those who come, go and share are announced: the rest would never end. */
 const MAX_TOLD = 6;
 /** A picture's state is announced when it has lasted for this time, milliseconds. */
 const SETTLE_MS = 3000;
@@ -18,11 +18,11 @@ interface Known {
   settle: ReturnType<typeof setTimeout> | undefined;
 }
 
-/** See the module's head. */
+/** Announces to screen readers who comes and goes, who is muted, and what is shared. */
 export class Announcements {
   private readonly known = new Map<Participant, Known>();
   private readonly ends: (() => void)[];
-  /** Whether who comes now comes anew: who was there already is told right after the join, in a task before. */
+  /** Whether who comes now is new: who was there already is reported right after the join, in a task before. */
   private settled = false;
 
   constructor(

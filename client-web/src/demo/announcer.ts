@@ -1,4 +1,4 @@
-/** What screen readers are told: one region, one text at a time, so that nothing is lost and nothing is said twice. */
+/** What screen readers say: one region, one text at a time, so that nothing is lost and nothing is said twice. */
 import { make } from "./dom.js";
 
 /** Texts that come within this time are said together, milliseconds. */
@@ -8,7 +8,7 @@ const KEEP_MS = 8000;
 /** How many texts are said together; of more, only how it has ended would be of use. */
 const MAX_TOGETHER = 4;
 
-/** See the module's head. */
+/** A live region for screen readers, which speaks one text at a time. */
 export class Announcer {
   readonly element = make("div", { class: "sr announcer", role: "status", "aria-live": "polite" });
   private readonly waiting = new Map<string, string>();

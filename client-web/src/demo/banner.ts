@@ -2,7 +2,6 @@
 import { make } from "./dom.js";
 import { type Words, write } from "./language.js";
 
-/** See the module's head. */
 export class Banner {
   readonly element = make("div", { class: "banner", role: "status", hidden: true });
   private timer: ReturnType<typeof setTimeout> | undefined;

@@ -3,7 +3,6 @@ import { make } from "./dom.js";
 import { words, write } from "./language.js";
 import type { Bars } from "./quality.js";
 
-/** See the module's head. */
 export class QualityBars {
   readonly element = make("span", { class: "bars", role: "img", hidden: true }, bar(), bar(), bar());
 

@@ -6,7 +6,7 @@ import { words } from "./language.js";
 /** What a call is called, and who may come by its link. */
 export interface Named {
   readonly room: string;
-  /** One is alone with one's own picture. */
+  /** In a loopback call, the person sees nobody but themselves. */
   readonly loopback: boolean;
   /** Guests need an invitation of their own. */
   readonly closed: boolean;

@@ -30,7 +30,7 @@ import { Tiles } from "./tiles.js";
 /** Time for which most of what is said stays, milliseconds. */
 const SAID_MS = 6000;
 
-/** See the module's head. */
+/** The screen of a call, from joining to leaving. */
 export class CallScreen {
   readonly element: HTMLElement;
   private readonly banner = new Banner();

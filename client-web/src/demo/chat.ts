@@ -1,4 +1,6 @@
-/** The chat of a call: a panel beside the stage. What is said goes to those who are in the call, and is kept nowhere. */
+/**
+ * The chat of a call: a panel beside the stage. What is said goes to those who are in the call, and is kept nowhere.
+ */
 import type { Message, Room } from "../sdk/index.js";
 import type { Announcer } from "./announcer.js";
 import { icon, make } from "./dom.js";
@@ -11,7 +13,7 @@ const MAX_TEXT = 2000;
 /** Max lines that are shown: the oldest go. */
 const MAX_LINES = 300;
 
-/** See the module's head. */
+/** The chat panel, and the button that opens it and counts unread messages. */
 export class Chat {
   private readonly unread = make("span", { class: "unread", hidden: true });
   readonly button = make(

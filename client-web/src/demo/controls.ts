@@ -23,7 +23,7 @@ export interface ControlsHost {
 
 const KINDS = ["microphone", "camera"] as const;
 
-/** See the module's head. */
+/** The buttons of a call: camera, microphone, sharing, layout, menu and leaving. */
 export class Controls {
   readonly element: HTMLElement;
   private readonly inputs: Record<InputKind, InputButton>;

@@ -17,13 +17,13 @@ const ICONS = { camera: "camera", microphone: "mic", speaker: "sound" } as const
 const ofKind = (devices: Devices, kind: DeviceKind): Device[] =>
   devices[kind === "camera" ? "cameras" : kind === "microphone" ? "microphones" : "speakers"];
 
-/** See the module's head. */
+/** Lists of cameras, microphones and loudspeakers to choose from, kept up to date. */
 export class DevicePickers {
   readonly element = make("div", { class: "devices", role: "group", "aria-label": words("devices") });
   private readonly selects = new Map<DeviceKind, HTMLSelectElement>();
   private readonly ends: (() => void)[];
 
-  /** `failed` is told why a device cannot be used; the former one goes on. */
+  /** `failed` gets the reason where a device cannot be used; the former one goes on. */
   constructor(
     private readonly inputs: Inputs,
     private readonly failed: (error: unknown) => void,

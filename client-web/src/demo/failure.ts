@@ -10,7 +10,7 @@ export interface Said {
   hint: string;
 }
 
-/** The SDK and the server speak English. What they say is told here by its code. */
+/** The SDK and the server speak English. Their errors are put into the person's language here, by code. */
 export type Errors = Readonly<Record<WindlassError["code"], Said>>;
 
 const ERRORS: Readonly<Record<Language, Errors | null>> = { en: null, de: german };
@@ -23,7 +23,7 @@ export function saidOf(error: unknown): Said {
   return ERRORS[language()]?.[error.code] ?? { message: error.message, hint: error.hint };
 }
 
-/** The same in one line. */
+/** An error's message and hint in one line, in the person's language. */
 export function lineOf(error: unknown): string {
   const { message, hint } = saidOf(error);
   return `${message} ${hint}`;

@@ -3,7 +3,6 @@ import type { Room } from "../sdk/index.js";
 import { icon, make } from "./dom.js";
 import { words } from "./language.js";
 
-/** See the module's head. */
 export class HearButton {
   readonly element = make(
     "button",

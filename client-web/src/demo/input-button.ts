@@ -8,7 +8,6 @@ const LOOKS = {
   microphone: { on: "mic", off: "mic-off" },
 } as const;
 
-/** See the module's head. */
 export class InputButton {
   readonly element = make("button", { class: "control mute", type: "button" });
 

@@ -7,8 +7,8 @@ import { roomLink } from "./options.js";
 const TOLD_MS = 4000;
 
 /**
- * A button that copies the link. An access token is its owner's: whoever joined with it would take the owner's place, so
- * the link has none, and `closed` calls say that guests need their own.
+ * A button that copies the link. An access token is its owner's: whoever joined with it would take the owner's place,
+ * so the link has none, and `closed` calls say that guests need their own.
  */
 export function copyButton(style: string, room: string, closed: boolean): HTMLElement {
   const label = make("span", {}, words("link"));

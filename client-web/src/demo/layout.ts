@@ -15,7 +15,7 @@ export interface Placed {
 const ASPECT = 16 / 9;
 /** Tiles in a page of a window of usual size, and of a phone. */
 const PAGE = { wide: 9, narrow: 6 };
-/** The same of the tiles beside a large one. */
+/** Tiles in a page of the strip beside a large one, in a window of usual size and on a phone. */
 const STRIP = { wide: 6, narrow: 3 };
 /** Windows narrower than this are phones, pixels. */
 const NARROW = 600;
@@ -25,7 +25,9 @@ export function pageSize(layout: Layout, width: number): number {
   return (layout === "grid" ? PAGE : STRIP)[width < NARROW ? "narrow" : "wide"];
 }
 
-/** The columns with which tiles of a given number are largest; of equal ones those that suit the shape of the window. */
+/**
+ * The columns with which tiles of a given number are largest; of equal ones those that suit the shape of the window.
+ */
 export function columnsFor(count: number, width: number, height: number): number {
   let best = { columns: 1, tile: 0 };
   for (let columns = 1; columns <= count; columns++) {
@@ -48,8 +50,8 @@ export function pageOf<T>(tiles: readonly T[], size: number, page: number): T[] 
 }
 
 /**
- * The tile that is shown large: the pinned one; in the speaker view also the latest shared screen, who spoke last, or the
- * first. Null: all are alike.
+ * The tile that is shown large: the pinned one; in the speaker view also the latest shared screen, who spoke last, or
+ * the first. Null: all are alike.
  */
 export function largeOf<T extends Placed>(tiles: readonly T[], layout: Layout, pinned: T | null): T | null {
   if (pinned !== null && tiles.includes(pinned)) return pinned;

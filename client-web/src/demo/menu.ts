@@ -13,7 +13,7 @@ export interface MenuItem {
   press(): void;
 }
 
-/** See the module's head. */
+/** The menu "More" of a call, with its button. */
 export class Menu {
   private readonly button = make(
     "button",

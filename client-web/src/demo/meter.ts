@@ -3,7 +3,6 @@ import type { LocalInput } from "../sdk/index.js";
 import { make } from "./dom.js";
 import { words } from "./language.js";
 
-/** See the module's head. */
 export class Meter {
   private readonly bar = make("span", { class: "level" });
   readonly element = make(

@@ -4,7 +4,7 @@ import { icon, make } from "./dom.js";
 import { lineOf } from "./failure.js";
 import { type Words, words } from "./language.js";
 
-/** See the module's head. Hidden without the grant `moderate`. */
+/** The panel in which a moderator admits, silences and removes participants. Hidden without the grant `moderate`. */
 export class ModerationPanel {
   readonly button = make("button", { class: "control moderate", type: "button", "aria-expanded": "false" });
   readonly element = make("aside", { class: "moderation", hidden: true, "aria-label": words("moderate.panel") });

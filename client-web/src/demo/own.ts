@@ -5,7 +5,6 @@ import { make, sign } from "./dom.js";
 import { words } from "./language.js";
 import type { Sending } from "./sending.js";
 
-/** See the module's head. */
 export class OwnTile {
   readonly bars = new QualityBars();
   private readonly video = new WindlassVideo();

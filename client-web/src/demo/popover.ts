@@ -1,7 +1,6 @@
 /** A box that a button opens and closes. Escape closes it too, and a focus that leaves both. */
 import { make } from "./dom.js";
 
-/** See the module's head. */
 export class Popover {
   /** The button with the box. */
   readonly element: HTMLElement;

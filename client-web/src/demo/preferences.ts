@@ -1,7 +1,7 @@
 /** What the page remembers of a person from one call to the next, in this browser. */
 import { chooseLanguage, LANGUAGES, type Language } from "./language.js";
 
-/** See the module's head. */
+/** What a person has chosen, kept from call to call. */
 export interface Preferences {
   name: string;
   /** Null: by the browser's languages. */

@@ -28,7 +28,7 @@ export interface ReactionsHost {
   failed(text: string): void;
 }
 
-/** See the module's head. */
+/** The buttons that raise the hand and send reactions, and what they show on tiles. */
 export class Reactions {
   private readonly button = make(
     "button",

@@ -1,4 +1,7 @@
-/** What the person will send, before the call: the camera's picture, the microphone's level, the devices; or a video file. */
+/**
+ * What the person will send, before the call: the camera's picture, the microphone's level, the devices; or a video
+ * file.
+ */
 import type { InputKind } from "../sdk/devices/errors.js";
 import { Preview, WindlassError, WindlassVideo } from "../sdk/index.js";
 import { DevicePickers } from "./device-pickers.js";
@@ -15,7 +18,7 @@ export type Origin = "devices" | "file" | "none";
 
 const KINDS = ["camera", "microphone"] as const;
 
-/** See the module's head. */
+/** The preview of the start screen: the camera's picture and the microphone's level, or a video file. */
 export class Ready {
   readonly element: HTMLElement;
   readonly preview = new Preview();
@@ -38,7 +41,7 @@ export class Ready {
   private opening: Promise<boolean> = Promise.resolve(true);
   private measures = false;
 
-  /** `failed` is told what cannot be opened; `opened` is called when all that is wanted is open. */
+  /** `failed` gets what cannot be opened; `opened` is called when all that is wanted is open. */
   constructor(
     public origin: Origin,
     private readonly failed: (error: unknown, more?: Words) => void,
@@ -108,8 +111,8 @@ export class Ready {
   }
 
   /**
-   * Opens what is wanted and not open yet. False where something cannot be opened, which is told; what failed is then
-   * switched off, so that the person can go on without. `alone`: the microphone is not needed.
+   * Opens what is wanted and not open yet. False where something cannot be opened, which is reported; what failed is
+   * then switched off, so that the person can go on without. `alone`: the microphone is not needed.
    */
   open(alone = false): Promise<boolean> {
     // One after the other: what one has opened the next one needs not.

@@ -3,7 +3,6 @@ import type { Room } from "../sdk/index.js";
 import { make } from "./dom.js";
 import { words } from "./language.js";
 
-/** See the module's head. */
 export class RecordedBadge {
   readonly element = make("output", { class: "recorded", hidden: true }, words("recorded"));
   readonly close: () => void;

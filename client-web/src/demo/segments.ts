@@ -2,7 +2,7 @@
 import { make } from "./dom.js";
 import { type Words, write } from "./language.js";
 
-/** One of the values. */
+/** A value to choose. */
 export interface Segment<T extends string> {
   readonly value: T;
   readonly label: Words;
@@ -10,7 +10,7 @@ export interface Segment<T extends string> {
   readonly note?: Words;
 }
 
-/** See the module's head. */
+/** A group of buttons, one for each value, of which one is chosen. */
 export class Segments<T extends string> {
   readonly element: HTMLElement;
   /** Called at a click on the value that is chosen already. */

@@ -3,7 +3,7 @@ import type { InputKind } from "../sdk/devices/errors.js";
 import type { Layers, LocalInput, Publication, PublishOptions, Room } from "../sdk/index.js";
 import type { Choice } from "./start.js";
 
-/** Told of what happens to what is sent. */
+/** Is notified of changes in what is sent. */
 export interface SendingHost {
   /** Something is on or off now, or comes from another device. */
   changed(): void;
@@ -13,10 +13,10 @@ export interface SendingHost {
 
 const MEDIA = { camera: "video", microphone: "audio" } as const;
 
-/** See the module's head. */
+/** Starts, changes and stops what this participant sends. */
 export class Sending {
   private readonly ends: (() => void)[];
-  /** Of a file. */
+  /** The tracks of a video file. */
   private publications: Publication[] = [];
   private hasBegun = false;
   private layers: Layers;
@@ -70,7 +70,7 @@ export class Sending {
     return this.choice.ready.origin === "devices" && this.picture?.getSettings().facingMode !== "environment";
   }
 
-  /** Sends what was chosen. Failures are told; the call goes on. */
+  /** Sends what was chosen. Failures are reported; the call goes on. */
   async begin(): Promise<void> {
     const { room, choice } = this;
     const { ready } = choice;

@@ -17,7 +17,7 @@ const LAYERS = [
   ["q", words("layers.q")],
 ] as const satisfies readonly (readonly [Layers, unknown])[];
 
-/** Opens the settings above the call. `failed` is told what cannot be changed. */
+/** Opens the settings above the call. `failed` gets what cannot be changed. */
 export function openSettings(room: Room, sending: Sending, failed: (error: unknown) => void): void {
   const pickers = new DevicePickers(room, failed);
   const meter = new Meter();

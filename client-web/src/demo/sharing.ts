@@ -1,14 +1,14 @@
 /** Shares a screen, and ends that. */
 import type { Room, ScreenShare } from "../sdk/index.js";
 
-/** What is told of it. */
+/** Is notified of changes of the shared screen. */
 export interface SharingHost {
   /** Whether a screen is shared now; `busy`: the person chooses one. */
   show(shares: boolean, busy: boolean): void;
   failed(error: unknown): void;
 }
 
-/** See the module's head. */
+/** Shares one screen at a time. */
 export class Sharing {
   private share: ScreenShare | null = null;
 

@@ -5,12 +5,12 @@ import { columnsFor, type Layout, largeOf, pageOf, pageSize, pagesFor, withSpeak
 import type { OwnTile } from "./own.js";
 import type { Tile } from "./tile.js";
 
-/** From so many others on, the own picture is a tile among theirs. */
+/** The number of others from which on the own picture is a tile among theirs. */
 const OWN_AMONG = 2;
 /** Gap between tiles, pixels. */
 const GAP = 11;
 
-/** See the module's head. */
+/** The grid of tiles: arranges them in pages, in a layout of equal tiles or of one large one. */
 export class Stage {
   private readonly grid = make("div", { class: "grid" });
   private readonly place = make("span", { class: "place" });

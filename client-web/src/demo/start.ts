@@ -36,7 +36,7 @@ const ORIGINS = [
 /** The command that measures the parts of the enhancement. */
 const MEASURE = "windlass-lab eval CLIP --display 1280x720";
 
-/** See the module's head. */
+/** The form before a call: what will be sent, the name and the room. */
 export class StartScreen {
   readonly element: HTMLElement;
   private readonly room: HTMLInputElement;

@@ -8,7 +8,7 @@ const CHECK_MS = 500;
 /** Time for which a sent still is indicated, milliseconds. */
 const SHOWN_MS = 3000;
 
-/** See the module's head. */
+/** A light that shows while stills of the camera are being sent. */
 export class StillLight {
   readonly element = make("div", { class: "stills", role: "status", hidden: true });
   private timer: ReturnType<typeof setInterval> | undefined;

@@ -8,7 +8,7 @@ const NOTES = [523.25, 659.25];
 /** Length of each, seconds. */
 const NOTE_S = 0.25;
 
-/** A button that plays it. `failed` is told why it cannot. */
+/** A button that plays the test sound. `failed` gets the reason where it cannot. */
 export function soundButton(devices: DeviceList, failed: (error: unknown) => void): HTMLElement {
   const button = make("button", { class: "quiet try-sound", type: "button" }, icon("sound"), words("ready.sound"));
   button.onclick = async () => {

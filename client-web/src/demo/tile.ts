@@ -18,7 +18,7 @@ export interface Shown {
   readonly name: Words | string;
 }
 
-/** See the module's head. */
+/** A tile: the picture of a participant or of a screen, with its name, buttons and figures. */
 export class Tile {
   readonly element: HTMLElement;
   readonly screen: boolean;
@@ -41,7 +41,9 @@ export class Tile {
   private track: RemoteVideoTrack | null = null;
   private endTrack: (() => void)[] = [];
 
-  /** `adaptive`: the server learns how large the tile is. `pinned` is called when the tile is to be large, or no longer. */
+  /**
+   * `adaptive`: the server learns how large the tile is. `pinned` is called when the tile is to be large, or no longer.
+   */
   constructor(
     readonly shown: Shown,
     view: View,

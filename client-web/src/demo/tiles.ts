@@ -11,7 +11,7 @@ export interface TileLooks {
   readonly adaptive: boolean;
 }
 
-/** See the module's head. */
+/** Adds a tile to the stage for each camera and each shared screen, and removes it when that ends. */
 export class Tiles {
   private readonly cameras = new Map<Participant, Tile>();
   private readonly screens = new Map<Participant, Tile>();

@@ -1,6 +1,6 @@
 /**
- * The access token of this tab. The address does not keep it, as people share addresses; the tab does, so that a page that
- * is loaded again can join again. Another invitation to the same room, opened in the tab, takes its place.
+ * The access token of this tab. The address does not keep it, as people share addresses; the tab does, so that a page
+ * that is loaded again can join again. Another invitation to the same room, opened in the tab, takes its place.
  */
 
 const KEY = "windlass-token";
@@ -8,7 +8,7 @@ const KEY = "windlass-token";
 /** What of `sessionStorage` it needs. */
 export type TabStore = Pick<Storage, "getItem" | "setItem">;
 
-/** See the module's head. */
+/** The access token of this tab, kept in the tab's storage. */
 export class TabToken {
   private token: string | null;
 

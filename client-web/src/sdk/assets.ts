@@ -1,6 +1,6 @@
 /**
- * Where the SDK's files are. No page needs to name them: the worker's script is a part of the SDK's own, and what is not
- * beside that (bundlers may leave it behind) comes from the call's server, which has the same files.
+ * Where the SDK's files are. No page needs to name them: the worker's script is a part of the SDK's own, and what is
+ * not beside that (bundlers may leave it behind) comes from the call's server, which has the same files.
  */
 import { DECODER_VERSION, NETWORKS_VERSION } from "windlass:built";
 import type { SoughtFile } from "../worker/places.js";

@@ -223,7 +223,7 @@ test("a message that cannot be read is passed over", async () => {
   assert.deepEqual(seen(), ["message ada pen 0,1,255"]);
 });
 
-test("what others say of themselves is told, by those who wait for their turn too", async () => {
+test("what others say of themselves is reported, by those who wait for their turn too", async () => {
   const server = new FakeServer("a");
   server.participants = [ADA];
   const { call, seen } = await connected(server);

@@ -102,7 +102,7 @@ test("an abort in the lobby ends the call", async () => {
 
 // Reconnecting.
 
-test("a lost socket is followed by a new session: remote tracks come anew, publications are sent again", async () => {
+test("a lost socket is followed by a new session: remote tracks come again, publications are sent again", async () => {
   const server = new FakeServer("a");
   server.participants = [ADA];
   server.tracks = [audio("t1", ADA.id)];
@@ -151,7 +151,7 @@ test("pauses double up to 8 s, and after the last attempt the call is over", asy
   assert.equal(call.session, null);
 });
 
-test("attempts count anew once the media path is up, not once the socket is open", async () => {
+test("attempts count from zero once the media path is up, not once the socket is open", async () => {
   const server = new FakeServer("a");
   const { transports, seen } = await connected(server);
   server.cut();

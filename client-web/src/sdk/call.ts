@@ -91,7 +91,7 @@ export interface CallHost {
   release(): void;
 }
 
-/** See the module's head. */
+/** A call over all its sessions: joins, reconnects, migrates and ends. */
 export class Call {
   readonly publications = new Set<Publication>();
   /** Caps on subscriptions, by track id. */
@@ -170,7 +170,7 @@ export class Call {
     await this.outbox.send(message);
   }
 
-  /** Changes what the others know of this participant. Resolves when the server has told them. */
+  /** Changes what the others know of this participant. Resolves when the server has notified them. */
   async describe(changes: Readonly<Record<string, string | null>>, name?: string): Promise<void> {
     if (this.session?.may("data") === false) throw noData();
     await this.host.profile.set(changes, name);
@@ -309,7 +309,10 @@ export class Call {
     if (this.inbox.takes(message)) this.host.emit("message", message);
   }
 
-  /** Whether a message came by the successor (`session`, or null) from somebody whom the page does not know before the switch. */
+  /**
+   * Whether a message came by the successor (`session`, or null) from somebody whom the page does not know before the
+   * switch.
+   */
   private isFromNewcomer(session: Session | null, { from, was }: ReceivedMessage): boolean {
     if (session !== null && session !== successorSession(this.state)) return false;
     return this.session?.participants.some(({ id }) => id === from || id === was) === false;

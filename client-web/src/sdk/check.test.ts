@@ -166,7 +166,7 @@ const machine = (open: () => Promise<unknown>, kinds: string[] = ["videoinput", 
     getUserMedia: async () => ({ getTracks: () => [] as unknown[], ...((await open()) as object) }),
   }) as unknown as MediaDevices;
 
-test("a device is opened, told by its label, and closed", async () => {
+test("a device is opened, reported by its label, and closed", async () => {
   const camera = track();
   const open = () => Promise.resolve({ getTracks: () => [camera] });
   assert.deepEqual(await probeDevice("camera", machine(open)), ok("Cam, 1280×720."));
@@ -214,7 +214,7 @@ test("the speed is enough from 30 pictures a second on", async () => {
   assert.deepEqual(await measured(1, false), TEXTS.cannotRebuild());
 });
 
-test("a decoder that cannot be loaded is told", async () => {
+test("a decoder that cannot be loaded is reported", async () => {
   assert.deepEqual(await probeSpeed(files, true, () => Promise.reject(new Error("404"))), TEXTS.noDecoder());
 });
 
@@ -230,7 +230,7 @@ async function all(server: string, devices: boolean, of: Probes): Promise<CheckR
   return found;
 }
 
-test("every part is told once, in order, with its title", async () => {
+test("every part is reported once, in order, with its title", async () => {
   const found = await all("https://calls.example/", true, probes());
   assert.deepEqual(
     found.map(({ name }) => name),

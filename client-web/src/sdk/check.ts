@@ -50,10 +50,13 @@ export interface Probes {
  * Checks what a call with the server at `url` needs, and tells each part as soon as it is known: the WebSocket; media
  * over UDP, TCP and a relay; camera and microphone; VP9; and the speed of the rebuilt picture. `url` is as for `join`.
  *
- * It takes some seconds, and at most two minutes where nothing answers. It never throws: what fails is a result, with advice.
+ * It takes some seconds, and at most two minutes where nothing answers. It never throws: what fails is a result, with
+ * advice.
  *
  * ```ts
- * for await (const { title, outcome, detail, advice } of check("https://calls.example/")) show(title, outcome, detail, advice);
+ * for await (const { title, outcome, detail, advice } of check("https://calls.example/")) {
+ *   show(title, outcome, detail, advice);
+ * }
  * ```
  */
 export function check(url: string, options: CheckOptions = {}): AsyncGenerator<CheckResult, void, void> {

@@ -339,7 +339,7 @@ test("after a thaw an outage restarts ICE again", async () => {
   assert.deepEqual(lost, []);
 });
 
-test("ICE servers that the browser does not take are told, and the former ones stay", (t) => {
+test("ICE servers that the browser does not take are reported, and the former ones stay", (t) => {
   const { connection, pc, lost } = makeConnection();
   const warn = t.mock.method(console, "warn", () => undefined);
   Object.assign(pc, {

@@ -63,7 +63,7 @@ interface Slot {
   track: RemoteTrack | null;
 }
 
-/** See the module's head. */
+/** A peer connection to the server, and its negotiation. */
 export class Connection {
   /** Called once when the media path is lost or negotiation has failed. */
   onLost: ((error: WindlassError) => void) | null = null;

@@ -50,7 +50,7 @@ test("it is fetched once for all calls", async () => {
   assert.equal(asked.length, 1);
 });
 
-test("where no place has it the next call tries again; the page's developer is told once", async () => {
+test("where no place has it the next call tries again; the page's developer is warned once", async () => {
   const file = { urls: ["page#told", "gone#told"], version };
   const message =
     "page#told: another file than this SDK was built with (15 bytes, text/html); gone#told: HTTP status 404";

@@ -28,7 +28,7 @@ export function compileDecoder(file: SoughtFile): Promise<WebAssembly.Module> {
 
 /**
  * A place may have something else: a development server its page, a server of another version that version's decoder.
- * Browsers have digests in secure contexts only; elsewhere what is no decoder is told when it is compiled.
+ * Browsers have digests in secure contexts only; elsewhere what is no decoder is found when it is compiled.
  */
 async function fetchRight(url: string, digest: string): Promise<ArrayBuffer> {
   const response = await fetch(url, { signal: AbortSignal.timeout(FETCH_TIMEOUT_MS) });

@@ -14,8 +14,8 @@ export interface EncryptionKey {
 const MIN_BYTES = 16;
 
 /**
- * Gives a worker the key of now, and each later one, until the function is called that this returns. `encryption`: null where
- * nothing is encrypted.
+ * Gives a worker the key of now, and each later one, until the function is called that this returns. `encryption`: null
+ * where nothing is encrypted.
  */
 export function giveKeys(encryption: Encryption | null, worker: { post(message: GiveKey): void }): () => void {
   return encryption?.giveTo((key) => worker.post({ type: "key", key })) ?? (() => undefined);

@@ -45,7 +45,7 @@ export type ClientErrorCode =
 
 /** An error. `message` says what failed, {@link hint} what to do next. */
 export class WindlassError extends Error {
-  /** The same for all of them. */
+  /** The name of all errors of this class, as for `Error.name`. */
   override readonly name = "WindlassError";
 
   constructor(

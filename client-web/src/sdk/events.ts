@@ -86,8 +86,8 @@ export interface RoomEvents
   /** Who is heard now, several at once: `Room.speakers`. Told too when `Room.speaking` changes. */
   speakers: readonly Participant[];
   /**
-   * The server has assessed a connection anew: of another participant, whose {@link Participant.quality} it is, or of this
-   * one (`participant` is null), whose is `Room.quality`.
+   * The server has assessed a connection again: of another participant, whose {@link Participant.quality} it is, or of
+   * this one (`participant` is null), whose is `Room.quality`.
    */
   quality: { participant: Participant | null; quality: ConnectionQuality };
 }

@@ -23,7 +23,7 @@ test("a worker that answers is never silent", () => {
   }
 });
 
-test("an answer in between begins the count anew", () => {
+test("an answer in between restarts the count", () => {
   const heartbeat = new Heartbeat(100, 4);
   for (let n = 0; n < 4; n++) assert.ok(heartbeat.ping(n * 100));
   heartbeat.answered();

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { IceAccess } from "./ice-access.js";
 import { parseServerMessage } from "./protocol.js";
 
-test("what ends within a minute is asked for anew, and what does not end never", () => {
+test("what ends within a minute is asked for again, and what does not end never", () => {
   let now = 0;
   const access = new IceAccess({ servers: [], ttl_s: 600 }, () => now);
   now = 539_000;

@@ -6,7 +6,7 @@ const EXPIRES_SOON_MS = 60_000;
 /** Max wait for new credentials, milliseconds: the present ones may still be valid. */
 const RENEWAL_TIMEOUT_MS = 2000;
 
-/** See the module's head. */
+/** Knows when the TURN credentials of a session expire, and waits for renewed ones. */
 export class IceAccess {
   private expiresAt: number;
   private waiting: (() => void)[] = [];

@@ -25,7 +25,7 @@ test("who sent it before is known by the message too", () => {
   assert.deepEqual([inbox.takes(by("a1", 1)), inbox.takes(by("a2", 1, 1, "a1"))], [true, false]);
 });
 
-test("a sender that gives no numbers is counted by the server, for each id anew", () => {
+test("a sender that gives no numbers is counted by the server, for each id from the start", () => {
   const inbox = new Inbox();
   inbox.met({ id: "a1" });
   assert.deepEqual(

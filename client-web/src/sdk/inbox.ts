@@ -10,7 +10,7 @@ const MAX_SENDERS = 2000;
 /** How far a message may be behind the newest one of its sender. */
 const WINDOW = 1024;
 
-/** See the module's head. */
+/** Filters received messages, so that each reaches the page once. */
 export class Inbox {
   /** What was received, by the sender's id; of one with several ids, one after another, the same object. */
   private readonly senders = new Map<string, Sender>();
@@ -27,7 +27,7 @@ export class Inbox {
   takes({ from, was, number, seq }: Pick<ReceivedMessage, "from" | "was" | "number" | "seq">): boolean {
     if (!this.senders.has(from)) this.met({ id: from, ...(was === undefined ? {} : { was }) });
     const sender = this.senders.get(from);
-    // The server counts anew for each id; the sender itself does not.
+    // The server counts from the start for each id; the sender itself does not.
     return (number === undefined ? sender?.seqs.add(seq) : sender?.numbers.add(number)) ?? true;
   }
 

@@ -18,27 +18,27 @@ export interface JoinOptions {
   /** What this participant says of itself from the beginning: see {@link Room.setAttributes}. Default: nothing. */
   attributes?: Readonly<Record<string, string>>;
   /**
-   * Opens the camera, and sends it, once the room is joined: with the usual settings, or with these. A failure, such as a
-   * permission that was denied, is told by the event `refused`; the call goes on. Default: false.
+   * Opens the camera, and sends it, once the room is joined: with the usual settings, or with these. A failure, such as
+   * a permission that was denied, is reported by the event `refused`; the call goes on. Default: false.
    */
   camera?: boolean | StartOptions;
-  /** The same of the microphone. Default: false. */
+  /** Sends the microphone, with these options, as `camera` does the camera. Default: false. */
   microphone?: boolean | StartOptions;
   /** Joins a private loopback room: this participant receives its own tracks as others would. Default: false. */
   loopback?: boolean;
   /** The access token, where the server needs one. A function is called at every attempt to connect. */
   token?: TokenSource;
   /**
-   * Encrypts all media end to end, by this key: the server forwards what it cannot read, and makes and records nothing of
-   * it. Nothing is received that is not encrypted. Data messages and names are not encrypted. See
+   * Encrypts all media end to end, by this key: the server forwards what it cannot read, and makes and records nothing
+   * of it. Nothing is received that is not encrypted. Data messages and names are not encrypted. See
    * {@link Room.setEncryptionKey}. Default: no encryption.
    */
   encryption?: EncryptionKey;
   /** URLs of the SDK's files, where a page keeps them elsewhere. */
   assets?: Assets;
   /**
-   * The largest network that may run on every frame: `xs`, `xxs` or `none`. The machine's speed and battery decide which
-   * one does, and whether in the decoder or on the GPU; none does in a hidden page. Default: `xs`.
+   * The largest network that may run on every frame: `xs`, `xxs` or `none`. The machine's speed and battery decide
+   * which one does, and whether in the decoder or on the GPU; none does in a hidden page. Default: `xs`.
    */
   maxNetwork?: NetworkTier;
   /** What runs it. Default: `auto`. For tests. */
@@ -59,8 +59,8 @@ export interface JoinOptions {
  * Joins a room. `url`: the address of the server, such as `https://calls.example/`, or of its WebSocket,
  * `wss://calls.example/ws`; one that begins with `/` or `.` is relative to the page's.
  *
- * Participants and tracks that are there already are announced after the caller's current task, so that listeners that are
- * set right after `await join(…)` receive them.
+ * Participants and tracks that are there already are announced after the caller's current task, so that listeners that
+ * are set right after `await join(…)` receive them.
  *
  * Rejects with a {@link WindlassError}. Frequent codes: `unreachable` (no server answers within 8 s), `no_codec` (no
  * VP9), `unauthorized` (token), `room_full`, `refused` (by a moderator), `left` (aborted by `signal`), `bad_option`.

@@ -18,7 +18,9 @@ export type Receiver = Pick<Participant, "id" | "away" | "left"> | string;
 
 /** Options of `Room.send`. */
 export interface SendOptions {
-  /** Who gets it. Default, without `to`: all others. `undefined` is refused, as it may stand for somebody who has left. */
+  /**
+   * Who gets it. Default, without `to`: all others. `undefined` is refused, as it may stand for somebody who has left.
+   */
   to?: Receiver | readonly Receiver[];
   /**
    * `true`: it is sent again if the connection is lost before the server has it. `false`, for what is soon out of date,
@@ -63,11 +65,11 @@ export type ReceivedMessage = {
 
 /** A message that is to be sent. */
 export interface Draft {
-  /** Its fields but the receivers, and the number, which is given later. */
+  /** The message's fields, without the receivers and the number, which are given later. */
   readonly message: Omit<SendData, "to" | "number">;
   /** Undefined: all others. */
   readonly to: readonly Receiver[] | undefined;
-  /** Its size. */
+  /** The message's size. */
   readonly bytes: number;
 }
 

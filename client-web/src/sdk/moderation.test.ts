@@ -32,7 +32,7 @@ test("what a moderator does is one message each", async () => {
   ]);
 });
 
-test("what is told of rights is read", () => {
+test("what the server reports of rights is read", () => {
   const read = (message: object) => parseServerMessage(JSON.stringify(message));
   assert.deepEqual(read({ type: "waiting" }), { type: "waiting" });
   const lobby = { type: "lobby", waiting: [{ id: "w1", name: "Cy", identity: "cy" }] };

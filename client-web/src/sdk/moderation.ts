@@ -11,8 +11,8 @@ const CALL_GRANTS: readonly CallGrant[] = ["publish", "subscribe", "enhance", "d
 
 /**
  * The requests of a moderator. Each resolves when the server has carried it out. Each rejects with a `WindlassError`:
- * `bad_option`; `forbidden` without the grant `moderate`, `unknown_participant` or `unknown_track` where that has ended,
- * `connection_lost` without a connection, `unreachable` where the server does not answer within 10 s.
+ * `bad_option`; `forbidden` without the grant `moderate`, `unknown_participant` or `unknown_track` where that has
+ * ended, `connection_lost` without a connection, `unreachable` where the server does not answer within 10 s.
  */
 export class Moderation {
   /** @internal */

@@ -53,7 +53,7 @@ test("a page that may not know of a battery, or has none, counts as powered", as
   assert.deepEqual([unknown.max, none.max], ["xs", "xs"]);
 });
 
-test("nothing is told after the end", async () => {
+test("nothing is reported after the end", async () => {
   const battery = new FakeBattery();
   const limit = new NetworkLimit("xs", async () => battery);
   await settled();

@@ -1,7 +1,8 @@
 /**
- * The largest network that may run on every frame: what the application allows, less on battery, and none in a page that
- * nobody sees, unless a video of it floats (picture-in-picture; a document that floats does not count). On battery the
- * cheap one may run, and none while little charge is left. Browsers that do not tell (Firefox, Safari) count as powered.
+ * The largest network that may run on every frame: what the application allows, less on battery, and none in a page
+ * that nobody sees, unless a video of it floats (picture-in-picture; a document that floats does not count). On battery
+ * the cheap one may run, and none while little charge is left. Browsers that do not tell (Firefox, Safari) count as
+ * powered.
  */
 import { NETWORKS, type NetworkTier } from "../worker/network-choice.js";
 
@@ -28,7 +29,7 @@ const LOW_LEVEL = 0.2;
 const EVENTS = ["chargingchange", "levelchange"] as const;
 const PAGE_EVENTS = ["visibilitychange", "enterpictureinpicture", "leavepictureinpicture"] as const;
 
-/** See the module's head. */
+/** The largest network that may run on every frame, by the battery and by whether the page is visible. */
 export class NetworkLimit {
   /** Called when {@link max} has changed. */
   readonly onChange = new Set<() => void>();

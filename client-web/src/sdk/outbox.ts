@@ -14,7 +14,7 @@ export const MAX_WAITING = 256;
 const MAX_WAITING_BYTES = 1024 * 1024;
 /** What may be sent at once, and a second: a little less than what the server takes, which counts as they arrive. */
 const MESSAGES = { burst: 30, perSecond: 19 };
-/** The same for the bytes of messages. */
+/** Bytes of messages that may be sent at once, and a second, likewise below the server's limit. */
 const BYTES = { burst: 96 * 1024, perSecond: 60 * 1024 };
 
 /** A session, by which messages are sent. */
@@ -40,7 +40,7 @@ interface Entry extends Draft {
   turnedAway: boolean;
 }
 
-/** See the module's head. */
+/** The queue of messages that wait to be sent, or for the server's answer. */
 export class Outbox {
   /** In the order in which they were given. */
   private readonly entries = new Set<Entry>();

@@ -24,8 +24,8 @@ export type OutputKind = "auto" | "stream" | "post" | "canvas";
 export const OUTPUT_KINDS: readonly OutputKind[] = ["auto", "stream", "post", "canvas"];
 
 /**
- * What runs networks: `auto`, the decoder or the GPU, what takes less time; `webgpu`, the GPU whatever time it takes, also
- * a CPU that plays one.
+ * What runs networks: `auto`, the decoder or the GPU, what takes less time; `webgpu`, the GPU whatever time it takes,
+ * also a CPU that plays one.
  */
 export type NetworkBackend = "auto" | "webgpu";
 

@@ -1,4 +1,7 @@
-/** A participant as a page shows it: its name, its tracks and its element, the same object for as long as the person is in the call. */
+/**
+ * A participant as a page shows it: its name, its tracks and its element, the same object for as long as the person is
+ * in the call.
+ */
 
 import type { DeviceList } from "./devices/device-list.js";
 import type { SoundGate } from "./devices/playback.js";
@@ -57,12 +60,12 @@ export class Participant extends Emitter<ParticipantEvents> {
     return this.info.id;
   }
 
-  /** Its name. It may change; `change` follows. */
+  /** The participant's name. It may change; `change` follows. */
   get name(): string {
     return this.info.name;
   }
 
-  /** Its identity, from its access token; undefined where the server needs none. */
+  /** The participant's identity, from its access token; undefined where the server needs none. */
   get identity(): string | undefined {
     return this.info.identity;
   }
@@ -72,17 +75,17 @@ export class Participant extends Emitter<ParticipantEvents> {
     return this.info.attributes ?? {};
   }
 
-  /** Its tracks, in the order in which they came. */
+  /** The participant's tracks, in the order in which they came. */
   get tracks(): readonly RemoteTrack[] {
     return this.received;
   }
 
-  /** Its first video track that is no `screen`; null: none. */
+  /** The first video track that is no `screen`; null: none. */
   get camera(): RemoteVideoTrack | null {
     return this.videos.find((track) => track.name !== "screen") ?? null;
   }
 
-  /** Its first audio track that is no `screen_audio`; null: none. */
+  /** The first audio track that is no `screen_audio`; null: none. */
   get microphone(): RemoteAudioTrack | null {
     return this.sounds[0] ?? null;
   }
@@ -126,8 +129,8 @@ export class Participant extends Emitter<ParticipantEvents> {
 
   /**
    * How well its connection to the server works, both ways: `good`, `fair` (something is missing), `poor` (speech or
-   * pictures suffer) or `lost` (nothing has come from it for seconds). The server assesses it, and tells a change after a
-   * few seconds, so that it does not flicker. `change` follows. null: not known yet, or the server does not tell.
+   * pictures suffer) or `lost` (nothing has come from it for seconds). The server assesses it, and tells a change after
+   * a few seconds, so that it does not flicker. `change` follows. null: not known yet, or the server does not tell.
    */
   get quality(): ConnectionQuality | null {
     return this.toldQuality;
@@ -144,8 +147,8 @@ export class Participant extends Emitter<ParticipantEvents> {
   }
 
   /**
-   * A `<windlass-video>` that shows its camera and plays its sounds; in a loopback room without the sound, which
-   * would be an echo. Made when it is first read, then always the same. Put it into the page; it removes itself when the
+   * A `<windlass-video>` that shows its camera and plays its sounds; in a loopback room without the sound, which would
+   * be an echo. Made when it is first read, then always the same. Put it into the page; it removes itself when the
    * participant leaves. For a shared screen make another one, with `source="screen"` and this participant.
    */
   get element(): WindlassVideo {

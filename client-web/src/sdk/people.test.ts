@@ -4,7 +4,7 @@ import type { Outlet, Participant } from "./participant.js";
 import { People } from "./people.js";
 import type { RemoteAudioTrack } from "./tracks.js";
 
-/** A room's people, and what their host is told. */
+/** A room's people, and what is reported to their host. */
 function room() {
   const state = { self: "me", connected: true };
   const told: string[] = [];
@@ -32,7 +32,7 @@ function announce(people: People, id: string, name: string): RemoteAudioTrack {
   return announced;
 }
 
-test("who comes and goes is told once each", () => {
+test("who comes and goes is reported once each", () => {
   const { people, told } = room();
   const sound = announce(people, "a", "Ada");
   const ada = people.get("a") as Participant;
@@ -46,7 +46,7 @@ test("who comes and goes is told once each", () => {
   assert.deepEqual(people.all, []);
 });
 
-test("the quality of a connection is a participant's, and each change is told once", () => {
+test("the quality of a connection is a participant's, and each change is reported once", () => {
   const { people } = room();
   announce(people, "a", "Ada");
   const ada = people.get("a") as Participant;

@@ -1,6 +1,6 @@
 /**
- * The participants of a room as lasting objects. A session announces participants and tracks anew after a reconnect or a
- * migration, often with other ids; here each is found again, so that a page keeps what it shows.
+ * The participants of a room as lasting objects. A session announces participants and tracks again after a reconnect or
+ * a migration, often with other ids; here each is found again, so that a page keeps what it shows.
  */
 import { type Outlet, Participant } from "./participant.js";
 import type { ConnectionQuality, ParticipantInfo } from "./protocol.js";
@@ -25,10 +25,10 @@ export interface PeopleHost {
 /** Time after a reconnect in which somebody with an identity may still come back from it too, milliseconds. */
 const GRACE_MS = 6000;
 
-/** See the module's head. */
+/** The participants of a room, each the same object after a reconnect or a migration. */
 export class People {
   private readonly byId = new Map<string, Participant>();
-  /** Those who were away and have been announced again, while the rest has not. */
+  /** Participants who were away and have been announced again, while the rest has not. */
   private readonly returned = new Set<Participant>();
   /** Whether all are announced: false from the loss of the connection until then. */
   private settled = true;

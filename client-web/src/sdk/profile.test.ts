@@ -43,7 +43,7 @@ function begun() {
   return { path, profile, watch, seen: () => results.splice(0) };
 }
 
-test("only what differs is told, and a name by itself", async () => {
+test("only what differs is sent, and a name by itself", async () => {
   const { path, profile, watch, seen } = begun();
   watch("hand", profile.set({ hand: "up", pen: "red" }));
   await path.answer({ type: "done" });
@@ -56,7 +56,7 @@ test("only what differs is told, and a name by itself", async () => {
   assert.deepEqual(profile.wanted, { name: "Countess", attributes: { pen: "red" } });
 });
 
-test("of fast changes the latest state is told", async () => {
+test("of fast changes the latest state is sent", async () => {
   const { path, profile, watch, seen } = begun();
   for (let n = 0; n < 50; n++) watch(`${n}`, profile.set({ count: `${n}` }));
   await path.answer({ type: "done" });
@@ -93,7 +93,7 @@ test("the next session says at its join what the lost one did not", async () => 
   assert.deepEqual(seen(), ["hand", "pen", "late"]);
 });
 
-test("while a room moves both servers are told", async () => {
+test("while a room moves both servers get changes", async () => {
   const { path, profile, watch, seen } = begun();
   const next = new FakePath();
   profile.begin(next, profile.wanted, true);
@@ -103,7 +103,7 @@ test("while a room moves both servers are told", async () => {
   assert.deepEqual([path.told.length, next.told.length, seen()], [1, 1, ["hand"]]);
 });
 
-test("a session without the right is told nothing that nobody waits for", async () => {
+test("a session without the right gets nothing that nobody waits for", async () => {
   const profile = new Profile("Ada", { hand: "up" });
   const path = new FakePath();
   profile.begin(path, { name: "Ada", attributes: {} }, false);

@@ -1,6 +1,6 @@
 /**
- * What this participant says of itself: its name and attributes. The page sets what they are to be; here each session is
- * told what differs, the latest state only, so that the page may set them as often as it likes.
+ * What this participant says of itself: its name and attributes. The page sets what they are to be; here each session
+ * is sent what differs, the latest state only, so that the page may set them as often as it likes.
  */
 import { badOption, ended, type WindlassError } from "./errors.js";
 import { KEY, tooLarge, utf8Length, wellFormed } from "./message.js";
@@ -33,7 +33,7 @@ export interface ProfilePath {
   setAttributes(change: SetAttributes): Promise<Outcome>;
 }
 
-/** A session, and what its server was told. */
+/** A session, and the state that its server knows. */
 interface Link {
   readonly path: ProfilePath;
   told: Described;
@@ -48,7 +48,7 @@ interface Change {
   reject(error: WindlassError): void;
 }
 
-/** See the module's head. */
+/** The name and attributes of this participant, and their synchronisation with each session's server. */
 export class Profile {
   /** What is to be known. */
   wanted: Described;
@@ -67,7 +67,7 @@ export class Profile {
   }
 
   /**
-   * Changes attributes (null removes one) and the name (undefined: it stays). Resolves when the server has told the
+   * Changes attributes (null removes one) and the name (undefined: it stays). Resolves when the server has notified the
    * others; rejects with a {@link WindlassError}, and what was wanted before is so again.
    */
   set(changes: Readonly<Record<string, string | null>>, name?: string): Promise<void> {
@@ -107,8 +107,8 @@ export class Profile {
   }
 
   /**
-   * A server refuses a join. True where that may be for changes that no server has taken yet: they are taken back, and the
-   * next join says what was before them.
+   * A server refuses a join. True where that may be for changes that no server has taken yet: they are taken back, and
+   * the next join says what was before them.
    */
   refusedByJoin(error: WindlassError): boolean {
     const [first] = this.waiting;

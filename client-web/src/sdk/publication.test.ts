@@ -47,7 +47,7 @@ test("layers that are asked for are sent", async () => {
   assert.deepEqual(sender.sent, ["q"]);
 });
 
-test("the server is told of the largest layer, and again where that changes", async () => {
+test("the largest layer is reported to the server, and again where that changes", async () => {
   let offers = 0;
   const { publication, pc } = camera(() => void offers++);
   assert.equal(publication.entry(pc)?.max, "h");

@@ -82,7 +82,7 @@ export class Publication {
   private narrowUplink = new NarrowUplink();
   private leadingLayer = new LeadingLayer();
   private readonly screenLayers = new ScreenLayers();
-  /** Its backups: one in each connection in which somebody needs it. */
+  /** Backup publications: one in each connection in which somebody needs it. */
   private readonly backups = new Set<Publication>();
   private changing: Promise<void> = Promise.resolve();
   private isMuted = false;
@@ -249,7 +249,7 @@ export class Publication {
     return this.links.get(pc)?.transceiver.mid ?? null;
   }
 
-  /** Its entry in an offer; null before it has a section. @internal */
+  /** The publication's entry in an offer; null before it has a section. @internal */
   entry(pc: RTCPeerConnection): PublishEntry | null {
     const { kind, name } = this;
     const mid = this.mid(pc);

@@ -9,7 +9,7 @@ import { WatchedWorker } from "./watched-worker.js";
 /** A hang must be detected soon: the rebuilt picture covers the native one. */
 const PING_RATE = { intervalMs: 200, maxUnanswered: 3 };
 
-/** See the module's head. */
+/** Rebuilds the pictures of one track in a worker, and gives a track of them. */
 export class Rebuilder {
   readonly track: MediaStreamTrack;
   private readonly worker: WatchedWorker<ToWorker | TakeCopies, FromWorker>;
@@ -17,8 +17,8 @@ export class Rebuilder {
   private readonly stopKeys: () => void;
 
   /**
-   * `init`: what the worker's first message says. `encryption`: null where frames are not encrypted end to end. `onEnd` is
-   * called with the reason when rebuilding ends.
+   * `init`: what the worker's first message says. `encryption`: null where frames are not encrypted end to end. `onEnd`
+   * is called with the reason when rebuilding ends.
    */
   constructor(
     files: Files,

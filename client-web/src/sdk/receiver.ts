@@ -32,7 +32,7 @@ const RESTART_MS = [4000, 30_000];
 /** Time after which a failure no longer counts, milliseconds. */
 const FORGIVEN_MS = 600_000;
 
-/** See the module's head. */
+/** Receives one video m-line, and shows its native or rebuilt pictures. */
 export class VideoReceiver {
   readonly transceiver: RTCRtpTransceiver;
   /** Whether frames pass through the relay. Without that, nothing can be rebuilt. */

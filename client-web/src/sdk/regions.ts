@@ -65,7 +65,7 @@ export function canMakeStills(): boolean {
   return typeof RTCRtpScriptTransform !== "undefined" && typeof MediaStreamTrackProcessor !== "undefined";
 }
 
-/** See the module's head. */
+/** Sends stills of one camera at the server's request, within the client's own caps. */
 export class RegionSender {
   readonly counts: RegionCounts = {
     requested: 0,
@@ -89,8 +89,8 @@ export class RegionSender {
 
   /**
    * `passage`: the way of the camera's frames through the relay; null: they have none, so that there are no stills.
-   * `encryption`: null where stills are not encrypted end to end. `requestKeyFrame`: asks for a key frame of the layer of
-   * that width.
+   * `encryption`: null where stills are not encrypted end to end. `requestKeyFrame`: asks for a key frame of the layer
+   * of that width.
    */
   constructor(
     pc: RTCPeerConnection,

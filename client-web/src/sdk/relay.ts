@@ -13,7 +13,7 @@ import type { WorkerScript } from "./worker-script.js";
 
 /** Max wait for the first relay, milliseconds: joining a room waits for it. */
 const START_TIMEOUT_MS = 2000;
-/** The same where frames are encrypted, so that there is no call without it. */
+/** Max wait for the first relay where frames are encrypted, milliseconds: no call is possible without it. */
 const MAX_START_MS = 10_000;
 /** Max wait for a replacement, milliseconds. */
 const REPLACE_TIMEOUT_MS = 3000;
@@ -34,7 +34,7 @@ interface CopyReceiver {
   post(message: TakeCopies, transfer: Transferable[]): void;
 }
 
-/** See the module's head. */
+/** Runs the relay's worker, and replaces it where it ends or hangs. */
 export class Relay {
   /** Called when no relay can be started any more: tracks need new connections, without a relay. */
   readonly onLost = new Set<() => void>();
@@ -67,7 +67,8 @@ export class Relay {
   }
 
   /**
-   * Starts the relay, unless it runs or cannot run. Resolves to {@link works} when that is known, or after two seconds (ten where frames are encrypted).
+   * Starts the relay, unless it runs or cannot run. Resolves to {@link works} when that is known, or after two seconds
+   * (ten where frames are encrypted).
    */
   async ready(): Promise<boolean> {
     const max = this.encrypts ? MAX_START_MS : START_TIMEOUT_MS;

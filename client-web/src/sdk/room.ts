@@ -48,13 +48,13 @@ import { warmUpDecoder } from "./warm-up.js";
 /** Options of {@link Room.publish}. */
 export interface PublishOptions {
   /**
-   * The simulcast layers of video. Default: `qhf`, of a screen `qf`. Up to 150 kbit/s for `q`, 500 for `h`, 1500 for `f`
-   * and 2500 for that of a screen.
+   * The simulcast layers of video. Default: `qhf`, of a screen `qf`. Up to 150 kbit/s for `q`, 500 for `h`, 1500 for
+   * `f` and 2500 for that of a screen.
    */
   layers?: Layers;
   /**
-   * `ask`: full-size stills of a camera, whole or in tiles, are sent when the server asks for them. Set it only with the
-   * person's consent. Default: `off`.
+   * `ask`: full-size stills of a camera, whole or in tiles, are sent when the server asks for them. Set it only with
+   * the person's consent. Default: `off`.
    */
   detail?: DetailChoice;
   /**
@@ -99,8 +99,8 @@ function tracksOf(source: unknown): readonly MediaStreamTrack[] {
  */
 export class Room extends Emitter<RoomEvents> {
   /**
-   * What a moderator may do to others. Needs the grant `moderate`; rejects with `connection_lost` without a connection, and
-   * with `ended` after the call.
+   * What a moderator may do to others. Needs the grant `moderate`; rejects with `connection_lost` without a connection,
+   * and with `ended` after the call.
    */
   readonly moderate = new Moderation(
     (request) => this.call.session?.moderate(request) ?? Promise.reject(this.over ? ended() : notConnected()),
@@ -154,7 +154,7 @@ export class Room extends Emitter<RoomEvents> {
     return room;
   }
 
-  /** Starts the inputs that the options ask for. A failure is told by `refused`: the call goes on without. */
+  /** Starts the inputs that the options ask for. The event `refused` reports a failure: the call goes on without. */
   private startInputs(): void {
     const { camera = false, microphone = false } = this.options;
     const of = (choice: boolean | StartOptions): StartOptions => (typeof choice === "boolean" ? {} : choice);
@@ -254,7 +254,7 @@ export class Room extends Emitter<RoomEvents> {
   }
 
   /**
-   * How well this participant's own connection works, as the server sees it and the others are told: see
+   * How well this participant's own connection works, as the server sees it and the others do too: see
    * {@link Participant.quality}. The event `quality` follows a change. null: not known yet, or not now, as there is no
    * connection.
    */
@@ -268,12 +268,12 @@ export class Room extends Emitter<RoomEvents> {
   }
 
   /**
-   * The others who are heard now, several at once, the loudest first; in a loopback room also this one. Event `speakers`.
-   * Empty while nobody listens to that event: only then levels are read, ten times a second.
+   * The others who are heard now, several at once, the loudest first; in a loopback room also this one. Event
+   * `speakers`. Empty while nobody listens to that event: only then levels are read, ten times a second.
    *
    * It rests on {@link Participant.level}, by which the browser tells what it receives and plays: averaged over some
-   * tenths of a second, heard from 45 dB below full scale on, until below 50 dB. So it counts any sound, not speech alone,
-   * and each page hears for itself; {@link speaker} is the server's word, the same for all.
+   * tenths of a second, heard from 45 dB below full scale on, until below 50 dB. So it counts any sound, not speech
+   * alone, and each page hears for itself; {@link speaker} is the server's word, the same for all.
    */
   get speakers(): readonly Participant[] {
     return this.heard.others;
@@ -410,8 +410,8 @@ export class Room extends Emitter<RoomEvents> {
 
   /**
    * Shares a screen, a window or a tab, which the person chooses: the tracks `screen` and `screen_audio`, beside the
-   * camera. Call it when a button is pressed. Rejects with a {@link WindlassError}: `permission_denied` where nothing was
-   * chosen, `forbidden` without the grant `publish`, `unsupported`, `ended`.
+   * camera. Call it when a button is pressed. Rejects with a {@link WindlassError}: `permission_denied` where nothing
+   * was chosen, `forbidden` without the grant `publish`, `unsupported`, `ended`.
    */
   async shareScreen(options: ScreenOptions = {}): Promise<ScreenShare> {
     if (this.over) throw ended();
@@ -448,8 +448,8 @@ export class Room extends Emitter<RoomEvents> {
   }
 
   /**
-   * Encrypts by another key from now on: whenever somebody leaves, for one. The key before it still decrypts, as not all
-   * participants get the new one at once. The room must have been joined with `encryption`.
+   * Encrypts by another key from now on: whenever somebody leaves, for one. The key before it still decrypts, as not
+   * all participants get the new one at once. The room must have been joined with `encryption`.
    */
   async setEncryptionKey(key: EncryptionKey): Promise<void> {
     if (this.encryption === null)
@@ -458,8 +458,8 @@ export class Room extends Emitter<RoomEvents> {
   }
 
   /**
-   * Caps the bitrate of all that this participant sends, as a narrower link would: layers and stills adapt to it at once.
-   * For people who pay for what they send. Kilobits per second; null: no cap, as at the start.
+   * Caps the bitrate of all that this participant sends, as a narrower link would: layers and stills adapt to it at
+   * once. For people who pay for what they send. Kilobits per second; null: no cap, as at the start.
    */
   setMaxUplink(kbps: number | null): void {
     this.maxUplinkKbps = kbps === null ? null : finite("bitrate", kbps, 0);
@@ -470,9 +470,9 @@ export class Room extends Emitter<RoomEvents> {
    * Sends a message to all others in the call, or to those of `to`: a text, or bytes. They get the event `message`.
    * `topic` is the page's own word for what it is about, such as `chat`.
    *
-   * Each receiver gets the messages of a sender in the order of the calls, each once, also where a connection is lost or
-   * the room moves to another server. Resolves when the server has taken it and sends it to those who are in the call
-   * then; nobody gets it later. Without a connection a message waits for it, unless it is not `reliable`.
+   * Each receiver gets the messages of a sender in the order of the calls, each once, also where a connection is lost
+   * or the room moves to another server. Resolves when the server has taken it and sends it to those who are in the
+   * call then; nobody gets it later. Without a connection a message waits for it, unless it is not `reliable`.
    *
    * Bounds: 16 KiB; 20 messages or 64 KiB a second, 30 of them at once: more wait, up to 256 or 1 MiB.
    *
@@ -492,14 +492,16 @@ export class Room extends Emitter<RoomEvents> {
    * At most 16 attributes with values of at most 256 bytes, and 4 KiB in all. If they change more often than once a
    * second, the others may see only the latest state.
    *
-   * Resolves when the server has told the others. Rejects with a {@link WindlassError} (`forbidden` without the grant
-   * `data`, `too_large`, `bad_option`, `ended`); the attributes are then as before.
+   * Resolves when the server has notified the others. Rejects with a {@link WindlassError} (`forbidden` without the
+   * grant `data`, `too_large`, `bad_option`, `ended`); the attributes are then as before.
    */
   setAttributes(changes: Readonly<Record<string, string | null>>): Promise<void> {
     return this.call.describe(changes);
   }
 
-  /** Changes this participant's name, as {@link setAttributes} does. `forbidden` where the access token has the name. */
+  /**
+   * Changes this participant's name, as {@link setAttributes} does. `forbidden` where the access token has the name.
+   */
   setName(name: string): Promise<void> {
     return this.call.describe({}, name);
   }

@@ -6,7 +6,7 @@ import type { ParticipantInfo } from "./protocol.js";
 
 export type Presence = "present" | "pending";
 
-/** See the module's head. */
+/** The other participants of a session, present or pending. */
 export class Roster {
   private readonly entries = new Map<string, { readonly info: ParticipantInfo; readonly presence: Presence }>();
 

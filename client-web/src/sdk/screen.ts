@@ -10,8 +10,8 @@ export interface ScreenOptions {
   audio?: boolean;
   /**
    * `ask`: full-size stills are sent when the server asks for them. A screen has had none so far: it goes at full size,
-   * and at about one frame a second there are too few frames to find a still's by. Set it only with the person's consent.
-   * Default: `off`.
+   * and at about one frame a second there are too few frames to find a still's by. Set it only with the person's
+   * consent. Default: `off`.
    */
   detail?: DetailChoice;
 }

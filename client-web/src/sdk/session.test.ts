@@ -210,7 +210,7 @@ test("the speaker is announced if it is among the others", async () => {
   assert.equal(session.speaker, null);
 });
 
-test("qualities of connections are told of this participant and of others, once these are announced", async () => {
+test("qualities of connections are reported of this participant and of others, once these are announced", async () => {
   const server = withAda();
   const { session, seen } = await makeSession(server);
   seen();

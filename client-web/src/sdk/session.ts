@@ -81,7 +81,7 @@ export interface SessionRequest extends JoinRequest {
   former: Session | null;
 }
 
-/** See the module's head. */
+/** A stay in a room on one server, from the welcome until the connection ends. */
 export class Session extends Emitter<SessionEvents> {
   /** Whether the room is recorded. */
   recording: boolean;
@@ -106,7 +106,7 @@ export class Session extends Emitter<SessionEvents> {
   private early: ReceivedMessage[] | null = [];
   private grants: readonly string[] | undefined;
   private speakerId: string | null = null;
-  /** What the server has told of connections, by participant; this one's too. */
+  /** The qualities of connections that the server has reported, by participant; this one's too. */
   private readonly toldQualities = new Map<string, ConnectionQuality>();
   /** Tracks whose report went out between two times of it: the next one is left out, so that there is one a second. */
   private readonly reportedEarly = new Set<RemoteVideoTrack>();

@@ -70,7 +70,7 @@ function room() {
   return { state, speakers };
 }
 
-test("the others are heard by their levels, oneself by the microphone, and each change is told once", async () => {
+test("the others are heard by their levels, oneself by the microphone, and each change is reported once", async () => {
   const { state, speakers } = room();
   speakers.read(true);
   state.ada.level = 0.5;

@@ -1,13 +1,16 @@
 /**
- * Who is heard now, several at once: from levels of sound that are read here. The server's word for the one active speaker
- * is another thing; that one holds through pauses.
+ * Who is heard now, several at once: from levels of sound that are read here. The server's word for the one active
+ * speaker is another thing; that one holds through pauses.
  */
 import type { LocalInput } from "./devices/local-input.js";
 import type { Participant } from "./participant.js";
 
 /** Interval of readings, milliseconds. */
 const READ_MS = 100;
-/** Share of a reading in the average: a louder sound counts within 0.2 s, a quieter one after half a second, as words have gaps. */
+/**
+ * Share of a reading in the average: a louder sound counts within 0.2 s, a quieter one after half a second, as words
+ * have gaps.
+ */
 const [RISE, FALL] = [0.5, 0.2];
 /** The averaged level from which somebody is heard: 45 dB below full scale. Levels are as in `Meter.read`. */
 const BEGIN = 0.25;

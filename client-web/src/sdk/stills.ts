@@ -32,7 +32,7 @@ export interface StillsHost {
   requestKeyFrame(width: number): void;
 }
 
-/** See the module's head. */
+/** Answers the server's requests for stills of one camera while the uplink has bandwidth to spare. */
 export class Stills {
   private readonly spare = new SpareUplink();
   private readonly sampler = new UplinkSampler();
@@ -41,7 +41,8 @@ export class Stills {
   private samples = 0;
 
   /**
-   * `passage`, `encryption`: as of {@link RegionSender}. `defaultScale`: the scale of requests without one, from the welcome.
+   * `passage`, `encryption`: as of {@link RegionSender}. `defaultScale`: the scale of requests without one, from the
+   * welcome.
    */
   constructor(
     pc: RTCPeerConnection,

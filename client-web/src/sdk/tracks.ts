@@ -8,7 +8,7 @@ import { followShowing, type Shown } from "./showing.js";
 
 /** A remote audio track. */
 export interface RemoteAudioTrack {
-  /** By which it is told from a video track. */
+  /** Tells it from a video track. */
   readonly kind: "audio";
   /** The server's id of the track. Unique in the room on one server. */
   readonly id: string;
@@ -127,7 +127,7 @@ const MAX_VIEW_PIXELS = 65_535;
  * better of the two.
  */
 export class RemoteVideoTrack extends Emitter<RemoteVideoTrackEvents> {
-  /** By which it is told from an audio track. */
+  /** Tells it from an audio track. */
   readonly kind = "video";
   /** The server's id of the track. Unique in the room on one server. */
   readonly id: string;

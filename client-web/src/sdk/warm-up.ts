@@ -11,7 +11,10 @@ import type { Relay } from "./relay.js";
 
 const started = new Set<string>();
 
-/** Fetches, compiles and warms up the decoder, once for the same places, where workers run. Failures are reported by the tracks. */
+/**
+ * Fetches, compiles and warms up the decoder, once for the same places, where workers run. Failures are reported by the
+ * tracks.
+ */
 export async function warmUpDecoder(
   files: Pick<Files, "worker" | "decoder">,
   relay: Pick<Relay, "ready">,

@@ -1,10 +1,10 @@
 /**
  * The script of the SDK's workers.
  *
- * It is a part of the SDK's own script, as text, and workers start from a `blob:` URL of that. So it is there whatever a
- * bundler makes of the SDK and whichever origin that comes from (a worker's script must be of the page's origin), and it
- * outlives the page's server. Where the page's policy forbids workers of `blob:` URLs, the file `worker.js` takes its
- * place.
+ * It is a part of the SDK's own script, as text, and workers start from a `blob:` URL of that. So it is there whatever
+ * a bundler makes of the SDK and whichever origin that comes from (a worker's script must be of the page's origin), and
+ * it outlives the page's server. Where the page's policy forbids workers of `blob:` URLs, the file `worker.js` takes
+ * its place.
  */
 import { WORKER } from "windlass:built";
 
@@ -16,7 +16,7 @@ function inPage(): string {
   return made;
 }
 
-/** See the module's head. */
+/** The addresses from which the SDK's workers can be started. */
 export class WorkerScript {
   private kept: string | null = null;
 

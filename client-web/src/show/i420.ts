@@ -1,4 +1,7 @@
-/** RGBA pixels as I420, the format of encoders: BT.709, limited range, chroma of each four pixels averaged. Width and height are even. */
+/**
+ * RGBA pixels as I420, the format of encoders: BT.709, limited range, chroma of each four pixels averaged. Width and
+ * height are even.
+ */
 export function i420Of(rgba: Uint8ClampedArray, width: number, height: number): Uint8Array<ArrayBuffer> {
   const [half, quarter] = [width >> 1, (width * height) >> 2];
   const planes = new Uint8Array(width * height + 2 * quarter);

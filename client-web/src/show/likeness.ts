@@ -1,8 +1,9 @@
 /**
  * How close a picture is to the clip that was sent. Pure.
  *
- * A received picture does not say which frame of the clip it is. So each is compared with the last frames that were drawn,
- * and the best of them counts: that is right for both halves, and hides no blur, as none of the frames is blurred.
+ * A received picture does not say which frame of the clip it is. So each is compared with the last frames that were
+ * drawn, and the best of them counts: that is right for both halves, and hides no blur, as none of the frames is
+ * blurred.
  */
 
 /** Brightness, a byte a pixel. */

@@ -9,16 +9,19 @@ const HALF = { width: 300, height: 225 };
 /** Part of the picture that an arrow key moves it by. */
 const KEY = 0.02;
 
-/** See the module's head. */
+/** The loupe: two enlarged views of the place that the pointer is at. */
 export class Loupe {
   readonly element: HTMLElement;
   readonly halves = [this.half(words("show.plain")), this.half(words("show.rebuilt"))] as const;
   private readonly frame = make("span", { class: "loupe-frame", "aria-hidden": "true" });
-  /** Its place, as parts of the picture's width and height. */
+  /** The enlarged place, as parts of the picture's width and height. */
   private at = { x: 0.5, y: 0.5 };
   private handle = 0;
 
-  /** `stage`: what the pictures fill, which is pointed at; `pictures`: the plain and the rebuilt one, null while there is none. */
+  /**
+   * `stage`: what the pictures fill, which is pointed at; `pictures`: the plain and the rebuilt one, null while there
+   * is none.
+   */
   constructor(
     private readonly stage: HTMLElement,
     private readonly pictures: () => readonly [HTMLVideoElement | null, HTMLVideoElement | null],

@@ -1,6 +1,6 @@
 /**
- * The page `/demo`: the product shows itself, without a camera, a permission or a second person. A clip goes through the
- * server in a private room, and comes back as the others of a call would get it.
+ * The page `/demo`: the product shows itself, without a camera, a permission or a second person. A clip goes through
+ * the server in a private room, and comes back as the others of a call would get it.
  */
 import { brand, make } from "../demo/dom.js";
 import { saidOf } from "../demo/failure.js";
@@ -18,13 +18,13 @@ const FIRST = 150;
 /** Where the loupe is at first: on the lettering, on the table. Parts of the picture. */
 const PLACES: Record<SceneName, [number, number]> = { person: [0.63, 0.8], text: [0.17, 0.44] };
 /**
- * Part of the uplink that congestion control plans with: the stills of a camera come on top of its layers. With all of it,
- * 150 kbit/s of the person sent 166, and the rebuilt half was 1.5 dB worse (`tests/e2e/measure/demo-uplink.mjs`).
+ * Part of the uplink that congestion control plans with: the stills of a camera come on top of its layers. With all of
+ * it, 150 kbit/s of the person sent 166, and the rebuilt half was 1.5 dB worse (`tests/e2e/measure/demo-uplink.mjs`).
  */
 const PLANNED: Record<SceneName, number> = { person: 0.75, text: 1 };
 /**
- * Part of the uplink that text leaves to its video, which hardly moves: the rest is for stills. Without it the rebuilt half
- * was 4.4 dB worse at 150 kbit/s (the same program).
+ * Part of the uplink that text leaves to its video, which hardly moves: the rest is for stills. Without it the rebuilt
+ * half was 4.4 dB worse at 150 kbit/s (the same program).
  */
 const TEXT_VIDEO = 0.3;
 

@@ -1,4 +1,6 @@
-/** What the page measures while it sends: the bitrate of everything, and how close both halves are to what was drawn. */
+/**
+ * What the page measures while it sends: the bitrate of everything, and how close both halves are to what was drawn.
+ */
 import type { Room, WindlassVideo } from "../sdk/index.js";
 import { lumaOf, Recent, Sent } from "./likeness.js";
 import type { Scene } from "./scene.js";
@@ -20,7 +22,7 @@ export interface Figures {
   rebuilt: number | null;
 }
 
-/** See the module's head. */
+/** Measures the bitrate that is sent, and the PSNR of the plain and the rebuilt picture. */
 export class Meter {
   private readonly sent = new Sent(FRAMES);
   private readonly psnr = { plain: new Recent(MEAN_OF), rebuilt: new Recent(MEAN_OF) };

@@ -11,7 +11,7 @@ const FPS: Record<SceneName, number> = { person: 30, text: 10 };
 /** The clip's size, pixels. */
 const CLIP_SIZE = { width: 640, height: 360 };
 
-/** See the module's head. */
+/** A canvas that draws the clip or the text, and the video track of it. */
 export class Scene {
   readonly canvas = document.createElement("canvas");
   readonly track: MediaStreamTrack;

@@ -8,10 +8,10 @@ export interface Swayed extends EventTarget {
   split: number;
 }
 
-/** Its place `ms` after the beginning, which is the middle. */
+/** The divider's place `ms` after the beginning, which is the middle. */
 export const placeAt = (ms: number): number => 50 + REACH * Math.sin((2 * Math.PI * ms) / PERIOD_MS);
 
-/** See the module's head. */
+/** Sways the divider of a split picture until somebody moves it. */
 export class Sway {
   private state: "waits" | "sways" | "over" = "waits";
 

@@ -1,4 +1,7 @@
-/** A shared screen with small text: drawn here, so that nothing needs to be bundled. Lines are typed, and a cursor blinks. */
+/**
+ * A shared screen with small text: drawn here, so that nothing needs to be bundled. Lines are typed, and a cursor
+ * blinks.
+ */
 
 export const TEXT_SIZE = { width: 1280, height: 720 };
 
@@ -28,7 +31,7 @@ const TYPED: readonly string[] = [
 const [LEFT, TOP, STEP] = [56, 64, 33];
 const FONT = '21px ui-monospace, "Liberation Mono", "DejaVu Sans Mono", monospace';
 const HEADING = '600 25px system-ui, "Liberation Sans", sans-serif';
-/** Letters a second, and the pause before the lines begin anew, seconds. */
+/** Letters a second, and the pause before the lines begin again, seconds. */
 const [LETTERS, PAUSE] = [4, 20];
 
 /** Draws it as it is `seconds` after the start. */

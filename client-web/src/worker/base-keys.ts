@@ -4,7 +4,7 @@ import { type BaseKey, Encryptor } from "./sframe.js";
 /** Time in which all participants take a new key: until then the one before it decrypts. */
 const FORMER_KEY_MS = 10_000;
 
-/** See the module's head. */
+/** The key that encrypts, and the one before it, which decrypts for a while longer. */
 export class BaseKeys {
   /** The latest first. */
   private keys: BaseKey[] = [];

@@ -1,7 +1,7 @@
 /**
- * Stills of a track with end-to-end encryption: puts the messages of each together, and decrypts it. Each is bound to the
- * encoded frame that it is of, so it waits until that has come. Whatever else comes is dropped, an anchor that the server
- * made among it.
+ * Stills of a track with end-to-end encryption: puts the messages of each together, and decrypts it. Each is bound to
+ * the encoded frame that it is of, so it waits until that has come. Whatever else comes is dropped, an anchor that the
+ * server made among it.
  */
 import { parseAnchorHeader } from "./anchors.js";
 import { CHUNK_AT, fixedFields, HEADER_BYTES, metadataOf } from "./regions/message.js";
@@ -33,7 +33,7 @@ interface Early {
  */
 export type StillOutcome = ArrayBuffer | "incomplete" | "unreadable";
 
-/** See the module's head. */
+/** Assembles the encrypted stills of one track, and decrypts each once its encoded frame has come. */
 export class EncryptedStills {
   private readonly unfinished = new Map<string, Unfinished>();
   private readonly early = new Map<number, Early>();

@@ -38,7 +38,7 @@ const STEPS: readonly { effort: Effort; maxScale: number }[] = [
 /** Frames in the queue from which on one second of slowness counts. */
 const MIN_QUEUE = 3;
 
-/** See the module's head. */
+/** Lowers the enhancement of a track while this machine is too slow, and raises it again. */
 export class LoadGuard {
   private busy: { at: number; decodeMs: number; intervalMs: number }[] = [];
   private queueLongSince: number | null = null;

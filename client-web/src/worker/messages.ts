@@ -137,7 +137,7 @@ export type PictureState = "native" | "rebuilt" | "enhanced";
 export type NativeReason =
   /** No picture has been rebuilt yet. */
   | "starting"
-  /** The LR picture has as many pixels as it is shown with. */
+  /** The LR picture has the number of pixels with which it is shown. */
   | "fills"
   /** This machine is too slow. */
   | "too-slow"
@@ -162,7 +162,7 @@ export type NativeReason =
 export interface WorkerStats {
   /** Rebuilt pictures per second. */
   outputFps: number;
-  /** Of these, pictures with anchors. */
+  /** Rebuilt pictures with anchors, per second. */
   enhancedFps: number;
   /** Encoded frames received per second. */
   receivedFps: number;
@@ -176,7 +176,7 @@ export interface WorkerStats {
   detailFrom: AnchorSource | null;
   /** Anchors used since the start. */
   anchorsUsed: number;
-  /** Of these, anchors that arrived after their frame was decoded. */
+  /** Used anchors that arrived after their frame was decoded. */
   anchorsLate: number;
   /** Anchors that could not be used: malformed, of another size, or too old. */
   anchorsLost: number;

@@ -15,7 +15,7 @@ class Machine {
   private frames = 0;
   /** Frames that ran each network. */
   readonly counts: Record<NetworkTier, number> = { none: 0, xxs: 0, xs: 0 };
-  /** Every so many frames one takes so long more. */
+  /** Adds `ms` to the time of one frame in `every`. */
   hiccup: { every: number; ms: number } | null = null;
 
   constructor(
@@ -118,7 +118,7 @@ test("frames that queue up drop a network that takes much of the time", () => {
   assert.notEqual(machine.choice.network, "xs");
 });
 
-test("another size or scale runs none at once, and begins anew without a wait", () => {
+test("another size or scale runs none at once, and begins again without a wait", () => {
   const machine = new Machine(make(), 5, fast);
   machine.run(100);
   machine.networkMs = slow;

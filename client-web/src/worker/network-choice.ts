@@ -2,18 +2,18 @@
  * Chooses the network that runs on every frame of a track, by the time that this machine takes. Times are milliseconds
  * and arguments.
  *
- * A track begins without a network. Where frames take little of the time between them, the cheapest network is tried; by
- * what it took, the next is estimated, and tried where it fits. One that takes too long gives way to the next cheaper
- * within eight frames. It may come back after 15 seconds, twice as long after each relapse, half as long after each calm
- * minute. Another size of pictures begins anew.
+ * A track begins without a network. Where frames take little of the time between them, the cheapest network is tried;
+ * by what it took, the next is estimated, and tried where it fits. One that takes too long gives way to the next
+ * cheaper within eight frames. It may come back after 15 seconds, twice as long after each relapse, half as long after
+ * each calm minute. Another size of pictures begins from scratch.
  */
 
 /** A network that runs on every frame, or none. */
 export type NetworkTier = "none" | "xxs" | "xs";
 
 /**
- * Why none runs: it may not (`off`), the machine has no time (`slow`), there is none for the size of the pictures (`size`),
- * or one may run soon (`trying`).
+ * Why none runs: it may not (`off`), the machine has no time (`slow`), there is none for the size of the pictures
+ * (`size`), or one may run soon (`trying`).
  */
 export type NetworkAbsence = "off" | "slow" | "size" | "trying";
 
@@ -61,7 +61,7 @@ interface Known {
   waitMs: number;
 }
 
-/** See the module's head. */
+/** Chooses the network that a track runs on every frame, by how long frames take here. */
 export class NetworkChoice {
   private tier: NetworkTier = "none";
   /** Work of the last frames with the network of now, and the time between them. */
@@ -101,7 +101,7 @@ export class NetworkChoice {
     if (NETWORKS.indexOf(this.tier) > NETWORKS.indexOf(max)) this.set(largestNetwork(this.scale, max));
   }
 
-  /** Before each frame: the size of the low picture, as text, and the scale. Another one begins anew. */
+  /** Before each frame: the size of the low picture, as text, and the scale. Another one begins from scratch. */
   begin(size: string, scale: number): void {
     if (size === this.size && scale === this.scale) return;
     this.size = size;

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { beforeEach, test } from "node:test";
+import { afterEach, beforeEach, mock, test } from "node:test";
 import { codecString, type DecodedPicture, PictureDecoder } from "./picture-decoder.js";
 
 /** A decoder of the browser that does as the test says. */
@@ -54,6 +54,7 @@ class FakeDecoder {
 }
 
 beforeEach(() => {
+  mock.timers.enable({ apis: ["setTimeout"] });
   FakeDecoder.unsupported = false;
   Object.assign(globalThis, {
     VideoDecoder: FakeDecoder,
@@ -65,7 +66,16 @@ beforeEach(() => {
   });
 });
 
-const settled = (ms = 40) => new Promise((resolve) => setTimeout(resolve, ms));
+afterEach(() => mock.timers.reset());
+
+/** Lets copies that take up to `ms` milliseconds end, of which each begins when the one before it has ended. */
+async function settled(ms = 40): Promise<void> {
+  for (let passed = 0; passed < ms; passed++) {
+    await new Promise((resolve) => setImmediate(resolve));
+    mock.timers.tick(1);
+  }
+  await new Promise((resolve) => setImmediate(resolve));
+}
 const frame = (rtpTimestamp: number, key = false) => ({
   rtpTimestamp,
   key,
@@ -112,7 +122,7 @@ test("pictures of before a reset do not come", async () => {
   assert.deepEqual([got.length, before.state, FakeDecoder.last === before], [0, "closed", true]);
 });
 
-test("what cannot be decoded is told, and after three times that the browser cannot", () => {
+test("what cannot be decoded is reported, and after three times that the browser cannot", () => {
   const { pictures, failures } = decoder();
   for (let n = 0; n < 3; n++) {
     pictures.decode("vp8", frame(n, true));

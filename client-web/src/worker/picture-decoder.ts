@@ -1,6 +1,6 @@
 /**
- * Decodes frames of H.264, VP8 and AV1 by the browser's own decoder (WebCodecs), into packed I420. Decoders of these codecs make
- * the same picture of a frame, bit for bit, so that a publisher and its viewers have the same.
+ * Decodes frames of H.264, VP8 and AV1 by the browser's own decoder (WebCodecs), into packed I420. Decoders of these
+ * codecs make the same picture of a frame, bit for bit, so that a publisher and its viewers have the same.
  */
 import type { VideoCodec } from "../sdk/codec.js";
 import { pack, packedBytes, pictureOf } from "./regions/picture.js";
@@ -39,7 +39,7 @@ export const MAX_PENDING = 4;
 /** Failures in a row after which a codec counts as one that the browser does not decode. */
 const MAX_FAILURES = 3;
 
-/** See the module's head. */
+/** Decodes the H.264, VP8 and AV1 frames of one track to packed I420, by WebCodecs. */
 export class PictureDecoder {
   private decoder: VideoDecoder | null = null;
   private codec: OtherCodec | null = null;

@@ -4,7 +4,7 @@
 export interface SoughtFile {
   /** Absolute URLs, the best place first. */
   urls: readonly string[];
-  /** By this the right file is told from others: the digest of the decoder, or what a script exports as `version`. */
+  /** Tells the right file from others: the digest of the decoder, or what a script exports as `version`. */
   version: string;
 }
 

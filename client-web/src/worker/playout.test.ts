@@ -48,7 +48,7 @@ test("the clock does not run ahead of the native player", () => {
   assert.equal(clock.lagMs, -80);
 });
 
-test("a jump of the timeline starts the clock anew", () => {
+test("a jump of the timeline restarts the clock", () => {
   const clock = new PlayoutClock();
   clock.ready(0, 1000);
   clock.ready(100_000, 1033);

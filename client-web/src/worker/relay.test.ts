@@ -146,7 +146,7 @@ test("of sent frames the data comes of the layer that is followed, and while it 
   assert.deepEqual(data(), [false, true, false]);
 });
 
-test("of sent frames only their times and sizes are told", async () => {
+test("of sent frames only their times and sizes are reported", async () => {
   const [relay, m, t] = [new Relay(), media(), taker(true)];
   void relay.pass(m.transformer, { ...SENT, id: 3 });
   relay.connect(3, t.port);

@@ -16,7 +16,10 @@ import { Decryptor } from "./sframe.js";
 /** Max copies that a worker has not taken yet: two seconds of frames. Further ones are skipped. */
 const MAX_UNTAKEN = 60;
 
-/** Time between two requests for a key frame: a request can be lost, and Chromium's encoder ignores one right after a key frame. */
+/**
+ * Time between two requests for a key frame: a request can be lost, and Chromium's encoder ignores one right after a
+ * key frame.
+ */
 const KEY_FRAME_EVERY_MS = 400;
 /** Max such requests: four seconds. After that the browser's own decoder, which waits for one too, asks alone. */
 const MAX_KEY_FRAME_REQUESTS = 10;
@@ -77,7 +80,7 @@ class Copies {
   }
 }
 
-/** See the module's head. */
+/** Passes the encoded frames of a room on, and sends a copy of each to the worker of its track. */
 export class Relay {
   private readonly copies = new Map<number, Copies>();
 
@@ -89,7 +92,9 @@ export class Relay {
     this.of(id).connect(port);
   }
 
-  /** Passes the frames of a receiver or sender on, until it ends. `keyFrame`: a key frame is requested until one comes. */
+  /**
+   * Passes the frames of a receiver or sender on, until it ends. `keyFrame`: a key frame is requested until one comes.
+   */
   async pass(transformer: Transformer, { role, id, keyFrame, encrypted }: TransformOptions): Promise<void> {
     const decryptor = encrypted !== null && role === "received" ? new Decryptor(() => this.keys.all) : null;
     const copies = this.of(id);

@@ -84,7 +84,7 @@ test("without frame ids the order of arrival counts", () => {
   assert.equal(buffer.counters.late, 1);
 });
 
-test("numbering that begins anew at a key frame is followed", () => {
+test("numbering that begins again at a key frame is followed", () => {
   const buffer = new ReorderBuffer();
   buffer.push({ ...frame(100, 0, true), rtpTimestamp: 1000 });
   drain(buffer, 0);

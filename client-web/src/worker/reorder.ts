@@ -45,7 +45,7 @@ export function rtpDistance(a: number, b: number): number {
   return (a - b) | 0;
 }
 
-/** See the module's head. */
+/** Holds the encoded frames of a track, and releases them in decode order. */
 export class ReorderBuffer {
   /** Counts since the start. */
   readonly counters: ReorderCounters = { late: 0, lost: 0, skipped: 0 };

@@ -1,10 +1,10 @@
 /**
  * SFrame (RFC 9605): encrypts whole encoded frames, by AES_128_GCM_SHA256_128 (section 4.5).
  *
- * A protected frame is a header (key id KID, counter CTR), the encrypted frame and a tag, which also covers whether it is
- * audio or video. The application gives base keys, each with an index of a byte. A sender's KID is that index, and seven
- * random bytes: senders of one base key derive different keys from it (section 4.4.2), so that no key is used twice with
- * one counter.
+ * A protected frame is a header (key id KID, counter CTR), the encrypted frame and a tag, which also covers whether it
+ * is audio or video. The application gives base keys, each with an index of a byte. A sender's KID is that index, and
+ * seven random bytes: senders of one base key derive different keys from it (section 4.4.2), so that no key is used
+ * twice with one counter.
  */
 
 /** A base key. */
@@ -76,7 +76,7 @@ export function readHeader(bytes: Uint8Array): Header | null {
   return length > bytes.length ? null : { kid, ctr, length };
 }
 
-/** A number in a field of so many bytes, big-endian. */
+/** A number in a field of `length` bytes, big-endian. */
 function padded(value: bigint, length: number): Uint8Array<ArrayBuffer> {
   const bytes = bytesOf(value);
   return Uint8Array.from([...Array<number>(length - bytes.length).fill(0), ...bytes]);
@@ -181,8 +181,8 @@ export class Decryptor {
   ) {}
 
   /**
-   * The plain frame; null where it cannot be decrypted, or has come before. Nothing else is shown of it. `metadata`: what
-   * else the tag covers.
+   * The plain frame; null where it cannot be decrypted, or has come before. Nothing else is shown of it. `metadata`:
+   * what else the tag covers.
    */
   async decrypt(data: ArrayBuffer, metadata: string): Promise<ArrayBuffer | null> {
     const bytes = new Uint8Array(data);

@@ -370,7 +370,7 @@ test("without an anchor of the whole picture, tiles ask for one, once a second",
   assert.equal(bench.keyAnchorRequests(), 0);
 });
 
-test("a key anchor that came before its frame counts, and a decoder that begins anew needs another", () => {
+test("a key anchor that came before its frame counts, and a decoder that begins again needs another", () => {
   const bench = new Bench();
   bench.pipeline.setRung(true, 3);
   bench.run(1);
@@ -398,7 +398,7 @@ test("what becomes of anchors is counted by kind", () => {
   );
 });
 
-test("an anchor is left to the next frame, which makes the picture anew anyway", () => {
+test("an anchor is left to the next frame, which makes the picture from scratch anyway", () => {
   const bench = new Bench();
   bench.pipeline.setRung(true, 3);
   bench.run(5);
@@ -444,7 +444,7 @@ test("a machine with time to spare runs a network on every frame, and one that i
   assert.equal(bench.network, "none");
 });
 
-test("a network that begins or ends is told at once, and why", () => {
+test("a network that begins or ends is reported at once, and why", () => {
   const bench = new Bench();
   bench.pipeline.setPlace({ width: 640, height: 360 });
   bench.decodeMs = 4;

@@ -7,12 +7,14 @@
  *
  * `clock` gives the time, milliseconds since the epoch. The worker drives `pump` and `show`.
  */
+import { AnchorCounts } from "./anchor-counts.js";
 import { ArrivalLog, parseAnchorHeader } from "./anchors.js";
+import { KeyAnchors } from "./key-anchors.js";
 import { LoadGuard } from "./load.js";
-import type { AnchorSource, FromWorker, NativeReason, OtherFrame, PictureState, WorkerStats } from "./messages.js";
+import type { FromWorker, NativeReason, OtherFrame, PictureState, WorkerStats } from "./messages.js";
 import type { Plane } from "./network/backend.js";
 import type { GpuNetworks } from "./network/gpu-networks.js";
-import { type NetworkAbsence, NetworkChoice, type NetworkTier } from "./network-choice.js";
+import type { NetworkTier } from "./network-choice.js";
 import {
   type DecodedPicture,
   MAX_PENDING,
@@ -23,6 +25,7 @@ import {
 import { PlayoutClock, PlayoutQueue, RtpTimeline } from "./playout.js";
 import { type EncodedFrame, ReorderBuffer } from "./reorder.js";
 import { type Size, scaleFor } from "./scale.js";
+import { TrackNetworks } from "./track-networks.js";
 import { parseVp9Header, type Vp9Header } from "./vp9.js";
 import {
   type AnchorOutcome,
@@ -78,12 +81,8 @@ export interface IncomingFrame {
   other: OtherFrame | null;
 }
 
-/** Max anchors noted that came before their frame; the module keeps fewer. */
-const MAX_EARLY = 8;
 /** Min time between two requests for key frames, milliseconds. */
 const KEY_REQUEST_MS = 1000;
-/** Min time between two requests for key anchors, milliseconds. */
-const KEY_ANCHOR_REQUEST_MS = 1000;
 /**
  * Detail of an anchor appears with the next frame. After this time without one, the last picture is rebuilt,
  * milliseconds.
@@ -99,7 +98,7 @@ interface QueuedPicture {
   detail: boolean;
 }
 
-/** See the module's head. */
+/** Turns the encoded frames and anchors of one track into rebuilt pictures, each shown at its time. */
 export class TrackPipeline {
   private module: WebAssembly.Module | null = null;
   private decoder: TrackDecoder | null = null;
@@ -124,9 +123,9 @@ export class TrackPipeline {
   private sizeless = false;
   private readonly reorder = new ReorderBuffer();
   private readonly guard = new LoadGuard();
-  private readonly networks: NetworkChoice;
-  /** Whether the last statistics outside of their time said that a network runs. */
-  private networkTold = false;
+  private readonly networks: TrackNetworks;
+  private readonly anchors = new AnchorCounts();
+  private readonly keyAnchors = new KeyAnchors(() => this.host.post({ type: "keyAnchor" }));
   private readonly arrivals = new ArrivalLog();
   private readonly timeline = new RtpTimeline();
   private readonly playout = new PlayoutClock();
@@ -135,42 +134,20 @@ export class TrackPipeline {
   /** When the picture is rebuilt if no frame comes; null: never. */
   private refreshAt: number | null = null;
   private current: { rtpTimestamp: number; mediaMs: number } | null = null;
-  /** Anchors that wait for their frame: its timestamp, and whether they are key anchors. */
-  private readonly early = new Map<number, boolean>();
   private lastKeyRequest = Number.NEGATIVE_INFINITY;
-  /** Whether the decoder has had a key anchor, which anchors of tiles refine. */
-  private hasKeyAnchor = false;
-  private lastKeyAnchorRequest = Number.NEGATIVE_INFINITY;
   private starvedSince: number | null = null;
   private state: Exclude<PictureState, "native"> | NativeReason = "starting";
 
   private readonly rates = {
     received: new RateWindow(),
     videoBits: new RateWindow(),
-    anchorBits: new RateWindow(),
-    anchors: new RateWindow(2000),
     output: new RateWindow(),
     enhanced: new RateWindow(),
   };
-  private readonly times = {
-    frame: new SampleWindow(90, 5000),
-    applying: new SampleWindow(50, 10_000),
-    anchor: new SampleWindow(200, 10_000),
-  };
-  /** Loss of quality per frame after an anchor. */
-  private readonly decays = new SampleWindow(50, 10_000);
-  private readonly decayFrames = new SampleWindow(50, 10_000);
-  /** The sums of the decoder at the last sample. */
-  private lastDecay: Decay = { lost: 0, frames: 0 };
+  private readonly decodeTimes = new SampleWindow(90, 5000);
   /** Work since the last frame that is not decoding: anchors, and pictures that come of the GPU. */
   private sideWorkMs = 0;
   private faults = 0;
-  private anchorsUsed = 0;
-  private detailFrom: AnchorSource | null = null;
-  private anchorsLate = 0;
-  private anchorsLost = 0;
-  private anchorsDuplicate = 0;
-  private anchorsFormerEpoch = 0;
   private lr: Size | null = null;
   private hr: Size | null = null;
 
@@ -192,7 +169,7 @@ export class TrackPipeline {
       failed: (unsupported) => this.undecoded(unsupported),
     });
     this.scale = defaultScale;
-    this.networks = new NetworkChoice(maxNetwork);
+    this.networks = new TrackNetworks(maxNetwork, gpu);
   }
 
   /** Takes the compiled decoder. */
@@ -207,7 +184,8 @@ export class TrackPipeline {
     this.place = null;
     this.tooLarge = false;
     this.undecodable = null;
-    this.forgetCounts();
+    this.faults = 0;
+    this.anchors.reset();
     this.resetDecoder();
     // Its filters have learned from the former track's stills.
     this.decoder = null;
@@ -220,17 +198,6 @@ export class TrackPipeline {
     this.setState("starting");
   }
 
-  /** Statistics are of one track. */
-  private forgetCounts(): void {
-    this.detailFrom = null;
-    this.faults = 0;
-    this.anchorsUsed = 0;
-    this.anchorsLate = 0;
-    this.anchorsLost = 0;
-    this.anchorsDuplicate = 0;
-    this.anchorsFormerEpoch = 0;
-  }
-
   /** Sets whether the server sends an enhanced rung; `scale`: HR over LR size of its anchors. */
   setRung(enhanced: boolean, scale: number): void {
     if (!enhanced) this.anchorScale = null;
@@ -241,8 +208,7 @@ export class TrackPipeline {
   /** Sets the largest network that may run on every frame. */
   limitNetworks(max: NetworkTier): void {
     this.networks.limit(max);
-    this.gpu.limit(max);
-    this.tellNetwork();
+    this.reportNetwork();
   }
 
   /** Sets the size at which the picture is shown, device pixels. */
@@ -302,40 +268,24 @@ export class TrackPipeline {
   message(data: ArrayBuffer): void {
     const now = this.host.clock();
     const header = parseAnchorHeader(data);
-    this.rates.anchorBits.add(now, data.byteLength * 8);
-    if (header === null) this.anchorsLost++;
+    this.anchors.received(now, data.byteLength);
+    if (header === null) this.anchors.unusable();
     if (header === null || this.decoder === null || !this.working(now)) return;
     const outcome = this.guarded((decoder) => decoder.pushMessage(new Uint8Array(data)));
     const done = this.host.clock();
     this.sideWorkMs += done - now;
-    if (outcome === "applied" || outcome === "applied-late" || outcome === "early") this.detailFrom = header.source;
-    switch (outcome) {
-      case "applied":
-      case "applied-late":
-        if (outcome === "applied-late") this.anchorsLate++;
-        if (this.current !== null) this.refreshAt = done + REFRESH_MS;
-        this.anchorApplied(header.rtpTimestamp, !header.tiled, done);
-        this.times.applying.add(done, done - now);
-        break;
-      case "early":
-        this.early.set(header.rtpTimestamp, !header.tiled);
-        if (this.early.size > MAX_EARLY) this.early.delete(this.early.keys().next().value as number);
-        break;
-      case "duplicate":
-        this.anchorsDuplicate++;
-        break;
-      case "former-epoch":
-        this.anchorsFormerEpoch++;
-        break;
-      case "lost":
-        this.anchorsLost++;
-        break;
-    }
+    if (outcome === undefined) return;
+    this.anchors.taken(outcome, header.source);
+    if (outcome === "early") this.keyAnchors.wait(header.rtpTimestamp, !header.tiled);
+    if (outcome !== "applied" && outcome !== "applied-late") return;
+    if (this.current !== null) this.refreshAt = done + REFRESH_MS;
+    this.anchorApplied(header.rtpTimestamp, !header.tiled, done);
+    this.anchors.tookMs(done, done - now);
   }
 
   /** Notes an anchor that nobody here can read. */
   anchorUnreadable(): void {
-    this.anchorsLost++;
+    this.anchors.unusable();
   }
 
   /** Notes that the native player showed a frame at `at`. */
@@ -395,64 +345,30 @@ export class TrackPipeline {
       enhancedFps: this.rates.enhanced.perSecond(now),
       receivedFps: this.rates.received.perSecond(now),
       videoKbps: this.rates.videoBits.perSecond(now) / 1000,
-      anchorsPerSecond: this.rates.anchors.perSecond(now),
-      anchorKbps: this.rates.anchorBits.perSecond(now) / 1000,
-      detailFrom: this.detailFrom,
-      anchorsUsed: this.anchorsUsed,
-      anchorsLate: this.anchorsLate,
-      anchorsLost: this.anchorsLost,
-      anchorsDuplicate: this.anchorsDuplicate,
-      anchorsFormerEpoch: this.anchorsFormerEpoch,
-      anchorP50Ms: this.times.anchor.percentile(now, 0.5),
-      anchorP95Ms: this.times.anchor.percentile(now, 0.95),
-      decodeMs: this.times.frame.mean(now),
+      decodeMs: this.decodeTimes.mean(now),
       reconstructMs: null,
-      anchorApplyMs: this.times.applying.mean(now),
-      decay: this.decays.mean(now),
-      decayFrames: this.decayFrames.mean(now),
       playoutDelayMs: this.playout.delayMs,
       lagMs: this.playout.lagMs,
       framesLost: lost + late + skipped,
       picturesDropped: this.queue.dropped,
       pauses: this.guard.pauses,
-      ...this.networkStats(),
+      ...this.anchors.stats(now),
+      ...this.networks.stats(now, this.showsRebuilt(), () => this.hindrance(now)),
       faults: this.faults,
       lr: this.lr,
       hr: this.hr,
     };
   }
 
-  private networkStats(): Pick<
-    WorkerStats,
-    "network" | "networkAbsence" | "networkBackend" | "networkFailure" | "networkMs" | "networkSkipped"
-  > {
-    const onGpu = this.gpu.network !== "none";
-    const running = onGpu ? this.gpu.network : this.networks.network;
-    const network = this.showsRebuilt() ? running : "none";
-    return {
-      network,
-      networkAbsence: network === "none" ? this.networkAbsence() : null,
-      networkBackend: network === "none" ? null : onGpu ? "webgpu" : "wasm",
-      networkFailure: this.gpu.failure,
-      networkMs: this.gpu.pictureMs,
-      networkSkipped: this.gpu.skipped,
-    };
-  }
-
-  private networkAbsence(): NetworkAbsence {
-    const now = this.host.clock();
-    const absence = this.networks.absence(now) ?? "trying";
-    if (absence === "off") return absence;
+  /** Why no pictures are rebuilt, for the statistics of networks; null: they are. */
+  private hindrance(now: number): "size" | "slow" | null {
     if (this.scale === null) return "size";
-    return this.guard.paused(now) ? "slow" : absence;
+    return this.guard.paused(now) ? "slow" : null;
   }
 
-  /** Has a network that begins or ends told at once: the server begins with anchors for one that ends. */
-  private tellNetwork(): void {
-    const runs = this.networkStats().network !== "none";
-    if (runs === this.networkTold) return;
-    this.networkTold = runs;
-    this.host.post({ type: "stats", stats: this.stats() });
+  /** Has a network that begins or ends reported at once: the server begins with anchors for one that ends. */
+  private reportNetwork(): void {
+    if (this.networks.changed(this.showsRebuilt())) this.host.post({ type: "stats", stats: this.stats() });
   }
 
   private working(now: number): boolean {
@@ -471,8 +387,8 @@ export class TrackPipeline {
       this.rest("fills");
       return;
     }
-    this.hasKeyAnchor = false;
     // The detail of former anchors is gone.
+    this.keyAnchors.expire();
     this.refreshAt = null;
     this.guarded((decoder) => decoder.rescale(scale));
     if (before === null) {
@@ -545,9 +461,9 @@ export class TrackPipeline {
     this.refreshAt = null;
     const { effort } = this.guard;
     const size = `${this.lr?.width}x${this.lr?.height}`;
-    for (const networks of [this.networks, this.gpu]) networks.begin(size, this.scale ?? this.defaultScale);
+    this.networks.begin(size, this.scale ?? this.defaultScale);
     const before = this.host.clock();
-    const own = this.ownNetwork;
+    const { own } = this.networks;
     const outcome = this.guarded((decoder) => {
       decoder.setEffort(effort);
       decoder.setNetwork(own);
@@ -555,12 +471,9 @@ export class TrackPipeline {
     });
     if (outcome === undefined) return;
     const now = this.host.clock();
-    this.times.frame.add(now, now - before);
-    const early = this.early.get(rtpTimestamp);
-    if (early !== undefined) {
-      this.early.delete(rtpTimestamp);
-      this.anchorApplied(rtpTimestamp, early, now);
-    }
+    this.decodeTimes.add(now, now - before);
+    const early = this.keyAnchors.take(rtpTimestamp);
+    if (early !== undefined) this.anchorApplied(rtpTimestamp, early, now);
     const mediaMs = this.timeline.toMs(rtpTimestamp);
     const interval = this.current === null ? 0 : Math.min(1000, Math.max(0, mediaMs - this.current.mediaMs));
     this.current = { rtpTimestamp, mediaMs };
@@ -568,33 +481,20 @@ export class TrackPipeline {
     const busyMs = this.host.clock() - before + this.sideWorkMs;
     this.sideWorkMs = 0;
     this.weigh(now, busyMs, interval, own);
-    this.tellNetwork();
+    this.reportNetwork();
     this.updateScale();
-  }
-
-  /** The network that the decoder runs: none while the GPU does. */
-  private get ownNetwork(): NetworkTier {
-    return this.gpu.network === "none" ? this.networks.network : "none";
   }
 
   /** Adapts to the time that a frame took, on which the decoder ran `own`. A network goes before anything else does. */
   private weigh(now: number, busyMs: number, interval: number, own: NetworkTier): void {
     const queued = this.reorder.length + this.pictures.pending;
-    const { networks, gpu, guard } = this;
-    const onGpu = gpu.network !== "none";
-    const alone = !onGpu && networks.network === "none";
-    if (alone && guard.frame(now, busyMs, interval, queued, this.scale ?? this.defaultScale)) {
+    const { networks, guard } = this;
+    if (networks.none && guard.frame(now, busyMs, interval, queued, this.scale ?? this.defaultScale)) {
       this.reorder.clear(); // these frames would be seconds old after the pause
       this.rest("too-slow");
     }
-    if (guard.effort !== "full") {
-      networks.rest();
-      gpu.rest();
-      return;
-    }
-    // What the decoder's own network takes is not known while it does not run.
-    if (!onGpu) networks.frame(now, busyMs, interval, queued);
-    if (gpu.frame(busyMs, interval, own)) networks.rest();
+    if (guard.effort === "full") networks.frame(now, busyMs, interval, queued, own);
+    else networks.rest();
   }
 
   /**
@@ -642,7 +542,7 @@ export class TrackPipeline {
     this.refreshAt = null;
     const before = this.host.clock();
     const refreshed = this.guarded((decoder) => {
-      decoder.setNetwork(this.ownNetwork);
+      decoder.setNetwork(this.networks.own);
       return decoder.refresh();
     });
     if (refreshed === true) this.makePicture(true, true);
@@ -651,24 +551,10 @@ export class TrackPipeline {
 
   /** Notes that an anchor was applied. Anchors of tiles need a key anchor before them. */
   private anchorApplied(rtpTimestamp: number, whole: boolean, now: number): void {
-    this.anchorsUsed++;
-    this.hasKeyAnchor ||= whole;
-    if (!this.hasKeyAnchor) this.requestKeyAnchor(now);
-    this.noteDecay(now);
-    this.rates.anchors.add(now);
-    this.times.anchor.add(now, this.arrivals.since(rtpTimestamp, now) ?? 0);
-  }
-
-  private noteDecay(now: number): void {
+    this.keyAnchors.applied(now, whole);
     const decay = this.guarded((decoder) => decoder.decay());
-    if (decay === undefined) return;
-    // A new decoder begins at zero.
-    const before = decay.frames < this.lastDecay.frames ? { lost: 0, frames: 0 } : this.lastDecay;
-    const frames = decay.frames - before.frames;
-    this.lastDecay = decay;
-    if (frames === 0) return;
-    this.decays.add(now, (decay.lost - before.lost) / frames);
-    this.decayFrames.add(now, frames);
+    if (decay !== undefined) this.anchors.decayed(now, decay);
+    this.anchors.applied(now, this.arrivals.since(rtpTimestamp, now) ?? 0);
   }
 
   /** Calls the decoder. An error costs the state of the decoder, and a trap the decoder itself. */
@@ -712,19 +598,12 @@ export class TrackPipeline {
     this.host.requestKeyFrame();
   }
 
-  private requestKeyAnchor(now: number): void {
-    if (now - this.lastKeyAnchorRequest < KEY_ANCHOR_REQUEST_MS) return;
-    this.lastKeyAnchorRequest = now;
-    this.host.post({ type: "keyAnchor" });
-  }
-
   /** Drops the decoder's state. Decoding continues at the next key frame. */
   private resetDecoder(): void {
     this.reorder.requireKey();
     this.queue.clear();
     this.gpu.forget();
-    this.early.clear();
-    this.hasKeyAnchor = false;
+    this.keyAnchors.reset();
     this.current = null;
     this.refreshAt = null;
     this.starvedSince = null;

@@ -239,8 +239,8 @@ export class HybridDecoder {
   }
 
   /**
-   * By cell of the current picture, 8×8 low samples, row by row: 1 where no network makes it better. Null while there is
-   * none, or {@link refresh} would make another.
+   * By cell of the current picture, 8×8 low samples, row by row: 1 where no network makes it better. Null while there
+   * is none, or {@link refresh} would make another.
    */
   kept(): Uint8Array | null {
     const { wasm, handle } = this;

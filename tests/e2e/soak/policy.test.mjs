@@ -22,7 +22,7 @@ describe("policies", { only: true }, () => {
   };
 
   /**
-   * Of the next `count` anchors: the longest that a frame waited to be chosen, in milliseconds, and how many viewers used. With `late`
+   * Waits for `count` anchors: the longest that a frame waited to be chosen, in milliseconds, and how many viewers used. With `late`
    * it is enough that one waited longer than calls allow, and four were used.
    */
   async function next(count, late = false) {

@@ -12,7 +12,7 @@ export async function barriers(page) {
   return serious.map(({ id, nodes }) => `${id}: ${nodes.map(({ html, any }) => `${html.slice(0, 160)} (${any[0]?.message ?? ""})`).join("; ")}`);
 }
 
-/** The same in light and dark. */
+/** What axe finds that keeps people out, in light and in dark. */
 export async function barriersOfBoth(page) {
   const found = [];
   for (const colorScheme of ["light", "dark"]) {

@@ -1,6 +1,6 @@
 // What a server can do, as it measured itself: tests of what it cannot are skipped, and say why.
 
-/** Of the 200 ms of a call's budget, what a network may take at most: the rest is decoding, waiting, coding and the way to the viewer. */
+/** What a network may take at most of the 200 ms of a call's budget: the rest is decoding, waiting, coding and the way to the viewer. */
 const MAX_NETWORK_S = 0.12;
 
 /** Why a server cannot enhance pictures of this size; false: it can. */

@@ -78,7 +78,7 @@ export async function look({ publisher, viewer, reader, scene }, enough, what, t
   return sum;
 }
 
-/** So far: frames that the publisher's camera gave, and frames, bytes and freezes of the picture that the viewer decodes. */
+/** Counts since the start: frames that the publisher's camera gave, and frames, bytes and freezes of the picture that the viewer decodes. */
 export async function flow({ publisher, viewer }) {
   const source = await withVideo(publisher.page, async (video) => {
     // After another track has taken its place, the former one's count may still be in the report.

@@ -1,4 +1,4 @@
-/** A call in memory: its events are told by the test. */
+/** A call in memory, whose events the test emits. */
 import type {
   ConnectionQuality,
   Participant,
@@ -8,7 +8,7 @@ import type {
   WindlassError,
 } from "windlass-client";
 
-/** Something whose events are told by {@link tell}. */
+/** An emitter whose events {@link tell} emits. */
 class Told<Events extends object> {
   private readonly listeners = new Map<keyof Events, Set<(value: never) => void>>();
 
@@ -59,7 +59,7 @@ class FakeShare extends Told<ScreenShareEvents> {
   }
 }
 
-/** See the module's head. */
+/** A room in memory, for tests of components. */
 export class FakeCall extends Told<RoomEvents> {
   /** How often it was left. */
   left = 0;

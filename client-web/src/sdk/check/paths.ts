@@ -1,7 +1,7 @@
 /**
- * Which ways lead to the server: its WebSocket, and media over UDP, TCP and a relay. Each way of media is tried by a peer
- * connection of its own, in a private room, that knows the server's candidates of this one protocol alone. Nothing is
- * sent or received by it.
+ * Which ways lead to the server: its WebSocket, and media over UDP, TCP and a relay. Each way of media is tried by a
+ * peer connection of its own, in a private room, that knows the server's candidates of this one protocol alone. Nothing
+ * is sent or received by it.
  */
 import { Moved, WindlassError } from "../errors.js";
 import { handshake } from "../handshake.js";

@@ -1,4 +1,7 @@
-/** How fast this machine rebuilds pictures: the SDK's decoder, in a worker as in a call, decodes the stream that it contains. */
+/**
+ * How fast this machine rebuilds pictures: the SDK's decoder, in a worker as in a call, decodes the stream that it
+ * contains.
+ */
 import type { FromWorker, ToWorker } from "../../worker/messages.js";
 import type { SoughtFile } from "../../worker/places.js";
 import type { Files } from "../assets.js";
@@ -8,7 +11,7 @@ import { type Finding, TEXTS } from "./texts.js";
 
 /** Max time, fetching the decoder included, milliseconds. */
 const SPEED_MS = 20_000;
-/** The size for which the result is told, pixels, … */
+/** The size for which the result is reported, pixels, … */
 const SIZE = { width: 640, height: 360 };
 /** … and the pictures a second that calls have. */
 const FPS = 30;

@@ -29,7 +29,7 @@ test("devices are listed by kind", async () => {
   });
 });
 
-test("a page without https is told so", async () => {
+test("a page without https gets an error that says so", async () => {
   await assert.rejects(new DeviceList(undefined).list(), { code: "insecure_page" });
 });
 

@@ -8,9 +8,9 @@ export type DeviceKind = "camera" | "microphone" | "speaker";
 
 /** A device of this machine. */
 export interface Device {
-  /** Its id at this origin; empty before the person has allowed a device. */
+  /** The device's id at this origin; empty before the person has allowed a device. */
   id: string;
-  /** Its name, for display; empty before the person has allowed a device of its kind. */
+  /** The device's name, for display; empty before the person has allowed a device of its kind. */
   label: string;
   /** What it is for. */
   kind: DeviceKind;
@@ -78,7 +78,9 @@ export async function playOn(element: SoundElement, id: string): Promise<void> {
   }
 }
 
-/** The devices of this machine, and the loudspeaker on which the call is played. Close it when it is no longer needed. */
+/**
+ * The devices of this machine, and the loudspeaker on which the call is played. Close it when it is no longer needed.
+ */
 export class DeviceList extends Emitter<DeviceListEvents> {
   private timer: ReturnType<typeof setTimeout> | undefined;
   /** The devices of which listeners know, as JSON. */
@@ -107,8 +109,8 @@ export class DeviceList extends Emitter<DeviceListEvents> {
   }
 
   /**
-   * Reads the list again, and emits `change` if it differs. Call it after the person has allowed a device by other means
-   * than the SDK: labels are known then, of which browsers send no event.
+   * Reads the list again, and emits `change` if it differs. Call it after the person has allowed a device by other
+   * means than the SDK: labels are known then, of which browsers send no event.
    */
   async refresh(): Promise<void> {
     await this.read(false);
@@ -137,7 +139,7 @@ export class DeviceList extends Emitter<DeviceListEvents> {
   }
 
   /**
-   * Has an element play on {@link speaker}, now and after each change; the returned function ends that. `failed` is told
+   * Has an element play on {@link speaker}, now and after each change; the returned function ends that. `failed` gets
    * why it cannot.
    */
   followSpeaker(element: SoundElement, failed: (error: WindlassError) => void = () => undefined): () => void {

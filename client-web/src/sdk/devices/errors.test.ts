@@ -14,7 +14,7 @@ function told(name: string, message = "", surroundings = on(CHROME), kinds: read
   return deviceError(new DOMException(message, name), kinds, surroundings);
 }
 
-test("a person who did not allow it is told where to change that, by browser", () => {
+test("a person who did not allow it learns where to change that, by browser", () => {
   const chrome = told("NotAllowedError", "Permission denied");
   assert.equal(chrome.code, "permission_denied");
   assert.match(chrome.hint, /icon before the address/);

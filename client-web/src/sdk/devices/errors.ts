@@ -1,4 +1,7 @@
-/** Why a camera, microphone or loudspeaker cannot be used: the browser's errors, told apart, with what the person can do. */
+/**
+ * Why a camera, microphone or loudspeaker cannot be used: the browser's errors, told apart, with what the person can
+ * do.
+ */
 import { WindlassError } from "../errors.js";
 
 /** A device that is sent from. */
@@ -6,9 +9,12 @@ export type InputKind = "camera" | "microphone";
 
 /** What the browser tells about itself and the page. */
 export interface Surroundings {
-  /** That of the browser. */
+  /** The browser's `navigator.userAgent`. */
   userAgent: string;
-  /** Whether the page's policy, and that of the frames around it, allow the device. True where the browser does not tell. */
+  /**
+   * Whether the page's policy, and that of the frames around it, allow the device. True where the browser does not
+   * tell.
+   */
   policyAllows(kind: InputKind): boolean;
 }
 

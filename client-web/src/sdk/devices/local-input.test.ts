@@ -66,7 +66,7 @@ class Stage {
     return latest;
   }
 
-  /** What the others get, whose light is on, and what the page is told. */
+  /** What the others get, whose light is on, and which events the page gets. */
   get now() {
     const { input, machine, published } = this;
     return { sends: published.at(-1)?.sends ?? null, lit: machine.lit, muted: input.muted, device: input.device?.id };
@@ -95,7 +95,7 @@ test("what is started is sent, and what is stopped is closed and ended", async (
   assert.deepEqual(stage.machine.lit, []);
 });
 
-test("that it is being started is told, until it is started or fails", async () => {
+test("that it is being started is reported, until it is started or fails", async () => {
   const stage = new Stage("camera", new FakeMachine(camera("desk")));
   const told: boolean[] = [];
   stage.input.on("change", () => told.push(stage.input.starting));
@@ -152,14 +152,14 @@ test("a stop while the server is asked ends the publication too", async () => {
   assert.equal(stage.unpublished, 1);
 });
 
-test("a start after a stop begins anew", async () => {
+test("a start after a stop begins from scratch", async () => {
   const stage = await started("camera", new FakeMachine(camera("desk")));
   void stage.input.stop();
   await stage.input.start();
   assert.deepEqual([stage.published.length, stage.unpublished, stage.now.sends], [2, 1, "desk"]);
 });
 
-test("a muted camera is closed, after the others were told; unmuted it is the same again", async () => {
+test("a muted camera is closed, after the others were notified; unmuted it is the same again", async () => {
   const stage = await started("camera", new FakeMachine(camera("door"), camera("desk")));
   await stage.input.switchTo("desk");
   const first = stage.publication.track;
@@ -571,7 +571,7 @@ test("where the permission is gone by the time a device comes, the person is ask
   assert.equal(stage.now.muted, true);
 });
 
-test("a permission that was reset is told by the labels that are gone", async () => {
+test("a permission that was reset is noticed by the labels that are gone", async () => {
   const stage = await started("camera", new FakeMachine(camera("desk")));
   stage.machine.permission = "prompt";
   stage.machine.named = false;
@@ -644,7 +644,7 @@ test("a track that is open already is sent, and no device is opened", async () =
   assert.deepEqual([preview.input.active, preview.input.track], [false, null]);
 });
 
-test("a given track that has ended is opened anew, and one of a camera that starts muted is closed", async () => {
+test("a given track that has ended is opened again, and one of a camera that starts muted is closed", async () => {
   const machine = new FakeMachine(camera("a"));
   const dead = new FakeTrack("video", "a", { deviceId: "a" });
   dead.stop();

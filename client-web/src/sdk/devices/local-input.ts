@@ -42,8 +42,8 @@ export interface StartOptions extends Source {
    */
   muted?: boolean;
   /**
-   * A track that is open already, as by a preview. It is sent instead of opening a device, and belongs to the input from
-   * then on.
+   * A track that is open already, as by a preview. It is sent instead of opening a device, and belongs to the input
+   * from then on.
    */
   track?: MediaStreamTrack;
   /** How the track is published. */
@@ -65,9 +65,9 @@ export interface LocalInputEvents {
 
 /** The device of an input. */
 export interface InputDevice {
-  /** Its id at this origin. */
+  /** The device's id at this origin. */
   id: string;
-  /** Its name, for display. */
+  /** The device's name, for display. */
   label: string;
 }
 
@@ -76,8 +76,8 @@ const isAbsent = ({ code }: WindlassError) => code === "device_missing" || code 
 const opposite = (facing: string): Facing => (facing === "user" ? "environment" : "user");
 
 /**
- * This participant's camera or microphone: opened, sent, muted, exchanged and, when it is unplugged, replaced. Whatever is
- * called, and however often, the last call holds.
+ * This participant's camera or microphone: opened, sent, muted, exchanged and, when it is unplugged, replaced. Whatever
+ * is called, and however often, the last call holds.
  */
 export class LocalInput extends Emitter<LocalInputEvents> {
   /** Whether it is a camera or a microphone. */
@@ -400,7 +400,7 @@ export class LocalInput extends Emitter<LocalInputEvents> {
     const { published, live, isMuted } = this;
     this.isMuted = true;
     this.stopWaiting();
-    // The others are told first: what they see last is what was sent last.
+    // The others are notified first: what they see last is what was sent last.
     if (published !== null && !published.muted) this.host.mute(published, true);
     if (live !== null) live.enabled = false;
     if (this.kind === "camera") this.release();

@@ -27,7 +27,7 @@ test("a microphone is opened without echo and noise", () => {
   });
 });
 
-test("a page without https is told so", async () => {
+test("a page without https gets an error that says so", async () => {
   await assert.rejects(openDevice("camera", {}, false, undefined), { code: "insecure_page" });
 });
 

@@ -6,7 +6,7 @@ export type Facing = "user" | "environment";
 
 /** Which device is opened, and how. */
 export interface Source {
-  /** Its id. That device and no other is opened. */
+  /** The id of a device: that device and no other is opened. */
   device?: string;
   /** Camera: the side, where `device` is not set. Default: the browser's choice. */
   facing?: Facing;

@@ -4,7 +4,7 @@ import { soundBlocked } from "./errors.js";
 
 /** What is played: a media element. */
 export interface Playable {
-  /** As a media element's. */
+  /** Begins to play, as `HTMLMediaElement.play` does. */
   play(): Promise<void>;
 }
 
@@ -101,8 +101,8 @@ export class SoundGate extends Emitter<SoundGateEvents> {
   }
 
   /**
-   * Plays what is blocked. Call it in a gesture, as in a listener of `click`. Rejects with `sound_blocked` if the browser
-   * still refuses.
+   * Plays what is blocked. Call it in a gesture, as in a listener of `click`. Rejects with `sound_blocked` if the
+   * browser still refuses.
    */
   async start(): Promise<void> {
     // All at once: a gesture counts for the calls that are made in it.

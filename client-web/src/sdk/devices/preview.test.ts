@@ -46,7 +46,7 @@ test("both are opened at once, and handed over open, each with its device", asyn
   assert.deepEqual(machine.lit, ["desk"], "the microphone was still the preview's");
 });
 
-test("one that is missing is told, and the other one is open", async () => {
+test("one that is missing is reported, and the other one is open", async () => {
   machine.devices = machine.devices.filter(({ id }) => id !== "head");
   const preview = new Preview();
   const { camera, microphone } = await preview.startBoth();

@@ -5,7 +5,7 @@ const LABEL = "Divider between the plain and the enhanced picture";
 /** Percent that a key moves it. */
 const STEP = 5;
 
-/** See the module's head. */
+/** A slider over two pictures, whose position splits them. */
 export class Divider {
   readonly element = document.createElement("div");
   private at = 50;
@@ -48,7 +48,7 @@ export class Divider {
     this.element.setAttribute("aria-label", label ?? LABEL);
   }
 
-  /** Its place, percent of the width. */
+  /** The divider's place, percent of the width. */
   get position(): number {
     return this.at;
   }

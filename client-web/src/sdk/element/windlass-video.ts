@@ -1,6 +1,6 @@
 /**
- * `<windlass-video>`: shows a participant, or a track alone. The enhanced picture lies above the native one, which always
- * plays beneath, so that a fallback never shows black and a change never flickers. With a divider it shows both.
+ * `<windlass-video>`: shows a participant, or a track alone. The enhanced picture lies above the native one, which
+ * always plays beneath, so that a fallback never shows black and a change never flickers. With a divider it shows both.
  */
 import type { NativeReason, PictureState } from "../../worker/messages.js";
 import { playSound } from "../devices/playback.js";
@@ -12,14 +12,17 @@ import { STYLE } from "./style.js";
 /** What `<windlass-video>` shows: the better picture, both with a divider between them, or the native one alone. */
 export type View = "enhanced" | "split" | "plain";
 
-/** An element that has been out of the page for so long, milliseconds, has counted as hidden: it is not observed any longer. */
+/**
+ * An element that has been out of the page for so long, milliseconds, has counted as hidden: it is not observed any
+ * longer.
+ */
 const REMOVED_MS = 5000;
 
 const VIEWS: readonly View[] = ["enhanced", "split", "plain"];
 
 /** The events of `<windlass-video>`, none of which bubbles. */
 export interface WindlassVideoEvents {
-  /** Its attributes `state` and `reason` have changed. */
+  /** The element's attributes `state` and `reason` have changed. */
   state: CustomEvent<{ state: PictureState; reason: NativeReason | null }>;
   /** The browser plays no sound before a gesture. The element shows a button, and any click on the page is enough. */
   soundblocked: CustomEvent<undefined>;
@@ -32,7 +35,9 @@ const Base: typeof HTMLElement = globalThis.HTMLElement ?? (class {} as typeof H
 
 const sheets = new WeakMap<Document, CSSStyleSheet>();
 
-/** The style of all elements of a document. A sheet of its own, as a `<style>` may be forbidden by the page's policy. */
+/**
+ * The style of all elements of a document. A sheet of its own, as a `<style>` may be forbidden by the page's policy.
+ */
 function styleSheet(of: Document): CSSStyleSheet {
   let sheet = sheets.get(of);
   if (sheet === undefined) {
@@ -44,18 +49,19 @@ function styleSheet(of: Document): CSSStyleSheet {
 }
 
 /**
- * `<windlass-video>`: shows a participant, or a track alone. The enhanced picture lies above the native one, which always
- * plays beneath, so that a fallback never shows black and a change never flickers. Out of the page it is silent, as
- * browsers have it, and counts as hidden after some seconds. It may be moved into another document, such as a floating
- * window's.
+ * `<windlass-video>`: shows a participant, or a track alone. The enhanced picture lies above the native one, which
+ * always plays beneath, so that a fallback never shows black and a change never flickers. Out of the page it is silent,
+ * as browsers have it, and counts as hidden after some seconds. It may be moved into another document, such as a
+ * floating window's.
  *
- * - Attributes to set: `view` (`enhanced`, `split`, `plain`), `name` (its initials are shown where there is no picture),
- *   `source` (`camera`, or `screen` for what the participant shares), `mirror`, `fixed-size` (the server is not told how large it is shown), `silent` (no sound),
- *   `divider-label` (what a screen reader calls the divider; English by default).
+ * - Attributes to set: `view` (`enhanced`, `split`, `plain`), `name` (its initials are shown where there is no
+ *   picture), `source` (`camera`, or `screen` for what the participant shares), `mirror`, `fixed-size` (its shown size
+ *   is not reported to the server), `silent` (no sound), `divider-label` (what a screen reader calls the divider;
+ *   English by default).
  * - Attributes to read: `state`, `reason`, `video` (`on` or `off`), `speaking`, `paused`, `away`, `sound` (`on`, `off`,
  *   `blocked`).
- * - Slots: `left` and `right` (labels of the two sides), `captions`, `unblock` (text of the button), and what lies above
- *   the picture.
+ * - Slots: `left` and `right` (labels of the two sides), `captions`, `unblock` (text of the button), and what lies
+ *   above the picture.
  * - Parts: `plain`, `enhanced`, `divider`, `unblock`, `avatar`.
  */
 export class WindlassVideo extends Base {

@@ -9,7 +9,7 @@ interface FakeTransceiver {
   setCodecPreferences(): void;
 }
 
-/** Its transceivers get a `mid` with the local description. */
+/** A peer connection in memory, whose transceivers get a `mid` with the local description. */
 export class FakePeerConnection {
   static latest: FakePeerConnection;
   connectionState = "new";

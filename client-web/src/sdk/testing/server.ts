@@ -59,7 +59,7 @@ export function stopServers(): void {
   Object.assign(globalThis, { WebSocket: realWebSocket });
 }
 
-/** A server that admits everybody, unless told otherwise. */
+/** A server in memory, which admits everybody unless a test sets it otherwise. */
 export class FakeServer {
   readonly url: string;
   readonly sockets: FakeSocket[] = [];

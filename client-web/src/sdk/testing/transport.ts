@@ -6,7 +6,7 @@ import type { ReceiverListener, VideoReceiver } from "../receiver.js";
 import type { Transport, Transports } from "../session.js";
 import { type RemoteTrack, RemoteVideoTrack } from "../tracks.js";
 
-/** See the module's head. */
+/** A transport in memory, which notes what is sent. */
 export class FakeTransport implements Transport {
   onLost: ((error: WindlassError) => void) | null = null;
   onUp: (() => void) | null = null;

@@ -3,8 +3,8 @@ import type { LayerSetting } from "./layers.js";
 
 /**
  * The server's answer with the cap, kbit/s, on every video; null: without one. (RFC 8866 §5.8: `b=AS` in a received
- * description limits what is sent to its maker. Chromium has one limit for all, that of the section that changed last: so
- * those of received videos have it too, where it means nothing else.)
+ * description limits what is sent to its maker. Chromium has one limit for all, that of the section that changed last:
+ * so those of received videos have it too, where it means nothing else.)
  */
 export function capUplink(answer: string, kbps: number | null): string {
   if (kbps === null) return answer;
@@ -22,8 +22,8 @@ export function capUplink(answer: string, kbps: number | null): string {
 const MIN_LAYER = 60_000;
 
 /**
- * The layers under a cap, smallest first, for browsers that heed none in descriptions (Firefox): each gets its own cap or
- * what is left, a further one nothing where that is too little.
+ * The layers under a cap, smallest first, for browsers that heed none in descriptions (Firefox): each gets its own cap
+ * or what is left, a further one nothing where that is too little.
  */
 export function capLayers(settings: readonly LayerSetting[], kbps: number | null): LayerSetting[] {
   let left = kbps === null ? Infinity : kbps * 1000;

@@ -67,7 +67,7 @@ test("the last layer stays on whatever is requested", () => {
   );
 });
 
-test("of what leads an uplink the page allows less, and of what follows it may be told more", () => {
+test("of what leads an uplink the page allows less, and of what follows it more may be reported", () => {
   const settings = layerSettings("qh", new Map([["h", request({ kbps: 500 })]]), { caps: { q: 201, h: 200 } });
   assert.deepEqual(
     settings.map((layer) => layer.maxBitrate),

@@ -1,5 +1,6 @@
 /**
- * The settings of the layers of a camera or a shared screen: the page's caps, lowered by the server's requests and by the uplink. Pure.
+ * The settings of the layers of a camera or a shared screen: the page's caps, lowered by the server's requests and by
+ * the uplink. Pure.
  *
  * A request never goes beyond the page's caps.
  */

@@ -35,7 +35,7 @@ const WORTH_BITS = 0.43;
 const KEEP_SHARE = 0.75;
 /** Estimate from which on there is room for both layers, kbit/s. */
 const WIDE_KBPS = 480;
-/** The same where the half layer leads already, kbit/s. */
+/** Estimate from which on there is room for both layers where the half layer leads already, kbit/s. */
 const KEEP_WIDE_KBPS = 560;
 /** Time for which a change must hold before it counts, milliseconds, … */
 const RISE_MS = 3000;
@@ -52,7 +52,7 @@ const STEP = 1.15;
 /** Min cap of `h`, kbit/s. */
 const MIN_KBPS = 60;
 
-/** See the module's head. */
+/** Decides whether the half layer of a camera leads on a narrow uplink, and caps the layers by that. */
 export class LeadingLayer {
   private leads = false;
   private since: number | null = null;

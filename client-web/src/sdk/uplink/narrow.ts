@@ -50,7 +50,7 @@ const REST_MS = 4000;
 /** Caps during a drain. */
 const DRAIN: UplinkCaps = { maxFps: 5, maxBitrate: 10_000 };
 
-/** See the module's head. */
+/** Caps a camera's frame rate while the uplink is very narrow, and drains its queue. */
 export class NarrowUplink {
   private narrow = false;
   private wideSince: number | null = null;

@@ -28,7 +28,7 @@ const MIN_BYTES = 300;
 /** Window of all caps, milliseconds. */
 const SPAN_MS = 1000;
 
-/** See the module's head. */
+/** Limits the requests, area and bytes of stills per second. */
 export class RegionCaps {
   private granted: { at: number; share: number }[] = [];
   private sent: { at: number; bytes: number }[] = [];

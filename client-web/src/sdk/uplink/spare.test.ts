@@ -34,7 +34,7 @@ function secondsToSpare(look: () => number, max = 20): number {
   return Number.POSITIVE_INFINITY;
 }
 
-test("what is to spare is told once layers have had enough for a while", () => {
+test("what is to spare is reported once layers have had enough for a while", () => {
   const uplink = new SpareUplink();
   const told = [0, 1000, 2000].map((now) => {
     uplink.onSample(now, GOOD, "all");

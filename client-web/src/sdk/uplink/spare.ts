@@ -3,8 +3,8 @@
  * milliseconds and arguments.
  *
  * Stills go by a data channel, outside the congestion control of video. The spare bandwidth is a share of the estimate
- * less what the smallest layer may take, and a half layer that leads, once every layer has had enough for a while. It is zero where that is very
- * little, while the machine is too slow, and while the smallest layer lacks frames or bits.
+ * less what the smallest layer may take, and a half layer that leads, once every layer has had enough for a while. It
+ * is zero where that is very little, while the machine is too slow, and while the smallest layer lacks frames or bits.
  */
 import { USABLE_SHARE } from "./sample.js";
 
@@ -46,7 +46,7 @@ const POOR_SAMPLES = 2;
 const roomOf = (availableKbps: number | null, firstKbps: number): number =>
   availableKbps === null ? 0 : availableKbps * USABLE_SHARE - firstKbps;
 
-/** See the module's head. */
+/** Estimates the bandwidth that an uplink can spare for stills. */
 export class SpareUplink {
   private spare = 0;
   private servedSince: number | null = null;

@@ -22,7 +22,7 @@ export interface Plane {
  * - `no_webgpu`: the browser has no WebGPU.
  * - `no_adapter`: it gives no adapter or device.
  * - `software_adapter`: the adapter is a CPU that plays a GPU.
- * - `device_lost`: the device went away, or failed for no reason that it told.
+ * - `device_lost`: the device went away, or failed without a reason.
  * - `out_of_memory`: buffers of this picture size cannot be had.
  * - `shader`: the device finds a shader or a command invalid.
  * - `slow_compile`: shaders were not compiled in time.
@@ -75,7 +75,8 @@ export interface FrameNetwork {
 
   /**
    * Puts the better picture into `out`, which is as large as `high`, and may be the same memory. The planes `low` and
-   * `high` are read before the call returns; `out` is written before the promise resolves, and must not move until then.
+   * `high` are read before the call returns; `out` is written before the promise resolves, and must not move until
+   * then.
    *
    * Resolves with false, and leaves `out` alone, where too many pictures are under way: this one is shown as it is.
    * Rejects with a {@link NetworkFailure} where the backend has ended: then it never runs again. Rejects with a

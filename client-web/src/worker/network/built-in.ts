@@ -1,6 +1,6 @@
 /**
- * The built-in networks on WebGPU: a script of its own (`network-webgpu.js`), which a worker imports by its address where
- * it may run a network and the browser has WebGPU. It holds the decoder's integers, those of `hybrid/network`.
+ * The built-in networks on WebGPU: a script of its own (`network-webgpu.js`), which a worker imports by its address
+ * where it may run a network and the browser has WebGPU. It holds the decoder's integers, those of `hybrid/network`.
  */
 
 import { NETWORKS_VERSION } from "windlass:built";

@@ -4,10 +4,10 @@
  * Little-endian: version (1), scale, channels between convolutions, number of convolutions, a byte each; then by
  * convolution its shift (a byte), biases `[outputs]` of 32 bits and weights `[outputs, inputs, 3, 3]` of 16.
  *
- * They are read as the floats of the same network: inputs are -0.5…0.5, activations 0…{@link MAX_ACTIVATION}, outputs
- * grey levels. What is taken is what `hybrid/network` takes (`size.rs` has the bounds), so that a network runs on both
- * backends or on none. The file may come from anyone: whatever it holds, {@link parseNetwork} gives a network within the
- * bounds below or throws a {@link NetworkFailure}, and its memory is bounded by the file's length.
+ * Integers are read as the floats of the same network: inputs are -0.5…0.5, activations 0…{@link MAX_ACTIVATION},
+ * outputs grey levels. What is taken is what `hybrid/network` takes (`size.rs` has the bounds), so that a network runs
+ * on both backends or on none. The file may come from anyone: whatever it holds, {@link parseNetwork} gives a network
+ * within the bounds below or throws a {@link NetworkFailure}, and its memory is bounded by the file's length.
  */
 import { NetworkFailure } from "./backend.js";
 

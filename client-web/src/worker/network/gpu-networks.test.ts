@@ -194,7 +194,7 @@ test("what frames took at first counts neither for the GPU nor against it", asyn
   assert.deepEqual([quick.gpu.network, quick.gpu.failure], ["xs", null]);
 });
 
-test("after another size and after a page was hidden the decoder's network is measured anew before the GPU is tried", async () => {
+test("after another size and after a page was hidden the decoder's network is measured again before the GPU is tried", async () => {
   const changes: ((bench: Bench) => void)[] = [
     ({ gpu }) => gpu.begin("16x8", 2),
     ({ gpu }) => {
@@ -277,7 +277,7 @@ test("a start that fails says why; what may pass is tried again after a minute, 
   }
 });
 
-test("a script that cannot be loaded, or never is, is told and not tried again", async () => {
+test("a script that cannot be loaded, or never is, is reported and not tried again", async () => {
   for (const load of ["fails", "never"] as const) {
     const bench = new Bench();
     bench.load = load;
@@ -496,7 +496,7 @@ test("another limit ends it at once without a reason, and it comes back", async 
   assert.equal(bench.loads, 2);
 });
 
-test("another size is timed anew in the same backend, another scale takes another one", async () => {
+test("another size is timed again in the same backend, another scale takes another one", async () => {
   const bench = new Bench();
   await bench.used();
   bench.gpu.begin("16x8", 2);

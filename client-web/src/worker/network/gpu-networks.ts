@@ -1,14 +1,15 @@
 /**
  * Runs the network of a track on the GPU instead of in the decoder, where that takes less time. Times are milliseconds.
  *
- * The decoder runs it until the GPU has proved itself: its script is loaded (`loading`), a device found, shaders compiled
- * and a small picture compared with what it must be (`starting`); then pictures are timed and not shown (`trying`). It is
- * used (`running`) where they take a good part less than the time between frames. After eight of them the worker's work
- * without the network is known: they must take less than what it is spared. Any fault, and pictures that take too long, end
- * that with a reason; what may pass is tried again after a minute, twice as long after each relapse.
+ * The decoder runs it until the GPU has proved itself: its script is loaded (`loading`), a device found, shaders
+ * compiled and a small picture compared with what it must be (`starting`); then pictures are timed and not shown
+ * (`trying`). It is used (`running`) where they take a good part less than the time between frames. After eight of them
+ * the worker's work without the network is known: they must take less than what it is spared. Any fault, and pictures
+ * that take too long, end that with a reason; what may pass is tried again after a minute, twice as long after each
+ * relapse.
  *
- * Pictures are shown in order. Two at most are under way. Those that come meanwhile wait behind them, and are shown as they
- * are. Where too many wait, so is the oldest.
+ * Pictures are shown in order. Two at most are under way. Those that come meanwhile wait behind them, and are shown as
+ * they are. Where too many wait, so is the oldest.
  */
 import {
   largestNetwork,
@@ -33,13 +34,13 @@ const UNTIMED = 2;
 const MAX_UNDER = 2;
 /** Pictures that may wait to be shown, with those under way. */
 const MAX_WAITING = 4;
-/** Of the last {@link SHORT_WINDOW} pictures, how many may have found no room. */
+/** Max pictures among the last {@link SHORT_WINDOW} for which there was no room. */
 const MAX_CROWDED = 3;
 /** A script that takes longer never comes. */
 const LOAD_MS = 30_000;
 const FIRST_WAIT_MS = 60_000;
 const MAX_WAIT_MS = 32 * FIRST_WAIT_MS;
-/** One that has run for so long begins with the first wait again. */
+/** Run time after which a backend that fails begins with the first wait again. */
 const FORGIVEN_MS = 10 * FIRST_WAIT_MS;
 /** A picture that takes longer never comes. */
 const LIMITS: BackendOptions = { limits: { pictureMs: 500 } };
@@ -76,7 +77,7 @@ interface Waiting {
   ready: boolean;
 }
 
-/** See the module's head. */
+/** Decides when the network of one track runs on the GPU: tries it, uses it, and gives it up. */
 export class GpuNetworks {
   /** Why the GPU is not used, or was not at the last try; null before, and while it is. */
   failure: FailureReason | null = null;
@@ -104,7 +105,7 @@ export class GpuNetworks {
   private ownMs: number[] = [];
   /** Times of pictures while trying. */
   private tried: number[] = [];
-  /** Of pictures that came in their time: how long they took, and whether there was no room for them. */
+  /** How long pictures in their time took, and whether there was no room for them. */
   private latencies: number[] = [];
   private crowded: boolean[] = [];
   private readonly taken = new SampleWindow(90, 5000);
@@ -150,7 +151,9 @@ export class GpuNetworks {
     if (this.target() !== this.tier) this.stop();
   }
 
-  /** Before each frame: the size of the low picture, as text, and the scale. For another one, pictures are timed anew. */
+  /**
+   * Before each frame: the size of the low picture, as text, and the scale. For another one, pictures are timed again.
+   */
   begin(size: string, scale: number): void {
     if (size === this.size && scale === this.scale) return;
     if (scale !== this.scale) this.stop();
@@ -162,8 +165,9 @@ export class GpuNetworks {
   }
 
   /**
-   * Takes a frame: the time of all work on it in the worker, the media time since the frame before, and the network that
-   * the decoder ran on it. True: the GPU's network has ended because the worker has no time, nor has it for the decoder's.
+   * Takes a frame: the time of all work on it in the worker, the media time since the frame before, and the network
+   * that the decoder ran on it. True: the GPU's network has ended because the worker has no time, nor has it for the
+   * decoder's.
    */
   frame(workMs: number, intervalMs: number, own: NetworkTier): boolean {
     if (intervalMs <= 0) return false;
@@ -181,8 +185,8 @@ export class GpuNetworks {
 
   /**
    * Makes a picture better. The picture is read before the call returns. `show` is called once, mostly in a later task,
-   * with its bytes, laid out as those of the high picture and valid during the call; pictures come in order. False: it is
-   * to be shown as it is, after {@link pass}.
+   * with its bytes, laid out as those of the high picture and valid during the call; pictures come in order. False: it
+   * is to be shown as it is, after {@link pass}.
    */
   run(picture: RebuiltPicture, show: (bytes: Uint8Array<ArrayBuffer>) => void): boolean {
     const { low, high, kept } = picture;

@@ -60,7 +60,7 @@ const strideOf = ({ stride, width }: Plane): number => (stride % 4 === 0 ? strid
 export const layoutFor = (low: Plane, high: Plane): Layout =>
   layoutOf(low.width, low.height, strideOf(low), strideOf(high));
 
-/** See the module's head. */
+/** GPU buffers for pictures of one size, and the commands that compute a picture in them. */
 export class Pictures {
   private readonly buffers: GPUBuffer[] = [];
   private readonly low: GPUBuffer;

@@ -3,8 +3,8 @@ import { firstOf, type SoughtFile } from "../places.js";
 import type { BackendScript } from "./backend.js";
 
 /**
- * Another version's script is not used. A digest would not tell it: bundlers make scripts smaller. Rejects with an error
- * that names all places.
+ * Another version's script is not used. A digest would not tell it: bundlers make scripts smaller. Rejects with an
+ * error that names all places.
  */
 export function importNetworks(
   { urls, version }: SoughtFile,

@@ -5,9 +5,9 @@
  * with a reason within {@link BackendLimits}.
  *
  * Per picture: the planes are copied to the GPU (`writeBuffer`), one dispatch folds them, each convolution is a
- * dispatch, and the picture is copied back (`mapAsync`). Nothing but the commands is allocated. At 320×180, ×2, with five
- * convolutions of 16 channels that is 0.47 GMAC in 6 dispatches, 0.29 MB up, 0.23 MB down, and at least 34 MB of GPU
- * memory (18 in f16); `lab/notes/frame-networks.md` has other sizes.
+ * dispatch, and the picture is copied back (`mapAsync`). Nothing but the commands is allocated. At 320×180, ×2, with
+ * five convolutions of 16 channels that is 0.47 GMAC in 6 dispatches, 0.29 MB up, 0.23 MB down, and at least 34 MB of
+ * GPU memory (18 in f16); `lab/notes/frame-networks.md` has other sizes.
  */
 import {
   type BackendLimits,
@@ -227,7 +227,7 @@ class WebGpuNetwork implements FrameNetwork {
     this.pictures = new Pictures(device, program, layout);
     const making = this.pictures.make(low, high);
     for (let scope = 0; scope < 2; scope++) {
-      // The scopes of a lost device reject; what lost it is told elsewhere.
+      // The scopes of a lost device reject; what lost it is reported elsewhere.
       device.popErrorScope().then(
         (error) => error !== null && this.refused(error),
         () => {},

@@ -132,7 +132,9 @@ function taps(group: string, channels: number, groups: Groups, across: string, a
   }`;
 }
 
-/** The sums of a convolution, from `corner`, its upper left tap. Weights are ordered as {@link packWeights} has them. */
+/**
+ * The sums of a convolution, from `corner`, its upper left tap. Weights are ordered as {@link packWeights} has them.
+ */
 function sums(layer: Convolution, groups: Groups, last: boolean): string {
   const [across, along] = last ? ["size.row", "1u"] : ["1u", "size.row"];
   const whole = Math.floor(layer.inputs / FOUR);

@@ -83,12 +83,12 @@ interface Waiting {
 const MAX_HELD = 6;
 /** Max wait of a request for its frame, milliseconds. */
 const FRAME_TIMEOUT_MS = 700;
-/** The same where the clock or a key frame must come first. */
+/** Max wait of a request where the clock or a key frame must come first, milliseconds. */
 const CLOCK_TIMEOUT_MS = 3000;
 /** Max streams with a clock: more than a camera has layers. */
 const MAX_STREAMS = 4;
 
-/** See the module's head. */
+/** Finds the camera frame of a requested still, and encodes the detail that the low layer lacks. */
 export class RegionCutter {
   private readonly clocks = new Map<number, { clock: FrameClock; width: number; height: number }>();
   private readonly low: LowLayer;

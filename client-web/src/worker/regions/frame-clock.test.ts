@@ -42,7 +42,7 @@ function run(
 const exact = ({ clock, times }: Run) => times.slice(-10).every((us) => clock.rtpOf(us) === rtpFor(us));
 const jitter = (i: number) => 33_333 + ((i * i * 7919) % 101) * 50 - 2500;
 
-test("frames that jitter are told to the tick, across a wrap of RTP time", () => {
+test("frames that jitter are timed to the tick, across a wrap of RTP time", () => {
   assert.ok(exact(run(80, jitter, () => 9)));
 });
 
@@ -56,7 +56,7 @@ test("one longer interval tells the pairing of a camera like a clock", () => {
   assert.ok(exact(run(100, interval, () => 90)));
 });
 
-test("a camera like a clock is told by the usual delay", () => {
+test("a camera like a clock is paired by the usual delay", () => {
   assert.ok(
     exact(
       run(
@@ -74,7 +74,7 @@ test("a frame that was not sent has no timestamp", () => {
   assert.notEqual(clock.rtpOf(times[76] as number), null);
 });
 
-test("nothing is told before there are enough frames, or after a reset", () => {
+test("nothing is known before there are enough frames, or after a reset", () => {
   assert.equal(run(12, jitter, () => 9).clock.settled, false);
   const { clock, times } = run(80, jitter, () => 9);
   clock.reset();

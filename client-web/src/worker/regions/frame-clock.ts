@@ -39,7 +39,7 @@ interface Pairing {
   delayMs: number;
 }
 
-/** See the module's head. */
+/** Pairs camera frames with the RTP timestamps with which they were sent. */
 export class FrameClock {
   private camera: { ticks: number; at: number }[] = [];
   private sent: { ticks: number; rtp: number; at: number }[] = [];

@@ -99,7 +99,7 @@ test("without requests it ends after a minute", () => {
   assert.deepEqual([low.ready, said], [false, [5, null]]);
 });
 
-test("a decoder that traps is made anew three times, and no more", () => {
+test("a decoder that traps is made again three times, and no more", () => {
   const { low } = layer();
   low.want(0, 5);
   for (let trap = 0; trap < 3; trap++) {

@@ -37,7 +37,7 @@ export interface LowHost {
   decoded(): void;
 }
 
-/** See the module's head. */
+/** Decodes the low layer while stills are requested, from a key frame on. */
 export class LowLayer {
   private create: (() => Maker) | null = null;
   private maker: Maker | null = null;

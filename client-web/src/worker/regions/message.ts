@@ -57,7 +57,7 @@ export function fixedFields(head: Uint8Array): string {
   return ["still", ...head.subarray(1, 4), ...head.subarray(20, 24)].join(" ");
 }
 
-/** The same of a still that has no messages yet. */
+/** The fields that all messages of a still share, for one that has no messages yet. */
 export const fixedFieldsOf = (still: StillHead): string => fixedFields(header(still, 0, 1));
 
 /** What encryption covers of a still beside its payload: those fields, and the encoded frame that it is of. */

@@ -9,12 +9,14 @@ export interface Counts {
   dispatches: number;
   /** Multiply-accumulates of the network. */
   macs: number;
-  /** The same with channels filled up to fours, as the GPU does them. */
+  /** Multiply-accumulates that the GPU does, with channels filled up to fours. */
   issued: number;
   /** Bytes from and to the worker. */
   up: number;
   down: number;
-  /** Bytes that the GPU reads and writes where each value is read but once by a dispatch: what caches can come down to. */
+  /**
+   * Bytes that the GPU reads and writes where each value is read but once by a dispatch: what caches can come down to.
+   */
   least: number;
   /** Bytes of activations that threads ask for, mostly of caches. Weights are the same for all threads of a wave. */
   asked: number;

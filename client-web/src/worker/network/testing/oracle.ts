@@ -14,12 +14,14 @@ export function random(seed: number): () => number {
   };
 }
 
-/** Of a network's residual, grey levels, roughly. */
+/** The size of a network's residual, grey levels, roughly. */
 const RESIDUAL_GAIN = 40;
-/** Shifts with which the weights of a drawn network take most of 16 bits: of the first convolution, the last and others. */
+/**
+ * Shifts with which the weights of a drawn network take most of 16 bits: of the first convolution, the last and others.
+ */
 const SHIFTS = { first: 12, last: 20, other: 14 };
 
-/** The file of a network with so many convolutions, as many channels between all of them. */
+/** The file of a network with a number of convolutions, and the same number of channels between all of them. */
 export function drawFile(seed: number, scale: number, channels: number, convs: number): Uint8Array<ArrayBuffer> {
   const next = random(seed);
   const widths = [1 + scale ** 2, ...Array<number>(convs - 1).fill(channels), scale ** 2];
