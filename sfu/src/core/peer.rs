@@ -305,7 +305,7 @@ impl Peer {
                 voice_activity: audio_info.voice,
                 ..ExtensionValues::default()
             };
-            slot.sent.media_bytes += payload.len() as u64;
+            slot.subscription.sent.media_bytes += payload.len() as u64;
             slot.ssrc = Some(stream.ssrc());
             slot.in_flight.begin(seq as u16, packet.kernel_arrival());
             stream.write_rtp(
@@ -412,7 +412,7 @@ fn write_video(
     let mut api = rtc.direct_api();
     let stream = api.stream_tx_by_mid(slot.mid, None)?;
     let bytes = data.len();
-    slot.sent.media_bytes += bytes as u64;
+    slot.subscription.sent.media_bytes += bytes as u64;
     slot.ssrc = Some(stream.ssrc());
     slot.in_flight.begin(seq as u16, packet.kernel_arrival());
     stream.write_rtp(

@@ -23,7 +23,8 @@ use crate::core::room::Rooms;
 use crate::core::subscriber::anchor_pacer::UNLIMITED;
 use crate::core::subscriber::downlink::State;
 use crate::core::subscriber::rewriter::Source;
-use crate::core::subscriber::slot::{AnnouncedRung, Slot};
+use crate::core::subscriber::slot::Slot;
+use crate::core::subscriber::subscription::AnnouncedRung;
 use crate::core::subscriber::view::{self, View};
 use crate::core::subscriber::ways::{self, Allocated};
 use crate::core::tap::tapped_layers::LayerDemand;
@@ -84,11 +85,11 @@ pub(crate) fn layer_demands(
     let mut demands: BTreeMap<TrackId, LayerDemand> = BTreeMap::new();
     let slots = peers.iter().filter(|p| p.link.connected).flat_map(|p| &p.slots);
     for slot in slots {
-        let enhanced = slot.track.zip(slot.rung).filter(|(_, rung)| rung.enhanced());
+        let enhanced = slot.track.zip(slot.subscription.rung).filter(|(_, rung)| rung.enhanced());
         let Some((track, rung)) = enhanced else { continue };
         let layer = rung.layer();
         let size = tracks.get(track).and_then(|t| t.layers.sizes()[layer as usize]);
-        let of_tile = slot.view.zip(size).map(|(view, size)| view.scale(size));
+        let of_tile = slot.subscription.view.zip(size).map(|(view, size)| view.scale(size));
         demands.entry(track).or_default().add(layer, of_tile.unwrap_or(scale));
     }
     demands
@@ -124,19 +125,21 @@ pub(crate) fn announce_ways(
         let anchors = peer.can_receive_anchors();
         for slot in &mut peer.slots {
             let source = slot.source.and_then(|source| tracks.get(source));
-            let shown = source.zip(slot.demand).zip(slot.rung).and_then(|((source, demand), _)| {
-                let (track, rung) = slot.effective_rung(source.tapped(), anchors)?;
-                let layer = rung.layer();
-                let given = Allocated {
-                    layer,
-                    granted: slot.rung == Rung::plus(layer),
-                    tapped: rung.enhanced(),
-                    refused: refuses(source, &demand, layer),
-                };
-                Some((track, ways::way(now, &demand, given, &slot.network)))
-            });
+            let shown = source.zip(slot.subscription.demand).zip(slot.subscription.rung).and_then(
+                |((source, demand), _)| {
+                    let (track, rung) = slot.effective_rung(source.tapped(), anchors)?;
+                    let layer = rung.layer();
+                    let given = Allocated {
+                        layer,
+                        granted: slot.subscription.rung == Rung::plus(layer),
+                        tapped: rung.enhanced(),
+                        refused: refuses(source, &demand, layer),
+                    };
+                    Some((track, ways::way(now, &demand, given, &slot.subscription.network)))
+                },
+            );
             let way = shown.map(|(_, way)| way);
-            let changed = std::mem::replace(&mut slot.way, way) != way;
+            let changed = std::mem::replace(&mut slot.subscription.way, way) != way;
             if let Some((track, (way, reason))) = shown.filter(|_| changed) {
                 outputs.push_back(Output::Event(peer.id, SfuEvent::Way { track, way, reason }));
             }
@@ -157,7 +160,7 @@ pub(crate) fn count_ways(peers: &Peers) -> WayCounts {
     peers
         .iter()
         .flat_map(|peer| &peer.slots)
-        .filter_map(|slot| slot.way)
+        .filter_map(|slot| slot.subscription.way)
         .for_each(|(way, reason)| counts.add(way, reason));
     counts
 }
@@ -176,21 +179,21 @@ impl Peer {
         let (mut slots, mut demands) = (Vec::new(), Vec::new());
         let video = |(_, slot): &(usize, &mut Slot)| slot.kind == Kind::Video;
         for (i, slot) in self.slots.iter_mut().enumerate().filter(video) {
-            slot.demand = None;
+            slot.subscription.demand = None;
             let track = slot.track.and_then(|t| tracks.get(t)).filter(|t| !t.info.muted);
             let Some(track) = track else { continue };
             let source = decodable(slot, self.link.stack.rtc(), track, tracks);
-            slot.undecodable = source.is_none();
+            slot.subscription.undecodable = source.is_none();
             let track = source.unwrap_or(track);
             slot.source = Some(track.info.track);
-            if slot.undecodable || slot.view.is_some_and(View::hidden) {
-                slot.rung = None;
+            if slot.subscription.undecodable || slot.subscription.view.is_some_and(View::hidden) {
+                slot.subscription.rung = None;
                 slot.video.set_target(None);
                 continue;
             }
             let speaks = speaker == Some(track.info.participant);
             let demand = demand(now, slot, track, limits, anchors, speaks);
-            slot.demand = Some(demand);
+            slot.subscription.demand = Some(demand);
             slots.push(i);
             demands.push(demand);
         }
@@ -228,7 +231,7 @@ impl Peer {
         self.fit = Fit::new(paused, available.and(estimate), needs.best);
         self.anchors.pacer.set_downlink(available);
         self.limit_retransmissions();
-        let media: Bitrate = self.slots.iter().map(|s| s.sent.media).sum();
+        let media: Bitrate = self.slots.iter().map(|s| s.subscription.sent.media).sum();
         self.anchors.rate = available
             .map_or(UNLIMITED, |available| available.mul_f64(MAX_SHARE).saturating_sub(media));
         // The estimate stays near what is sent: without padding and probes the next rung would never fit.
@@ -240,10 +243,10 @@ impl Peer {
     fn set_rung(&mut self, slot: usize, rung: Option<Rung>, outputs: &mut VecDeque<Output>) {
         let slot = &mut self.slots[slot];
         let (Some(track), Some(source)) = (slot.track, slot.source) else { return };
-        slot.rung = rung;
-        if slot.paused != rung.is_none() {
-            slot.paused = rung.is_none();
-            let event = SfuEvent::Paused { track, paused: slot.paused };
+        slot.subscription.rung = rung;
+        if slot.subscription.paused != rung.is_none() {
+            slot.subscription.paused = rung.is_none();
+            let event = SfuEvent::Paused { track, paused: slot.subscription.paused };
             outputs.push_back(Output::Event(self.id, event));
         }
         slot.video.set_target(rung.map(|rung| Source { track: source, layer: rung.layer() }));
@@ -263,10 +266,10 @@ impl Peer {
         let Some((track, rung)) = slot.effective_rung(tapped, anchors) else { return false };
         let (epoch, Some(size)) = slot.video.epoch() else { return false };
         let announced = Some(AnnouncedRung { rung, epoch, size, scale });
-        if slot.announced == announced {
+        if slot.subscription.announced == announced {
             return false;
         }
-        slot.announced = announced;
+        slot.subscription.announced = announced;
         let event = SfuEvent::RungChanged { track, rung, epoch, size, scale };
         outputs.push_back(Output::Event(self.id, event));
         rung.enhanced()
@@ -294,11 +297,13 @@ fn demand(
     anchors: bool,
     speaks: bool,
 ) -> Demand {
-    let sufficient = slot.view.and_then(|view| view.sufficient_layer(track.layers.sizes()));
+    let sufficient =
+        slot.subscription.view.and_then(|view| view.sufficient_layer(track.layers.sizes()));
     // Without a view anchors are made at the smallest scale.
-    let max_octaves = if slot.view.is_some() { limits.max_octaves } else { 1 };
+    let max_octaves = if slot.subscription.view.is_some() { limits.max_octaves } else { 1 };
     Demand {
-        max: sufficient.map_or(slot.max, |layer| slot.max.min(Rung::plain(layer))),
+        max: sufficient
+            .map_or(slot.subscription.max, |layer| slot.subscription.max.min(Rung::plain(layer))),
         rates: track.params.rates(now, track.layers.rates(now)),
         sizes: track.layers.likely_sizes(),
         anchors: if anchors && track.has_anchors(limits.available) {
@@ -306,9 +311,12 @@ fn demand(
         } else {
             [None; 3]
         },
-        shown: Shown { tile: view::tile_size(slot.view), network: slot.network.proved(now) },
-        current: slot.rung,
-        weight: view::weight(slot.view, speaks),
+        shown: Shown {
+            tile: view::tile_size(slot.subscription.view),
+            network: slot.subscription.network.proved(now),
+        },
+        current: slot.subscription.rung,
+        weight: view::weight(slot.subscription.view, speaks),
     }
 }
 

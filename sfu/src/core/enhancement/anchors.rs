@@ -112,7 +112,7 @@ impl Core {
         // A subscriber without anchors cannot have measured it.
         let Some(peer) = self.peers.get(id) else { return };
         let mut slots = peer.slots.iter().filter(|slot| slot.track == Some(track));
-        if !slots.any(|slot| slot.rung.is_some_and(Rung::enhanced)) {
+        if !slots.any(|slot| slot.subscription.rung.is_some_and(Rung::enhanced)) {
             return;
         }
         let Some(stream) = t.enhanced_stream() else { return };
@@ -250,12 +250,12 @@ impl Core {
     ) -> Result<TakenReport, ReportError> {
         let peer = self.peers.get_mut(id).ok_or(ReportError::NotWatched)?;
         let slot = peer.slots_of(track).next().ok_or(ReportError::NotWatched)?;
-        let taken = slot.sent.report_quota.take(now, report.anchors)?;
-        if slot.network.report(now, report.network) {
+        let taken = slot.subscription.sent.report_quota.take(now, report.anchors)?;
+        if slot.subscription.network.report(now, report.network) {
             self.schedule.allocate_now(now);
         }
         // A subscriber without anchors cannot have measured their decay.
-        if let Some(decay) = report.decay.filter(|_| slot.sent.anchors > 0) {
+        if let Some(decay) = report.decay.filter(|_| slot.subscription.sent.anchors > 0) {
             self.decay(id, track, decay);
         }
         Ok(taken)

@@ -219,7 +219,7 @@ impl Core {
             if let Some(track) = self.tracks.get(subscribe.track) {
                 let slot = peer.slot(Mid::from(subscribe.mid.as_str()), track.info.kind, now);
                 slot.set_track(Some(subscribe.track));
-                slot.max = subscribe.max.unwrap_or(slot.max);
+                slot.subscription.max = subscribe.max.unwrap_or(slot.subscription.max);
             }
         }
         peer.on_negotiated();

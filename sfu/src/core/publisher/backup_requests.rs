@@ -57,13 +57,16 @@ fn votes(peers: &Peers) -> BTreeMap<TrackId, Votes> {
     let mut votes: BTreeMap<TrackId, Votes> = BTreeMap::new();
     for peer in peers.iter().filter(|peer| peer.link.connected) {
         let Some(rtc) = peer.link.stack.rtc() else { continue };
-        for slot in peer.slots.iter().filter(|slot| slot.undecodable || slot.has_backup()) {
+        for slot in
+            peer.slots.iter().filter(|slot| slot.subscription.undecodable || slot.has_backup())
+        {
             let Some(track) = slot.track else { continue };
             let decodes =
                 |codec: &VideoCodec| slot::payload_type(rtc, slot.mid, Some(*codec)).is_some();
             let votes = votes.entry(track).or_default();
             votes.add(VideoCodec::ALL.into_iter().filter(decodes).collect());
-            votes.needed |= slot.undecodable && !slot.view.is_some_and(View::hidden);
+            votes.needed |=
+                slot.subscription.undecodable && !slot.subscription.view.is_some_and(View::hidden);
         }
     }
     votes

@@ -27,9 +27,11 @@ pub(crate) fn request_smallest_layers(
 ) {
     let mut limited: BTreeMap<TrackId, LimitedSubscribers> = BTreeMap::new();
     let slots = peers.iter().filter(|p| p.link.connected).flat_map(|p| &p.slots);
-    for slot in slots.filter(|s| s.max.layer() == Layer::Q && !s.view.is_some_and(View::hidden)) {
+    for slot in slots.filter(|s| {
+        s.subscription.max.layer() == Layer::Q && !s.subscription.view.is_some_and(View::hidden)
+    }) {
         let Some(track) = slot.source else { continue };
-        let served = slot.rung.is_some_and(|rung| rung.layer() == Layer::Q);
+        let served = slot.subscription.rung.is_some_and(|rung| rung.layer() == Layer::Q);
         let this = if served { LimitedSubscribers::Served } else { LimitedSubscribers::Unserved };
         let all = limited.entry(track).or_default();
         *all = this.max(*all);
@@ -58,7 +60,7 @@ pub(crate) fn pause_unused_layers(
         let needed = needed.entry(track).or_default();
         let sources = [slot.video.current(), slot.video.waits_for()];
         let layers = sources.into_iter().flatten().filter(|s| s.track == track);
-        let layers = layers.map(|s| s.layer).chain(slot.rung.map(Rung::layer));
+        let layers = layers.map(|s| s.layer).chain(slot.subscription.rung.map(Rung::layer));
         layers.for_each(|layer| needed[layer as usize] = true);
     }
     for track in tracks.iter_mut() {
@@ -118,7 +120,7 @@ pub(crate) fn update_standby(tracks: &mut Tracks, peers: &Peers, outputs: &mut V
     for track in tracks.iter_mut().filter(|track| track.remote.is_none()) {
         let holds_quarter = |peer: &Peer| {
             let mut slots = peer.slots.iter().filter(|s| s.source == Some(track.info.track));
-            slots.any(|s| s.rung.is_none_or(|rung| rung.layer() == Layer::Q))
+            slots.any(|s| s.subscription.rung.is_none_or(|rung| rung.layer() == Layer::Q))
         };
         let mut subscribers = track.subscribers.iter().filter_map(|&id| peers.get(id));
         let asked = track.params.set_standby(|| subscribers.any(holds_quarter));

@@ -235,14 +235,14 @@ impl Core {
     /// Sets the maximum rung that a subscriber wants of a track.
     pub fn set_max_rung(&mut self, now: Instant, id: ParticipantId, track: TrackId, max: Rung) {
         let Some(peer) = self.peers.get_mut(id) else { return };
-        peer.slots_of(track).for_each(|slot| slot.max = max);
+        peer.slots_of(track).for_each(|slot| slot.subscription.max = max);
         self.schedule.allocate_now(now);
     }
 
     /// Sets how a subscriber shows a track, which gives the track's weight and sufficient layer.
     pub fn set_view(&mut self, now: Instant, id: ParticipantId, track: TrackId, view: View) {
         let Some(peer) = self.peers.get_mut(id) else { return };
-        peer.slots_of(track).for_each(|slot| slot.view = Some(view));
+        peer.slots_of(track).for_each(|slot| slot.subscription.view = Some(view));
         self.schedule.allocate_now(now);
     }
 

@@ -121,7 +121,7 @@ impl AnchorChannel {
         counters.anchors_due += 1;
         let Some((timestamp, epoch)) = to.video.locate(source, anchor.rtp_timestamp) else {
             counters.anchors_dropped_unmapped += 1;
-            to.sent.anchors_dropped += 1;
+            to.subscription.sent.anchors_dropped += 1;
             return;
         };
         let age = now.saturating_duration_since(anchor.arrival);
@@ -136,7 +136,7 @@ impl AnchorChannel {
             let late = verdict == Verdict::Late;
             counters.anchors_dropped_late += u64::from(late);
             counters.anchors_dropped_full += u64::from(!late);
-            to.sent.anchors_dropped += 1;
+            to.subscription.sent.anchors_dropped += 1;
             return;
         };
         let arrival_age = age + send_time;
@@ -169,18 +169,18 @@ impl AnchorChannel {
             let mut slot = path.slots.iter_mut().find(|s| s.mid == mid);
             if let Some(slot) = &mut slot {
                 // Counted for a stale anchor too: a part of it may have been sent.
-                slot.sent.report_quota.on_sent();
+                slot.subscription.sent.report_quota.on_sent();
             }
             if let Some(end) = sent {
                 counters.anchors_out += 1;
                 counters.anchor_ages.record(end.age);
                 if let Some(slot) = slot {
-                    slot.on_anchor_sent(end.bytes);
+                    slot.subscription.sent.on_anchor(end.bytes);
                 }
             } else {
                 counters.anchors_dropped_late += 1;
                 if let Some(slot) = slot {
-                    slot.sent.anchors_dropped += 1;
+                    slot.subscription.sent.anchors_dropped += 1;
                 }
             }
         }

@@ -8,6 +8,7 @@ pub(super) mod downlink;
 pub(super) mod recent;
 pub(super) mod rewriter;
 pub(super) mod slot;
+pub(super) mod subscription;
 pub(super) mod view;
 pub(super) mod viewer_network;
 pub(super) mod ways;

@@ -6,30 +6,14 @@ use str0m::Rtc;
 use str0m::format::PayloadParams;
 use str0m::media::{Mid, Pt};
 use str0m::rtp::Ssrc;
-use windlass_types::{Bitrate, Layer, Refusal, Rung, Size, VideoCodec, Way, WayReason};
+use windlass_types::{Layer, Refusal, Rung, VideoCodec};
 
-use super::anchor_reports::ReportQuota;
 use super::audio::AudioTimeline;
 use super::rewriter::Rewriter;
-use super::view::View;
-use super::viewer_network::ViewerNetwork;
+use super::subscription::Subscription;
 use crate::api::{Kind, TrackId, TrackStats};
-use crate::core::allocation::allocator::Demand;
 use crate::core::connection::in_flight::InFlight;
 use crate::core::connection::stack;
-
-/// The last announcement of a subscription to the client ([`SfuEvent::RungChanged`](crate::SfuEvent::RungChanged)).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct AnnouncedRung {
-    /// The rung.
-    pub rung: Rung,
-    /// Epoch of the subscriber's timeline.
-    pub epoch: u16,
-    /// Size of the layer.
-    pub size: Size,
-    /// Scale of the anchors: width of an anchor's frame over that of the layer.
-    pub scale: u16,
-}
 
 /// An m-line on which the participant receives. It lives as long as the m-line, whatever track it carries.
 pub(crate) struct Slot {
@@ -41,24 +25,8 @@ pub(crate) struct Slot {
     pub track: Option<TrackId>,
     /// The track whose packets the slot is sent: its own, or that one's backup.
     pub source: Option<TrackId>,
-    /// Maximum rung that the client wants.
-    pub max: Rung,
-    /// How the client shows the track, if it has sent that.
-    pub view: Option<View>,
-    /// The demand that the last allocation went by; `None` where the track is hidden or muted.
-    pub demand: Option<Demand>,
-    /// The allocated rung.
-    pub rung: Option<Rung>,
-    /// Whether the client can decode neither the track's codec nor that of its backup.
-    pub undecodable: bool,
-    /// Whether the client was told that the track is paused.
-    pub paused: bool,
-    /// The last announcement to the client.
-    pub announced: Option<AnnouncedRung>,
-    /// The network that the client runs on every frame.
-    pub network: ViewerNetwork,
-    /// How the client's picture is made and why, as the client was told.
-    pub way: Option<(Way, WayReason)>,
+    /// The subscription to the track.
+    pub subscription: Subscription,
     /// Timeline of a video stream.
     pub video: Rewriter,
     /// Timeline of an audio stream.
@@ -75,25 +43,6 @@ pub(crate) struct Slot {
     pub(crate) ssrc: Option<Ssrc>,
     /// The slot's packets in the stack's pacer.
     pub(crate) in_flight: InFlight,
-    /// Totals of the subscription.
-    pub sent: Sent,
-}
-
-/// What one subscription was sent, in this second and in all.
-#[derive(Default, Clone, Copy)]
-pub(crate) struct Sent {
-    /// Bytes of RTP payload in this second.
-    pub(crate) media_bytes: u64,
-    anchor_bytes: u64,
-    second_anchors: u64,
-    /// Anchors sent since the subscription began.
-    pub anchors: u64,
-    /// Anchors dropped since the subscription began.
-    pub anchors_dropped: u64,
-    /// Media bitrate of the last full second.
-    pub media: Bitrate,
-    /// Quota that bounds the subscriber's reports on anchors.
-    pub report_quota: ReportQuota,
 }
 
 impl Slot {
@@ -104,15 +53,7 @@ impl Slot {
             kind,
             track: None,
             source: None,
-            max: Rung::F,
-            view: None,
-            demand: None,
-            rung: None,
-            undecodable: false,
-            paused: false,
-            announced: None,
-            network: ViewerNetwork::default(),
-            way: None,
+            subscription: Subscription::default(),
             video: Rewriter::new(timestamp),
             audio: AudioTimeline::new(timestamp),
             rtx_share: None,
@@ -121,7 +62,6 @@ impl Slot {
             pt: None,
             ssrc: None,
             in_flight: InFlight::new(now),
-            sent: Sent::default(),
         }
     }
 
@@ -130,16 +70,7 @@ impl Slot {
         if self.track != track {
             self.track = track;
             self.source = track;
-            self.demand = None;
-            self.rung = None;
-            self.undecodable = false;
-            self.view = None;
-            self.paused = false;
-            self.announced = None;
-            self.network = ViewerNetwork::default();
-            self.way = None;
-            self.max = Rung::F;
-            self.sent = Sent::default();
+            self.subscription = Subscription::default();
             self.interrupt();
         }
     }
@@ -152,7 +83,7 @@ impl Slot {
     /// The backup of the slot's track has ended.
     pub(crate) fn end_backup(&mut self) {
         self.source = self.track;
-        self.rung = None;
+        self.subscription.rung = None;
         self.interrupt();
     }
 
@@ -174,31 +105,12 @@ impl Slot {
         self.audio.interrupt();
     }
 
-    /// Counts an anchor that was sent.
-    pub(crate) fn on_anchor_sent(&mut self, bytes: usize) {
-        self.sent.anchors += 1;
-        self.sent.second_anchors += 1;
-        self.sent.anchor_bytes += bytes as u64;
-    }
-
     /// Ends a second, which took `span`; returns the subscription's statistics.
     pub(crate) fn end_second(&mut self, span: Duration) -> Option<TrackStats> {
-        let refused = self.undecodable || self.has_backup();
-        let seconds = span.as_secs_f64();
-        let rate = |bytes: u64| Bitrate::bps((bytes as f64 * 8.0 / seconds) as u64);
-        let sent = &mut self.sent;
-        sent.media = rate(sent.media_bytes);
-        let stats = TrackStats {
-            track: self.track?,
-            media_bitrate: sent.media,
-            anchor_bitrate: rate(sent.anchor_bytes),
-            anchors_per_s: sent.second_anchors as f64 / seconds,
-            anchors_sent: sent.anchors,
-            anchors_dropped: sent.anchors_dropped,
-            refused: refused.then_some(Refusal::Codec),
-        };
-        (sent.media_bytes, sent.anchor_bytes, sent.second_anchors) = (0, 0, 0);
-        Some(stats)
+        let refused = self.subscription.undecodable || self.has_backup();
+        let refused = refused.then_some(Refusal::Codec);
+        let track = self.track?;
+        Some(self.subscription.sent.end_second(track, span, refused))
     }
 
     /// The track and rung that the client receives now: the forwarded layer, with anchors if it has the tapped layer of
@@ -209,7 +121,7 @@ impl Slot {
         anchors: bool,
     ) -> Option<(TrackId, Rung)> {
         let current = self.video.current()?;
-        let plus = self.rung.filter(|r| r.enhanced() && r.layer() == current.layer);
+        let plus = self.subscription.rung.filter(|r| r.enhanced() && r.layer() == current.layer);
         let plus = plus.filter(|_| anchors && tapped == Some(current.layer));
         Some((self.track?, plus.unwrap_or(Rung::plain(current.layer))))
     }
