@@ -7,12 +7,12 @@
 //! again when frames miss it, or when sender reports contradict it: the camera was exchanged, or an encoder restarted.
 
 use std::collections::VecDeque;
-use std::time::SystemTime;
 
 use windlass_types::Layer;
+use windlass_types::recording::SenderReport;
 
-/// Wall-clock time and RTP timestamp of a sender report.
-pub(super) type Report = (SystemTime, u32);
+/// A sender report of a layer.
+pub(super) type Report = SenderReport;
 
 /// Number of frames of each layer whose timestamps are kept: 2 s at 30 frames a second.
 const MAX_FRAMES: usize = 64;
@@ -105,8 +105,8 @@ impl Alignment {
 
     /// The shift between two layers by their sender reports, exact to [`TOLERANCE`].
     fn reported_shift(&self, from: Layer, to: Layer) -> Option<u32> {
-        let (from_time, from_rtp) = self.timelines[from as usize].report?;
-        let (to_time, to_rtp) = self.timelines[to as usize].report?;
+        let Report { time: from_time, rtp: from_rtp } = self.timelines[from as usize].report?;
+        let Report { time: to_time, rtp: to_rtp } = self.timelines[to as usize].report?;
         let later = match from_time.duration_since(to_time) {
             Ok(later) => later.as_secs_f64(),
             Err(earlier) => -earlier.duration().as_secs_f64(),
@@ -124,7 +124,7 @@ fn distance(a: u32, b: u32) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
+    use std::time::{Duration, SystemTime};
 
     use proptest::prelude::*;
 
@@ -151,7 +151,8 @@ mod tests {
             let at = |ms: u32, error: i32, begin: u32| {
                 let time =
                     SystemTime::UNIX_EPOCH + Duration::from_millis(1_000_000 + u64::from(ms));
-                (time, begin.wrapping_add(ms * 90).wrapping_add_signed(error))
+                let rtp = begin.wrapping_add(ms * 90).wrapping_add_signed(error);
+                Report { time, rtp }
             };
             let ms = tick / 90;
             (at(ms, self.error.0, self.low), at(ms + 300, self.error.1, self.high))
@@ -184,8 +185,8 @@ mod tests {
         ) {
             let mut alignment = Alignment::default();
             for (of, timestamp, report, to) in calls {
-                let report = report
-                    .map(|(s, rtp)| (SystemTime::UNIX_EPOCH + Duration::from_secs(s.into()), rtp));
+                let time = |s: u32| SystemTime::UNIX_EPOCH + Duration::from_secs(s.into());
+                let report = report.map(|(s, rtp)| Report { time: time(s), rtp });
                 alignment.on_packet(Layer::ALL[of], timestamp, report);
                 alignment.map(Layer::ALL[of], timestamp, Layer::ALL[to]);
             }

@@ -165,5 +165,5 @@ fn packet_in(rtp: &RtpPacket) -> PacketIn {
 
 /// The last sender report of the packet's stream.
 fn sender_report(rtp: &RtpPacket) -> Option<Report> {
-    rtp.last_sender_info.map(|r| (r.ntp_time, r.rtp_time.numer() as u32))
+    rtp.last_sender_info.map(|r| Report { time: r.ntp_time, rtp: r.rtp_time.numer() as u32 })
 }
