@@ -57,7 +57,7 @@ impl fmt::Display for RecordTo {
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// The folder cannot be written into.
-    #[error("{0}; make it writable for the server's user, or name another")]
+    #[error("{0}, or name another folder")]
     Folder(#[from] BeginError),
     /// The store cannot be reached.
     #[error("recordings cannot be stored: {0}")]

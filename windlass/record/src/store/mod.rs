@@ -58,7 +58,10 @@ pub(crate) struct Store {
 enum SendError {
     #[error(transparent)]
     Store(#[from] StoreError),
-    #[error("{}: {source}; check the disk, and space and permissions of the folder", file.display())]
+    #[error(
+        "{}: {source}; check the disk, and space and permissions of the folder",
+        file.display()
+    )]
     Disk { file: PathBuf, source: io::Error },
 }
 
