@@ -374,6 +374,18 @@ pub struct Anchor {
     pub times: StageTimes,
 }
 
+impl Anchor {
+    /// Header of the anchor's message, with the publisher's own RTP timestamp.
+    pub fn header(&self) -> message::AnchorHeader {
+        message::AnchorHeader {
+            tiled: self.tiled,
+            beyond_prior: self.beyond_prior,
+            stream: self.stream.0,
+            ..message::AnchorHeader::new(self.codec, self.source, self.rtp_timestamp, self.size)
+        }
+    }
+}
+
 /// What a publisher is asked to send of a track.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PublisherKnobs {

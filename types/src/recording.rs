@@ -76,9 +76,17 @@ pub struct RecordedTime {
     pub rtp: u32,
     /// When the frame or packet reached the SFU.
     pub arrival: Instant,
-    /// The newest sender report of the stream: a time by the sender's clock, and the RTP timestamp of that time. All
-    /// tracks of a participant share that clock.
-    pub report: Option<(SystemTime, u32)>,
+    /// The newest sender report of the stream.
+    pub report: Option<SenderReport>,
+}
+
+/// A sender report (RFC 3550 §6.4.1): one moment by two clocks. All tracks of a participant share the wall clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SenderReport {
+    /// Time by the sender's wall clock.
+    pub time: SystemTime,
+    /// RTP timestamp of that time.
+    pub rtp: u32,
 }
 
 /// A complete VP9 frame.

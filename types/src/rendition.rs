@@ -1,19 +1,19 @@
-//! What passes between an SFU and the renderer of its renditions: the enhanced pictures of tracks, coded once more for
-//! players that cannot rebuild them.
+//! What passes between an SFU and its renderer, which makes renditions: the enhanced pictures of tracks, encoded once
+//! for players that cannot rebuild them.
 //!
-//! A rendered track comes as it comes to a recorder. Its packets go back as those of another node's track do. Each
+//! A track comes as it comes to a recorder. Packets of its rendition go back as those of another node's track do. Each
 //! rendition has an id of its own, so that late packets of a former one are known.
 
 use crate::TrackId;
 use crate::recording::RecordInput;
 use crate::relay::RelayedPacket;
 
-/// A step of a rendered track.
+/// A step of a track that has a rendition.
 #[derive(Debug, Clone)]
 pub enum RenderInput {
     /// A rendition begins.
     Begin {
-        /// The rendered track.
+        /// The track.
         track: TrackId,
         /// The rendition of the track.
         rendition: TrackId,
@@ -25,7 +25,7 @@ pub enum RenderInput {
 }
 
 impl RenderInput {
-    /// The rendered track that the step is about.
+    /// The track that the step is about.
     pub fn track(&self) -> TrackId {
         match self {
             RenderInput::Media(input) => input.track(),

@@ -22,10 +22,10 @@ mod manual;
 mod public;
 mod reload;
 #[cfg(feature = "renderer")]
-mod renderings;
+mod renderer;
 #[cfg(not(feature = "renderer"))]
-#[path = "no_renderings.rs"]
-mod renderings;
+#[path = "no_renderer.rs"]
+mod renderer;
 mod serve;
 mod shutdown;
 mod supervise;

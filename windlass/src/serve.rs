@@ -23,7 +23,7 @@ use crate::deliver::deliver;
 use crate::devices;
 use crate::public;
 use crate::reload::{Parts, Reloader, Reloads};
-use crate::renderings::Renderings;
+use crate::renderer::ServerRenderer;
 use crate::shutdown::{self, Signals};
 use crate::supervise;
 use crate::tls;
@@ -86,7 +86,7 @@ async fn serve(args: &ServeArgs, config: &Config, by: Option<&str>, log: Log) ->
     signaling.session.max_sections = u32::try_from(sfu.limits.media_sections).unwrap_or(u32::MAX);
     let recorder = config.record_to.as_ref().map(open_recorder).transpose()?;
     let enhances = enhancer.is_some() || has_workers(config);
-    let renderer = Renderings::open(&mut sfu, enhances);
+    let renderer = ServerRenderer::open(&mut sfu, enhances);
     let takers = Sinks {
         relay: cluster.relay(),
         recorder: recorder.as_ref().map(ServerRecorder::sink),

@@ -96,7 +96,7 @@ const NEVER: [(&str, &[&[&str]]); 17] = [
     ("signaling", &[&WEBRTC, &VIDEO]),
     ("protocol", &[&HTTP, &WEBRTC, &VIDEO, &SOCKETS]),
     ("testkit", &[&HTTP, &VIDEO, &SOCKETS]),
-    ("render", &[&HTTP, &WEBRTC, &SOCKETS]),
+    ("transcode", &[&HTTP, &WEBRTC, &SOCKETS]),
 ];
 
 /// Folders and files of pure code, which gets time and bytes as arguments.
@@ -113,7 +113,7 @@ const PURE: [&str; 23] = [
     "sfu/src/core",
     "signaling/protocol/src",
     "client-web/wasm/src",
-    "windlass/render/src",
+    "windlass/transcode/src",
     // The files that the table in `cluster/src/lib.rs` calls pure, and those that they use.
     "cluster/src/choice.rs",
     "cluster/src/clock.rs",

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use windlass_types::recording::RecordedTime;
+use windlass_types::recording::{RecordedTime, SenderReport};
 use windlass_types::{Layer, VideoCodec};
 
 use super::codec;
@@ -15,7 +15,6 @@ use super::record;
 use super::subscriber::anchor_channel::OutgoingAnchor;
 use super::subscriber::audio::AudioInfo;
 use super::subscriber::rewriter::{PacketIn, Source};
-use super::tap::alignment::Report;
 use super::track::Track;
 use crate::stats::Counters;
 
@@ -32,7 +31,7 @@ impl Forwarding<'_> {
         &mut self,
         track: &Track,
         packet: PacketIn,
-        report: Option<Report>,
+        report: Option<SenderReport>,
         payload: &Arc<[u8]>,
         audio_info: AudioInfo,
     ) {
@@ -71,7 +70,7 @@ impl Forwarding<'_> {
         track: &mut Track,
         layer: Layer,
         mut packet: PacketIn,
-        report: Option<Report>,
+        report: Option<SenderReport>,
         payload: &Arc<[u8]>,
         scale: u16,
     ) {

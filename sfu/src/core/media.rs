@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use str0m::media::Mid;
 use str0m::rtp::RtpPacket;
+use windlass_types::recording::SenderReport;
 use windlass_types::{Layer, StreamId, VideoCodec};
 
 use super::Core;
@@ -13,7 +14,6 @@ use super::publisher::layers::Encoding;
 use super::subscriber::audio::AudioInfo;
 use super::subscriber::downlink::State;
 use super::subscriber::rewriter::PacketIn;
-use super::tap::alignment::Report;
 use crate::api::{Kind, ParticipantId, TrackId};
 
 impl Core {
@@ -86,7 +86,7 @@ impl Core {
         &mut self,
         track: TrackId,
         packet: PacketIn,
-        report: Option<Report>,
+        report: Option<SenderReport>,
         payload: &Arc<[u8]>,
         audio_info: AudioInfo,
     ) {
@@ -110,7 +110,7 @@ impl Core {
         track: TrackId,
         layer: Layer,
         packet: PacketIn,
-        report: Option<Report>,
+        report: Option<SenderReport>,
         payload: &Arc<[u8]>,
     ) {
         let Some(track) = self.tracks.get_mut(track) else { return };
@@ -164,6 +164,6 @@ fn packet_in(rtp: &RtpPacket) -> PacketIn {
 }
 
 /// The last sender report of the packet's stream.
-fn sender_report(rtp: &RtpPacket) -> Option<Report> {
-    rtp.last_sender_info.map(|r| (r.ntp_time, r.rtp_time.numer() as u32))
+fn sender_report(rtp: &RtpPacket) -> Option<SenderReport> {
+    rtp.last_sender_info.map(|r| SenderReport { time: r.ntp_time, rtp: r.rtp_time.numer() as u32 })
 }

@@ -103,12 +103,7 @@ impl Anchors {
         files: &mut dyn Files,
     ) -> Option<()> {
         let path = self.path.as_ref()?;
-        let header = AnchorHeader {
-            tiled: anchor.tiled,
-            beyond_prior: anchor.beyond_prior,
-            stream: anchor.stream.0,
-            ..AnchorHeader::new(anchor.codec, anchor.source, number, anchor.size)
-        };
+        let header = AnchorHeader { rtp_timestamp: number, ..anchor.header() };
         let bytes = framed(&header, &anchor.payload)?;
         let written = self.written + bytes.len() as u64;
         if written > MAX_FILE_BYTES {

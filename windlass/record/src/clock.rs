@@ -6,7 +6,7 @@
 //! the least delay. Clocks drift, and senders may send any times. So an offset that puts media into the future, or far
 //! from its arrival, is replaced.
 
-use windlass_types::recording::RecordedTime;
+use windlass_types::recording::{RecordedTime, SenderReport};
 
 /// Maximum time from media being made to its arrival, in µs.
 const MAX_AGE: i64 = 2_000_000;
@@ -75,7 +75,7 @@ impl Timeline {
         settled: bool,
     ) -> i64 {
         let ticks = self.ticks(time.rtp);
-        if let Some((at, rtp)) = time.report {
+        if let Some(SenderReport { time: at, rtp }) = time.report {
             let at = at.duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
             let at = i64::try_from(at.as_micros()).unwrap_or(0);
             let since = i64::from(time.rtp.wrapping_sub(rtp).cast_signed());
@@ -100,7 +100,10 @@ mod tests {
     use super::*;
 
     fn time(rtp: u32, report: Option<(u64, u32)>) -> RecordedTime {
-        let report = report.map(|(ms, rtp)| (UNIX_EPOCH + Duration::from_millis(ms), rtp));
+        let report = report.map(|(ms, rtp)| {
+            let time = UNIX_EPOCH + Duration::from_millis(ms);
+            SenderReport { time, rtp }
+        });
         RecordedTime { rtp, arrival: Instant::now(), report }
     }
 

@@ -1,5 +1,7 @@
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
+use windlass_types::recording::SenderReport;
+
 use super::*;
 
 const CAMERA: TrackId = TrackId(1);
@@ -11,8 +13,8 @@ fn made(us: i64, ticks_per_ms: i64, reported: bool) -> RecordedTime {
     let at = |us: i64| -> SystemTime {
         UNIX_EPOCH + Duration::from_micros((1_000_000_000 + us).unsigned_abs())
     };
-    let report =
-        reported.then(|| (at(us / 1_000_000 * 1_000_000), rtp(us / 1_000_000 * 1_000_000)));
+    let second = us / 1_000_000 * 1_000_000;
+    let report = reported.then(|| SenderReport { time: at(second), rtp: rtp(second) });
     RecordedTime { rtp: rtp(us), arrival: Instant::now(), report }
 }
 

@@ -9,8 +9,8 @@
 //! restart of the server. The [`Manifest`] says where in time each file belongs. Files play while they are written, and
 //! when the server is killed: a cluster of two seconds at most is lost.
 //!
-//! With an enhanced recording, anchors are written beside the files. When it has ended, the enhanced pictures are made
-//! of them, with the lowest priority (feature `enhanced`).
+//! With an enhanced recording, anchors are written beside the files. When it has ended, an enhanced file is made of
+//! each, with the lowest priority (feature `enhanced`).
 //!
 //! With a store, ended recordings are sent there, and deleted here.
 //!
@@ -21,6 +21,8 @@ mod anchors;
 mod clock;
 mod disk;
 mod ebml;
+#[cfg(feature = "enhanced")]
+mod enhanced;
 mod files;
 mod group;
 mod manifest;
@@ -32,8 +34,6 @@ mod read_anchors;
 mod read_webm;
 mod recorder;
 mod recording;
-#[cfg(feature = "enhanced")]
-mod render;
 mod server;
 mod store;
 pub mod webm;

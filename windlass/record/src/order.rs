@@ -99,7 +99,10 @@ impl From<Manifest> for Order {
 
 /// Error that keeps a recording from beginning: its folder cannot be written into.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot write into {}: {source}", folder.display())]
+#[error(
+    "cannot write into {}: {source}; give it space, and the server's user the right to write",
+    folder.display()
+)]
 pub struct BeginError {
     pub(crate) folder: PathBuf,
     pub(crate) source: io::Error,

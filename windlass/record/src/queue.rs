@@ -24,8 +24,8 @@ pub(crate) struct Queue {
     unstored: AtomicU64,
     store_failures: AtomicU64,
     anchors_dropped: AtomicU64,
-    unrendered: AtomicUsize,
-    render_failures: AtomicU64,
+    unenhanced: AtomicUsize,
+    enhanced_failures: AtomicU64,
 }
 
 impl Queue {
@@ -62,13 +62,13 @@ impl Queue {
     }
 
     #[cfg(feature = "enhanced")]
-    pub(crate) fn set_unrendered(&self, files: usize) {
-        self.unrendered.store(files, Ordering::Relaxed);
+    pub(crate) fn set_unenhanced(&self, files: usize) {
+        self.unenhanced.store(files, Ordering::Relaxed);
     }
 
     #[cfg(feature = "enhanced")]
-    pub(crate) fn render_failed(&self) {
-        self.render_failures.fetch_add(1, Ordering::Relaxed);
+    pub(crate) fn enhanced_failed(&self) {
+        self.enhanced_failures.fetch_add(1, Ordering::Relaxed);
     }
 
     pub(crate) fn took(&self, bytes: usize) {
@@ -128,10 +128,10 @@ pub struct Counts {
     pub store_failures: u64,
     /// Number of anchors that were dropped: the queue was full, or their frames are not in the file.
     pub anchors_dropped: u64,
-    /// Number of files whose enhanced pictures are still to be made.
-    pub unrendered: usize,
-    /// Number of attempts to make enhanced pictures that failed.
-    pub render_failures: u64,
+    /// Number of enhanced files that are still to be made.
+    pub unenhanced: usize,
+    /// Number of attempts to make enhanced files that failed.
+    pub enhanced_failures: u64,
 }
 
 impl Queue {
@@ -139,7 +139,7 @@ impl Queue {
     pub(crate) fn counts(&self) -> Counts {
         let Queue { dropped, gaps, late, failed, recordings, written, untold, .. } = self;
         let (unstored, store_failures) = (&self.unstored, &self.store_failures);
-        let (anchors_dropped, render_failures) = (&self.anchors_dropped, &self.render_failures);
+        let (anchors_dropped, enhanced_failures) = (&self.anchors_dropped, &self.enhanced_failures);
         let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
         Counts {
             recordings: recordings.load(Ordering::Relaxed),
@@ -152,8 +152,8 @@ impl Queue {
             unstored: of(unstored),
             store_failures: of(store_failures),
             anchors_dropped: of(anchors_dropped),
-            unrendered: self.unrendered.load(Ordering::Relaxed),
-            render_failures: of(render_failures),
+            unenhanced: self.unenhanced.load(Ordering::Relaxed),
+            enhanced_failures: of(enhanced_failures),
         }
     }
 }

@@ -18,7 +18,9 @@ pub(crate) enum ReadError {
     #[error("{0}")]
     Disk(#[from] io::Error),
     /// Not such a file.
-    #[error("it is no WebM file of a recording, or damaged")]
+    #[error(
+        "it is damaged, or another program wrote it: change no file before its enhanced picture is made"
+    )]
     Damaged,
 }
 

@@ -11,11 +11,11 @@ use parking_lot::Mutex;
 use windlass_types::recording::RecordInput;
 
 use crate::disk::{Disk, LocalFiles, Request};
+#[cfg(feature = "enhanced")]
+use crate::enhanced::EnhancedFiles;
 use crate::manifest::{EndReason, Manifest};
 use crate::order::{BeginError, Hooks, Order};
 use crate::queue::{Counts, Queue};
-#[cfg(feature = "enhanced")]
-use crate::render::Renderer;
 use crate::store::{Place, Store, StoreSetupError};
 
 /// Takes media and events of an SFU. Returns `false` if they were dropped.
@@ -49,7 +49,7 @@ pub struct Recorder {
     /// Receiver of the requests until the thread starts.
     waiting: Arc<Mutex<Option<Receiver<Request>>>>,
     queue: Arc<Queue>,
-    /// Whether enhanced pictures are left to the next start.
+    /// Whether enhanced files are left to the next start.
     stopped: Arc<AtomicBool>,
 }
 
@@ -95,7 +95,7 @@ impl Recorder {
         let Some(requests) = self.waiting.lock().take() else { return Ok(None) };
         let disk = Disk::new(self.root.clone(), LocalFiles::default(), hooks, self.queue.clone());
         #[cfg(feature = "enhanced")]
-        Renderer::new(
+        EnhancedFiles::new(
             self.root.clone(),
             self.requests.clone(),
             self.queue.clone(),

@@ -57,7 +57,7 @@ impl fmt::Display for RecordTo {
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// The folder cannot be written into.
-    #[error("{0}; make it writable for the server's user, or name another")]
+    #[error("{0}, or name another folder")]
     Folder(#[from] BeginError),
     /// The store cannot be reached.
     #[error("recordings cannot be stored: {0}")]
@@ -196,8 +196,8 @@ impl ServerRecorder {
             Metric::new("windlass_recordings_unstored_bytes", counts.unstored),
             Metric::new("windlass_recordings_store_failures_total", counts.store_failures),
             Metric::new("windlass_recorder_anchors_dropped_total", counts.anchors_dropped),
-            Metric::new("windlass_recordings_unrendered", counts.unrendered),
-            Metric::new("windlass_recordings_render_failures_total", counts.render_failures),
+            Metric::new("windlass_recordings_unrendered", counts.unenhanced),
+            Metric::new("windlass_recordings_render_failures_total", counts.enhanced_failures),
         ]
     }
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use bytes::Bytes;
 use windlass_types::recording::{
-    RecordInput, RecordedFrame, RecordedPacket, RecordedTime, RecordedTrack,
+    RecordInput, RecordedFrame, RecordedPacket, RecordedTime, RecordedTrack, SenderReport,
 };
 use windlass_types::{Kind, Layer, ParticipantId, Size, TrackId};
 
@@ -53,8 +53,8 @@ fn give(recorder: &Recorder, count: u32) {
     let (sink, now, wall) = (recorder.sink(), Instant::now(), SystemTime::now());
     for n in 0..count {
         let arrival = now + Duration::from_millis(20) * n;
-        let time =
-            |rate: u32| RecordedTime { rtp: n * rate / 50, arrival, report: Some((wall, 0)) };
+        let report = Some(SenderReport { time: wall, rtp: 0 });
+        let time = |rate: u32| RecordedTime { rtp: n * rate / 50, arrival, report };
         assert!(sink(RecordInput::Video(RecordedFrame {
             track: CAMERA,
             layer: Layer::Q,

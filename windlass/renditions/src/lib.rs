@@ -1,19 +1,19 @@
-//! The renditions of a server: enhanced pictures of tracks for players that cannot rebuild them, while a call runs.
+//! The renderer of a server: it makes renditions, the enhanced pictures of tracks for players that cannot rebuild them.
 //!
-//! Each rendered track has a thread, of a lower priority than media, and a bounded queue. A frame for which the queue
+//! Each rendition has a thread, of a lower priority than media, and a bounded queue. A frame for which the queue
 //! has no room is dropped, and the track goes on with a key frame. A panic ends the pictures so far, not the track.
 
 mod counts;
 mod pace;
 mod queue;
-mod track;
+mod thread;
 
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
-use windlass_render::{RenditionConfig, max_call_pixels};
+use windlass_transcode::{CallConfig, max_call_pixels};
 use windlass_types::TrackId;
 use windlass_types::recording::RecordInput;
 use windlass_types::rendition::{RenderInput, Rendered};
@@ -22,7 +22,7 @@ pub use self::counts::Counts;
 use self::counts::{Counters, count};
 use self::queue::Queue;
 
-/// Takes what is to be rendered. Returns `false` if it was dropped.
+/// Takes a step of a track that has a rendition. Returns `false` if it was dropped.
 pub type Sink = Arc<dyn Fn(RenderInput) -> bool + Send + Sync>;
 
 /// Takes the renderer's answers. Returns `false` if an answer was dropped.
@@ -45,7 +45,7 @@ pub struct Renderer {
     shared: Arc<Shared>,
 }
 
-/// How much a machine renders.
+/// How many renditions a machine makes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Load {
     /// Maximum number of renditions at once.
@@ -63,7 +63,7 @@ impl Load {
 }
 
 struct Shared {
-    config: RenditionConfig,
+    config: CallConfig,
     tracks: Mutex<HashMap<TrackId, Arc<Queue>>>,
     answers: OnceLock<Answers>,
     counters: Counters,
@@ -83,7 +83,7 @@ impl Renderer {
 
     /// A renderer whose pictures are `scale` times as wide as their layers. It answers once it is started.
     pub fn new(load: Load, scale: u16) -> Renderer {
-        let config = RenditionConfig { scale, threads: load.threads };
+        let config = CallConfig { scale, threads: load.threads };
         let (tracks, answers, counters) = (Mutex::default(), OnceLock::new(), Counters::default());
         Renderer { shared: Arc::new(Shared { config, tracks, answers, counters }) }
     }
@@ -115,7 +115,7 @@ impl Shared {
                 self.tracks.lock().insert(track, queue.clone());
                 let (shared, name) = (self.clone(), format!("rendition-{track}"));
                 let thread = std::thread::Builder::new().name(name);
-                if let Err(error) = thread.spawn(move || track::run(&shared, rendition, &queue)) {
+                if let Err(error) = thread.spawn(move || thread::run(&shared, rendition, &queue)) {
                     tracing::error!(%error, %track, "a rendition cannot start: no thread; check the limits of threads");
                     self.tracks.lock().remove(&track);
                     self.answer(Rendered::Failed(rendition));

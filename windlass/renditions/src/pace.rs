@@ -7,7 +7,7 @@
 
 use std::time::{Duration, Instant};
 
-use windlass_render::{Effort, Tier, Work};
+use windlass_transcode::{Effort, Tier, Work};
 
 /// The networks, from none to the largest.
 const NETWORKS: [Option<Tier>; 3] = [None, Some(Tier::Xxs), Some(Tier::Xs)];

@@ -1,4 +1,4 @@
-//! The bounded queue of one rendered track.
+//! The bounded queue of one rendition.
 
 use std::collections::VecDeque;
 use std::time::Duration;

@@ -10,7 +10,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
-use windlass_types::recording::{RecordInput, RecordedFrame, RecordedPacket, RecordedTime};
+use windlass_types::recording::{
+    RecordInput, RecordedFrame, RecordedPacket, RecordedTime, SenderReport,
+};
 use windlass_types::rendition::RenderInput;
 use windlass_types::{Layer, Rung, Size, StreamId, TapInput};
 
@@ -20,12 +22,11 @@ use crate::core::output::Output;
 use crate::core::publisher::layers::Layers;
 use crate::core::subscriber::rewriter::PacketIn;
 use crate::core::tap::Tap;
-use crate::core::tap::alignment::Report;
 
 /// A layer's tap for the recorder, with the last sender report of the layer.
 struct LayerTap {
     tap: Tap,
-    report: Option<Report>,
+    report: Option<SenderReport>,
     /// Whether frames are missing before the next one.
     gap: bool,
 }
@@ -174,7 +175,7 @@ impl TrackRecording {
         &mut self,
         layer: Layer,
         packet: PacketIn,
-        report: Option<Report>,
+        report: Option<SenderReport>,
         payload: &Arc<[u8]>,
         outputs: &mut VecDeque<Output>,
     ) {

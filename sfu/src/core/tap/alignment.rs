@@ -7,12 +7,9 @@
 //! again when frames miss it, or when sender reports contradict it: the camera was exchanged, or an encoder restarted.
 
 use std::collections::VecDeque;
-use std::time::SystemTime;
 
 use windlass_types::Layer;
-
-/// Wall-clock time and RTP timestamp of a sender report.
-pub(crate) type Report = (SystemTime, u32);
+use windlass_types::recording::SenderReport;
 
 /// Number of frames of each layer whose timestamps are kept: 2 s at 30 frames a second.
 const MAX_FRAMES: usize = 64;
@@ -29,7 +26,7 @@ const CLOCK_HZ: f64 = 90_000.0;
 
 #[derive(Debug, Default)]
 struct Timeline {
-    report: Option<Report>,
+    report: Option<SenderReport>,
     frames: VecDeque<u32>,
 }
 
@@ -61,7 +58,7 @@ pub(crate) struct Alignment {
 
 impl Alignment {
     /// Takes a packet's timestamp, and the last sender report of its layer.
-    pub(crate) fn on_packet(&mut self, of: Layer, timestamp: u32, report: Option<Report>) {
+    pub(crate) fn on_packet(&mut self, of: Layer, timestamp: u32, report: Option<SenderReport>) {
         let timeline = &mut self.timelines[of as usize];
         if report.is_some() {
             timeline.report = report;
@@ -105,8 +102,9 @@ impl Alignment {
 
     /// The shift between two layers by their sender reports, exact to [`TOLERANCE`].
     fn reported_shift(&self, from: Layer, to: Layer) -> Option<u32> {
-        let (from_time, from_rtp) = self.timelines[from as usize].report?;
-        let (to_time, to_rtp) = self.timelines[to as usize].report?;
+        let SenderReport { time: from_time, rtp: from_rtp } =
+            self.timelines[from as usize].report?;
+        let SenderReport { time: to_time, rtp: to_rtp } = self.timelines[to as usize].report?;
         let later = match from_time.duration_since(to_time) {
             Ok(later) => later.as_secs_f64(),
             Err(earlier) => -earlier.duration().as_secs_f64(),
@@ -124,7 +122,7 @@ fn distance(a: u32, b: u32) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
+    use std::time::{Duration, SystemTime};
 
     use proptest::prelude::*;
 
@@ -147,11 +145,12 @@ mod tests {
             (self.low.wrapping_add(tick), self.high.wrapping_add(tick))
         }
 
-        fn reports(&self, tick: u32) -> (Report, Report) {
+        fn reports(&self, tick: u32) -> (SenderReport, SenderReport) {
             let at = |ms: u32, error: i32, begin: u32| {
                 let time =
                     SystemTime::UNIX_EPOCH + Duration::from_millis(1_000_000 + u64::from(ms));
-                (time, begin.wrapping_add(ms * 90).wrapping_add_signed(error))
+                let rtp = begin.wrapping_add(ms * 90).wrapping_add_signed(error);
+                SenderReport { time, rtp }
             };
             let ms = tick / 90;
             (at(ms, self.error.0, self.low), at(ms + 300, self.error.1, self.high))
@@ -184,8 +183,8 @@ mod tests {
         ) {
             let mut alignment = Alignment::default();
             for (of, timestamp, report, to) in calls {
-                let report = report
-                    .map(|(s, rtp)| (SystemTime::UNIX_EPOCH + Duration::from_secs(s.into()), rtp));
+                let time = |s: u32| SystemTime::UNIX_EPOCH + Duration::from_secs(s.into());
+                let report = report.map(|(s, rtp)| SenderReport { time: time(s), rtp });
                 alignment.on_packet(Layer::ALL[of], timestamp, report);
                 alignment.map(Layer::ALL[of], timestamp, Layer::ALL[to]);
             }

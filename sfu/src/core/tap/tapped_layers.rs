@@ -5,9 +5,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use windlass_types::recording::SenderReport;
 use windlass_types::{AnchorPolicy, Epoch, Layer, Owner, StreamId, TapInput};
 
-use super::alignment::{Alignment, Report};
+use super::alignment::Alignment;
 use super::capture;
 use crate::core::output::Output;
 use crate::core::publisher::layers::Layers;
@@ -320,7 +321,7 @@ impl Taps {
     }
 
     /// Takes the RTP timestamp of a packet and the last sender report of its stream.
-    pub(crate) fn align(&mut self, layer: Layer, timestamp: u32, report: Option<Report>) {
+    pub(crate) fn align(&mut self, layer: Layer, timestamp: u32, report: Option<SenderReport>) {
         self.alignment.on_packet(layer, timestamp, report);
     }
 

@@ -60,7 +60,7 @@ pub enum EnvironmentError {
     #[error("no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")]
     Credentials,
     /// The store's address is not a URL, or the bucket's name does not fit into it.
-    #[error("AWS_ENDPOINT_URL: {0}")]
+    #[error("AWS_ENDPOINT_URL names no store ({0}): write https://HOST or https://HOST:PORT")]
     Endpoint(String),
 }
 

@@ -30,10 +30,14 @@ const MAX_TOLD: usize = 300;
 #[derive(Debug, thiserror::Error)]
 pub(super) enum StoreError {
     /// There is no answer.
-    #[error("no answer: {0}")]
+    #[error(
+        "the store does not answer ({0}): see that it runs, and that AWS_ENDPOINT_URL is its address"
+    )]
     Unreachable(String),
     /// The store refuses.
-    #[error("refused with status {status}: {reason}")]
+    #[error(
+        "refused with status {status}: {reason}; check the bucket, AWS_REGION and the credentials"
+    )]
     Refused {
         /// HTTP status of the answer.
         status: StatusCode,
@@ -41,7 +45,7 @@ pub(super) enum StoreError {
         reason: String,
     },
     /// The answer is not one of a store.
-    #[error("the answer is not that of an S3-compatible store")]
+    #[error("the answer is not that of an S3-compatible store: check AWS_ENDPOINT_URL")]
     Answer,
 }
 
@@ -142,8 +146,9 @@ impl Client {
             let etag = head.headers.get(ETAG).and_then(|tag| tag.to_str().ok());
             Ok(Answer { etag: etag.map(str::to_owned), text })
         };
-        let late =
-            |_| StoreError::Unreachable(format!("within {} minutes", TIMEOUT.as_secs() / 60));
+        let late = |_| {
+            StoreError::Unreachable(format!("nothing within {} minutes", TIMEOUT.as_secs() / 60))
+        };
         tokio::time::timeout(TIMEOUT, answered).await.map_err(late)?
     }
 }

@@ -58,7 +58,10 @@ pub(crate) struct Store {
 enum SendError {
     #[error(transparent)]
     Store(#[from] StoreError),
-    #[error("{}: {source}", file.display())]
+    #[error(
+        "{}: {source}; check the disk, and space and permissions of the folder",
+        file.display()
+    )]
     Disk { file: PathBuf, source: io::Error },
 }
 
@@ -90,7 +93,7 @@ impl Store {
                     let wait = last.min(first * 2_u32.saturating_pow(failures));
                     failures += 1;
                     self.queue.store_failed();
-                    tracing::error!(place = %self.place, root = %self.root.display(), %error, again_s = wait.as_secs(), "recording cannot be stored: it waits on the disk; see that the store is reached, and AWS_ENDPOINT_URL, AWS_REGION and the credentials; calls and recordings go on");
+                    tracing::error!(place = %self.place, root = %self.root.display(), %error, again_s = wait.as_secs(), "recording cannot be stored: it waits on the disk and is sent again; calls and recordings go on");
                     wait
                 }
             };

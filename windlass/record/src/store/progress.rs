@@ -85,7 +85,7 @@ impl Progress {
         self.upload = None;
     }
 
-    /// The progress of the recording in a folder. One that cannot be read is none: its files are sent again.
+    /// The progress of the recording in a folder. If it cannot be read, all files are sent again.
     pub(super) fn read(folder: &Path) -> Progress {
         let text = std::fs::read(folder.join(FILE)).unwrap_or_default();
         serde_json::from_slice(&text).unwrap_or_default()

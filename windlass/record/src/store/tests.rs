@@ -166,7 +166,10 @@ async fn what_cannot_be_stored_waits_on_the_disk_until_it_can() {
     drop(nobody);
     let store = store(root.path(), addr, SECRET);
     let error = places(&store).await.unwrap_err();
-    assert!(error.starts_with("no answer: ") && error.contains("refused"), "{error}");
+    assert!(
+        error.starts_with("the store does not answer (") && error.contains("refused"),
+        "{error}"
+    );
     assert!(root.path().join("rec_1/p0-1.webm").exists());
     let server = RealStore::start(addr).await;
     assert_eq!(places(&store).await.map(|all| all.len()), Ok(1));

@@ -1,4 +1,4 @@
-//! Makes the enhanced pictures of ended recordings: one thread of the lowest priority, one file after the other.
+//! Makes the enhanced files of ended recordings: one thread of the lowest priority, one file after the other.
 //!
 //! What is to be made stands in the manifests, so that a server that was killed goes on: an unfinished file is made
 //! anew. A full disk is waited for. A file that cannot be made says so in the manifest, and nothing else is lost.
@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Sender};
 use std::time::Duration;
 
-use self::file::{RenderError, render};
+use self::file::{EnhancedFileError, make_enhanced_file};
 use crate::disk::{Made, Request};
 use crate::manifest::{Enhanced, EnhancedState, Manifest, MediaFile};
 use crate::queue::Queue;
@@ -29,28 +29,28 @@ const AGAIN: [Duration; 4] = [
     Duration::from_secs(300),
 ];
 
-/// Makes enhanced pictures.
-pub(crate) struct Renderer {
+/// Makes enhanced files.
+pub(crate) struct EnhancedFiles {
     root: PathBuf,
     requests: Sender<Request>,
     queue: Arc<Queue>,
     stopped: Arc<AtomicBool>,
 }
 
-impl Renderer {
+impl EnhancedFiles {
     /// Makes those of recordings below `root`, until `stopped` is set. The recorder's thread takes `requests`.
     pub(crate) fn new(
         root: PathBuf,
         requests: Sender<Request>,
         queue: Arc<Queue>,
         stopped: Arc<AtomicBool>,
-    ) -> Renderer {
-        Renderer { root, requests, queue, stopped }
+    ) -> EnhancedFiles {
+        EnhancedFiles { root, requests, queue, stopped }
     }
 
     /// Starts the thread.
     pub(crate) fn start(self) -> io::Result<()> {
-        let thread = std::thread::Builder::new().name("renderer".to_owned());
+        let thread = std::thread::Builder::new().name("enhanced-files".to_owned());
         thread.spawn(move || self.run()).map(|_| ())
     }
 
@@ -58,23 +58,23 @@ impl Renderer {
         lower_priority();
         while !self.is_stopped() {
             let waiting = waiting(&self.root);
-            self.queue.set_unrendered(waiting.len());
+            self.queue.set_unenhanced(waiting.len());
             for (left, (folder, file)) in (0..waiting.len()).rev().zip(waiting) {
                 if self.make(folder, file).is_none() {
                     return;
                 }
-                self.queue.set_unrendered(left);
+                self.queue.set_unenhanced(left);
             }
             self.wait(LOOK);
         }
     }
 
-    /// Makes the enhanced picture of a file, or gives it up; `None` if the server stops.
+    /// Makes the enhanced file of a recorded one, or gives it up; `None` if the server stops.
     fn make(&self, folder: PathBuf, file: String) -> Option<()> {
         let path = folder.join(&file);
         let enhanced = self.attempt(&folder, &file)?;
         if let Some(error) = &enhanced.error {
-            tracing::error!(file = %path.display(), %error, "enhanced picture of a recording cannot be made, and is given up; the recording itself is complete and can be used");
+            tracing::error!(file = %path.display(), %error, "enhanced picture of a recording cannot be made, and is given up; the recorded file stays as it was");
         } else {
             tracing::info!(file = %path.display(), state = ?enhanced.state, frames = enhanced.frames, anchors = enhanced.anchors, bytes = enhanced.bytes, "enhanced picture of a recording");
         }
@@ -85,7 +85,7 @@ impl Renderer {
             Ok(()) if done => _ = std::fs::remove_file(anchors_of(&path)),
             Ok(()) => {}
             Err(error) => {
-                self.queue.render_failed();
+                self.queue.enhanced_failed();
                 tracing::error!(file = %path.display(), %error, "enhanced picture of a recording is made, but its manifest cannot be written: it is made again; check space and permissions of the folder");
                 self.wait(AGAIN[0]);
             }
@@ -93,18 +93,19 @@ impl Renderer {
         Some(())
     }
 
-    /// Tries to make the enhanced picture of a file; `None` if the server stops.
+    /// Tries to make the enhanced file of a recorded one; `None` if the server stops.
     fn attempt(&self, folder: &Path, file: &str) -> Option<Enhanced> {
         for again in AGAIN.into_iter().map(Some).chain([None]) {
             let stopped = || self.is_stopped();
-            let made = catch_unwind(AssertUnwindSafe(|| render(folder, file, &stopped)));
+            let made =
+                catch_unwind(AssertUnwindSafe(|| make_enhanced_file(folder, file, &stopped)));
             let (error, may_pass) = match made {
                 Ok(Ok(enhanced)) => return Some(enhanced),
-                Ok(Err(RenderError::Stopped)) => return None,
+                Ok(Err(EnhancedFileError::Stopped)) => return None,
                 Ok(Err(error)) => (error.to_string(), error.may_pass()),
                 Err(_) => ("panic: please report this as a bug".to_owned(), false),
             };
-            self.queue.render_failed();
+            self.queue.enhanced_failed();
             let Some(again) = again.filter(|_| may_pass) else {
                 let (state, error) = (EnhancedState::Failed, Some(error));
                 return Some(Enhanced { state, error, ..Enhanced::default() });
@@ -131,7 +132,7 @@ impl Renderer {
     }
 }
 
-/// Files of ended recordings whose enhanced pictures are to be made, with their folders.
+/// Recorded files of ended recordings whose enhanced files are to be made, with their folders.
 fn waiting(root: &Path) -> Vec<(PathBuf, String)> {
     let ended = Manifest::all(root).filter(|(manifest, _)| manifest.awaits_enhanced());
     let files = ended.flat_map(|(manifest, folder)| {

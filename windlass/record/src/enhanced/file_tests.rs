@@ -144,7 +144,7 @@ fn pictures_and_sound_have_the_times_that_they_had_also_after_a_loss_and_in_anot
     // A damaged one, and those that need it.
     frames[18] = Some(vec![0x86, 1, 2, 3]);
     record(folder.path(), &frames, &anchors);
-    let made = render(folder.path(), "p7-1.webm", &|| false).unwrap();
+    let made = make_enhanced_file(folder.path(), "p7-1.webm", &|| false).unwrap();
     assert_eq!((made.state, made.width, made.height), (EnhancedState::Made, Some(640), Some(360)));
     assert_eq!((made.frames, made.anchors), (38, 1));
     let enhanced = folder.path().join(made.file.unwrap());
@@ -162,10 +162,10 @@ fn without_anchors_there_is_nothing_to_enhance() {
     let folder = tempfile::tempdir().unwrap();
     let mut low = encoder(LOW, 200);
     record(folder.path(), &[Some(low.encode(&scene(LOW, 0)).unwrap())], &[]);
-    let none = render(folder.path(), "p7-1.webm", &|| false).unwrap();
+    let none = make_enhanced_file(folder.path(), "p7-1.webm", &|| false).unwrap();
     assert_eq!(none.state, EnhancedState::NoAnchors);
     std::fs::remove_file(folder.path().join("p7-1.anchors")).unwrap();
-    assert_eq!(render(folder.path(), "p7-1.webm", &|| false).unwrap(), none);
+    assert_eq!(make_enhanced_file(folder.path(), "p7-1.webm", &|| false).unwrap(), none);
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
 }
 
@@ -177,13 +177,13 @@ fn damaged_files_are_refused_and_leave_nothing_behind() {
     // An anchor whose payload is noise, and one of a frame that there is not.
     let noise = [anchor_bytes(0, &[0x5a; 999]), anchor_bytes(4_000_000_000, &[1; 9])].concat();
     record(folder.path(), &frames, &noise);
-    let made = render(folder.path(), "p7-1.webm", &|| false).unwrap();
+    let made = make_enhanced_file(folder.path(), "p7-1.webm", &|| false).unwrap();
     assert_eq!((made.state, made.frames, made.anchors), (EnhancedState::Made, 6, 0));
     let path = folder.path().join("p7-1.webm");
     std::fs::write(&path, [7; 5000]).unwrap();
-    let error = render(folder.path(), "p7-1.webm", &|| false).unwrap_err();
+    let error = make_enhanced_file(folder.path(), "p7-1.webm", &|| false).unwrap_err();
     assert!(!error.may_pass() && error.to_string().contains("damaged"), "{error}");
-    let stopped = render(folder.path(), "p7-1.webm", &|| true);
+    let stopped = make_enhanced_file(folder.path(), "p7-1.webm", &|| true);
     assert!(stopped.is_err() && !part_of(&folder.path().join("p7-1.enhanced.webm")).exists());
 }
 
@@ -248,7 +248,7 @@ fn the_enhanced_picture_of_a_real_clip_is_nearer_to_the_original_than_the_layer_
     let anchors: Vec<_> =
         frames.iter().enumerate().filter_map(|(n, frame)| maker.make(n, frame)).flatten().collect();
     record(folder.path(), &frames.into_iter().map(Some).collect::<Vec<_>>(), &anchors);
-    let made = render(folder.path(), "p7-1.webm", &|| false).unwrap();
+    let made = make_enhanced_file(folder.path(), "p7-1.webm", &|| false).unwrap();
     assert_eq!((made.frames, made.anchors), (FRAMES as u64, FRAMES.div_ceil(EVERY) as u64));
     let enhanced = decoded(&folder.path().join(made.file.unwrap()), HIGH);
     let plain = decoded(&folder.path().join("p7-1.webm"), LOW);

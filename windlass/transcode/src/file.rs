@@ -1,4 +1,4 @@
-//! A file's enhanced pictures, from its frames and anchors to AV1.
+//! The pictures of an enhanced file, from the frames and anchors of a recorded file to AV1.
 
 use windlass_types::Size;
 use windlass_types::message::ReassembledAnchor;
@@ -6,9 +6,9 @@ use windlass_types::message::ReassembledAnchor;
 use crate::encoder::{EncodeError, Encoder, Packet, Purpose};
 use crate::pictures::Pictures;
 
-/// Counters of a [`Rendering`].
+/// Counters of a [`FileTranscoder`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct FileCounts {
     /// Number of pictures that were encoded.
     pub pictures: u64,
     /// Number of frames without a picture: they are damaged, or none that they need is there.
@@ -17,40 +17,40 @@ pub struct Counts {
     pub anchors: u64,
 }
 
-/// Rebuilds and encodes the pictures of one file.
+/// Rebuilds and encodes the pictures of one recorded file.
 ///
 /// ```
-/// use windlass_render::{Rendering, output_size};
+/// use windlass_transcode::{FileTranscoder, file_picture_size};
 /// use windlass_types::Size;
 ///
 /// // The first frame of an IVF file: a low picture of 161 × 91 samples.
 /// let ivf = include_bytes!("../../../hybrid/vp9/tests/fixtures/realtime.ivf");
 /// let bytes = u32::from_le_bytes(ivf[32..36].try_into()?) as usize;
 /// let layer = Size::new(161, 91);
-/// let size = output_size([layer], [(layer, layer.scaled(2))]).ok_or("nothing to enhance")?;
-/// let mut rendering = Rendering::new(size)?;
+/// let size = file_picture_size([layer], [(layer, layer.scaled(2))]).ok_or("nothing to enhance")?;
+/// let mut transcoder = FileTranscoder::new(size)?;
 /// let mut packets = Vec::new();
-/// rendering.push(0, &ivf[44..44 + bytes], &[], &mut packets)?;
-/// rendering.flush(&mut packets)?;
+/// transcoder.push(0, &ivf[44..44 + bytes], &[], &mut packets)?;
+/// transcoder.flush(&mut packets)?;
 /// assert_eq!((packets.len(), packets[0].number, packets[0].key), (1, 0, true));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub struct Rendering {
+pub struct FileTranscoder {
     size: Size,
     pictures: Pictures,
     encoder: Encoder,
-    counts: Counts,
+    counts: FileCounts,
 }
 
-impl Rendering {
+impl FileTranscoder {
     /// Begins pictures of one size.
     ///
     /// # Errors
     ///
     /// Fails if the encoder refuses the size.
-    pub fn new(size: Size) -> Result<Rendering, EncodeError> {
+    pub fn new(size: Size) -> Result<FileTranscoder, EncodeError> {
         let (pictures, encoder) = (Pictures::new(size), Encoder::new(size, Purpose::File)?);
-        Ok(Rendering { size, pictures, encoder, counts: Counts::default() })
+        Ok(FileTranscoder { size, pictures, encoder, counts: FileCounts::default() })
     }
 
     /// Header of the AV1 stream, as WebM has it for the track (`CodecPrivate`).
@@ -96,7 +96,7 @@ impl Rendering {
     }
 
     /// The counters so far.
-    pub fn counts(&self) -> Counts {
-        Counts { anchors: self.pictures.anchors(), ..self.counts }
+    pub fn counts(&self) -> FileCounts {
+        FileCounts { anchors: self.pictures.anchors(), ..self.counts }
     }
 }

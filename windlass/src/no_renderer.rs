@@ -6,12 +6,12 @@ use windlass_sfu::{RenderSink, SfuConfig, SfuHandle};
 use windlass_signaling::Metric;
 
 /// No renderer.
-pub(crate) struct Renderings;
+pub(crate) struct ServerRenderer;
 
-impl Renderings {
+impl ServerRenderer {
     /// Opens none.
-    pub(crate) fn open(_: &mut SfuConfig, _: bool) -> Renderings {
-        Renderings
+    pub(crate) fn open(_: &mut SfuConfig, _: bool) -> ServerRenderer {
+        ServerRenderer
     }
 
     /// Nothing takes what the SFU gives.

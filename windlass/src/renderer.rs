@@ -1,23 +1,23 @@
-//! The renderer of enhanced pictures for players, and its metrics.
+//! The renderer of a server (feature `renderer`), and its metrics.
 
 use windlass_renditions::{Counts, Load, Renderer};
 use windlass_sfu::{RenderSink, RenditionLimits, SfuConfig, SfuHandle};
 use windlass_signaling::Metric;
 
 /// The renderer; none where nobody enhances.
-pub(crate) struct Renderings(Option<Renderer>);
+pub(crate) struct ServerRenderer(Option<Renderer>);
 
-impl Renderings {
+impl ServerRenderer {
     /// Opens a renderer for half of the machine's cores, and tells the SFU how much it may ask of it.
-    pub(crate) fn open(sfu: &mut SfuConfig, enhances: bool) -> Renderings {
+    pub(crate) fn open(sfu: &mut SfuConfig, enhances: bool) -> ServerRenderer {
         if !enhances {
-            return Renderings(None);
+            return ServerRenderer(None);
         }
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let load = Load::of_cores(cores);
         let pixels = Renderer::max_pixels(load);
         sfu.renditions = RenditionLimits { max: load.renditions, pixels };
-        Renderings(Some(Renderer::new(load, sfu.scale)))
+        ServerRenderer(Some(Renderer::new(load, sfu.scale)))
     }
 
     /// The function that takes what the SFU gives.
@@ -25,7 +25,7 @@ impl Renderings {
         self.0.as_ref().map(Renderer::sink)
     }
 
-    /// Gives the SFU what is rendered.
+    /// Gives the SFU the packets of renditions.
     pub(crate) fn start(&self, sfu: SfuHandle) {
         if let Some(renderer) = &self.0 {
             renderer.start(Box::new(move |rendered| sfu.push_rendered(rendered)));

@@ -1,4 +1,4 @@
-//! A rendition: the enhanced pictures of a track in a call, as AV1 in RTP payloads.
+//! The pictures of a rendition, from the frames and anchors of a track in a call to AV1 in RTP payloads.
 //!
 //! Each frame is rebuilt when it comes. Anchors come later, and are in the pictures after them, as they are at a
 //! viewer. The caller says how much is done for each frame, as it knows how much time there is.
@@ -7,15 +7,15 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use windlass_network::Tier;
-use windlass_types::message::{AnchorHeader, ReassembledAnchor};
+use windlass_types::message::ReassembledAnchor;
 use windlass_types::recording::{RecordedAnchor, RecordedFrame};
-use windlass_types::{Anchor, Bitrate, Layer, Size};
+use windlass_types::{Bitrate, Layer, Size};
 use windlass_vp9::DecodeError;
 
 use crate::av1_rtp::payloads;
 use crate::encoder::{EncodeError, Encoder, Packet, Purpose};
 use crate::pictures::Pictures;
-use crate::size::call_size;
+use crate::size::call_picture_size;
 
 /// Clock rate of video in RTP, in kHz.
 const CLOCK_KHZ: u32 = 90;
@@ -30,9 +30,9 @@ const MIN_TICKS: u32 = 2250;
 /// Maximum number of repeats of a picture: as many as the encoder holds back.
 const MAX_REPEATS: u32 = 4;
 
-/// Pictures that a rendition makes of what it is given.
+/// What pictures are made of a track.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RenditionConfig {
+pub struct CallConfig {
     /// Width of an anchor's picture over that of its layer.
     pub scale: u16,
     /// Threads of the encoder.
@@ -48,18 +48,18 @@ pub struct Effort {
     pub encode: bool,
 }
 
-/// How long it took.
+/// How long a frame took.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Work {
     /// Time of decoding and rebuilding the picture.
     pub rebuild: Duration,
-    /// Time of encoding it; `None`: it was not encoded.
+    /// Time of encoding the picture; `None`: it was not encoded.
     pub encode: Option<Duration>,
 }
 
 /// The packets of one picture.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RenderedPicture {
+pub struct CallPicture {
     /// RTP timestamp of the picture.
     pub timestamp: u32,
     /// Payloads of its packets, in their order.
@@ -68,7 +68,7 @@ pub struct RenderedPicture {
 
 /// Why a frame has no picture.
 #[derive(Debug, thiserror::Error)]
-pub enum RenditionError {
+pub enum CallError {
     /// The frame cannot be decoded, nor can any before the next key frame.
     #[error("the frame cannot be decoded: {0}")]
     Decode(#[from] DecodeError),
@@ -78,8 +78,8 @@ pub enum RenditionError {
 }
 
 /// Rebuilds and encodes the pictures of one track.
-pub struct Rendition {
-    config: RenditionConfig,
+pub struct CallTranscoder {
+    config: CallConfig,
     /// Pictures of the present size, and what encodes them; `None` before the first key frame.
     coding: Option<Coding>,
     /// The layer that comes.
@@ -99,7 +99,7 @@ struct Coding {
 }
 
 impl Coding {
-    fn new(size: Size, config: RenditionConfig) -> Result<Coding, EncodeError> {
+    fn new(size: Size, config: CallConfig) -> Result<Coding, EncodeError> {
         let purpose = Purpose::Call(bitrate(size), config.threads);
         let (encoder, pictures) = (Encoder::new(size, purpose)?, Pictures::new(size));
         Ok(Coding { size, pictures, encoder, encoded: 0, repeats: 0 })
@@ -112,11 +112,11 @@ fn bitrate(size: Size) -> Bitrate {
     Bitrate::bps((BITS_PER_PIXEL * FPS * REFERENCE_PIXELS * relative.powf(0.75)) as u64)
 }
 
-impl Rendition {
-    /// A rendition of a track, before its first frame.
-    pub fn new(config: RenditionConfig) -> Rendition {
+impl CallTranscoder {
+    /// A transcoder of a track, before its first frame.
+    pub fn new(config: CallConfig) -> CallTranscoder {
         let timeline = Timeline::default();
-        Rendition { config, coding: None, layer: None, timeline, key_wanted: true }
+        CallTranscoder { config, coding: None, layer: None, timeline, key_wanted: true }
     }
 
     /// Makes the next picture a key frame.
@@ -141,7 +141,7 @@ impl Rendition {
     /// # Errors
     ///
     /// Fails if the encoder fails.
-    pub fn repeat(&mut self) -> Result<Vec<RenderedPicture>, RenditionError> {
+    pub fn repeat(&mut self) -> Result<Vec<CallPicture>, CallError> {
         let Some(coding) = &mut self.coding else { return Ok(Vec::new()) };
         coding.repeats += 1;
         let (timestamp, mut packets) = (coding.encoded.wrapping_add(1), Vec::new());
@@ -160,7 +160,7 @@ impl Rendition {
         frame: &RecordedFrame,
         effort: Effort,
         clock: impl Fn() -> Instant,
-    ) -> Result<(Vec<RenderedPicture>, Work), RenditionError> {
+    ) -> Result<(Vec<CallPicture>, Work), CallError> {
         let (begun, mut work) = (clock(), Work::default());
         if frame.key {
             self.begin(frame.layer, frame.size)?;
@@ -186,13 +186,14 @@ impl Rendition {
     /// Takes an anchor of a frame that has come.
     pub fn push_anchor(&mut self, RecordedAnchor { layer, anchor, .. }: &RecordedAnchor) {
         if let Some(coding) = self.coding.as_mut().filter(|_| self.layer == Some(*layer)) {
-            coding.pictures.push_anchor(&reassembled(anchor));
+            let (header, payload) = (anchor.header(), anchor.payload.to_vec());
+            coding.pictures.push_anchor(&ReassembledAnchor { header, payload });
         }
     }
 
     fn begin(&mut self, layer: Layer, size: Size) -> Result<(), EncodeError> {
         self.layer = Some(layer);
-        let wanted = call_size(size, self.config.scale, self.config.threads);
+        let wanted = call_picture_size(size, self.config.scale, self.config.threads);
         if self.coding.as_ref().is_none_or(|coding| coding.size != wanted) {
             self.coding = Some(Coding::new(wanted, self.config)?);
             self.key_wanted = true;
@@ -201,22 +202,12 @@ impl Rendition {
     }
 }
 
-fn pictures_of(packets: Vec<Packet>) -> Vec<RenderedPicture> {
-    let pictures = packets.into_iter().map(|Packet { number: timestamp, key, data }| {
-        RenderedPicture { timestamp, payloads: payloads(&data, key).unwrap_or_default() }
+fn pictures_of(packets: Vec<Packet>) -> Vec<CallPicture> {
+    let pictures = packets.into_iter().map(|Packet { number: timestamp, key, data }| CallPicture {
+        timestamp,
+        payloads: payloads(&data, key).unwrap_or_default(),
     });
     pictures.collect()
-}
-
-fn reassembled(anchor: &Anchor) -> ReassembledAnchor {
-    let Anchor { codec, source, rtp_timestamp, size, tiled, beyond_prior, stream, .. } = *anchor;
-    let header = AnchorHeader {
-        tiled,
-        beyond_prior,
-        stream: stream.0,
-        ..AnchorHeader::new(codec, source, rtp_timestamp, size)
-    };
-    ReassembledAnchor { header, payload: anchor.payload.to_vec() }
 }
 
 /// One timeline of frames whose layers have timelines of their own.

@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use windlass_render::{Effort, RenderedPicture, Rendition, RenditionError};
+use windlass_transcode::{CallError, CallPicture, CallTranscoder, Effort};
 use windlass_types::recording::RecordInput;
 use windlass_types::relay::RelayedPacket;
 use windlass_types::rendition::Rendered;
@@ -27,31 +27,31 @@ const NICE: i32 = 5;
 /// Makes a rendition until its queue ends.
 pub(crate) fn run(shared: &Arc<Shared>, rendition: TrackId, queue: &Queue) {
     lower_priority();
-    let pictures = Rendition::new(shared.config);
+    let pictures = CallTranscoder::new(shared.config);
     let pace = Pace::default();
-    let mut renders =
-        Renders { shared, rendition, pictures, seq: 0, pace, waits: true, asked: None };
+    let mut thread =
+        RenditionThread { shared, rendition, pictures, seq: 0, pace, waits: true, asked: None };
     loop {
-        let wait = renders.pictures.holds().then_some(MAX_HELD);
+        let wait = thread.pictures.holds().then_some(MAX_HELD);
         let step = match queue.take(wait) {
             Next::Ended => return,
-            Next::Nothing => catch_unwind(AssertUnwindSafe(|| renders.repeat())),
+            Next::Nothing => catch_unwind(AssertUnwindSafe(|| thread.repeat())),
             Next::Step { input, key_frame } => {
-                catch_unwind(AssertUnwindSafe(|| renders.take(input, key_frame)))
+                catch_unwind(AssertUnwindSafe(|| thread.take(input, key_frame)))
             }
         };
         if step.is_err() {
             count(&shared.counters.faults);
             tracing::error!(%rendition, "a rendition panicked: it goes on with a key frame; please report this as a bug");
-            renders.restart();
+            thread.restart();
         }
     }
 }
 
-struct Renders<'a> {
+struct RenditionThread<'a> {
     shared: &'a Shared,
     rendition: TrackId,
-    pictures: Rendition,
+    pictures: CallTranscoder,
     /// Number of the next packet.
     seq: u64,
     pace: Pace,
@@ -61,7 +61,7 @@ struct Renders<'a> {
     asked: Option<Instant>,
 }
 
-impl Renders<'_> {
+impl RenditionThread<'_> {
     fn take(&mut self, input: RecordInput, key_frame: bool) {
         if key_frame {
             self.pictures.request_key_frame();
@@ -102,7 +102,7 @@ impl Renders<'_> {
         }
     }
 
-    fn fail(&mut self, error: &RenditionError) {
+    fn fail(&mut self, error: &CallError) {
         count(&self.shared.counters.failed);
         tracing::debug!(rendition = %self.rendition, %error, "a frame of a rendition has no picture");
         self.restart();
@@ -120,13 +120,13 @@ impl Renders<'_> {
         self.shared.answer(Rendered::KeyFrame(self.rendition));
     }
 
-    fn send_all(&mut self, pictures: Vec<RenderedPicture>) {
+    fn send_all(&mut self, pictures: Vec<CallPicture>) {
         for picture in pictures {
             self.send(picture);
         }
     }
 
-    fn send(&mut self, RenderedPicture { timestamp, payloads }: RenderedPicture) {
+    fn send(&mut self, CallPicture { timestamp, payloads }: CallPicture) {
         count(&self.shared.counters.pictures);
         let last = payloads.len().saturating_sub(1);
         let mut lost = false;

@@ -1,4 +1,4 @@
-//! Makes the enhanced picture of one file, in a file of its own: the sound as it is, and each picture at its time.
+//! Makes one enhanced file: the sound as it was recorded, and each picture at its time.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -6,7 +6,7 @@ use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::time::Duration;
 
-use windlass_render::{Counts, EncodeError, Packet, Rendering, output_size};
+use windlass_transcode::{EncodeError, FileCounts, FileTranscoder, Packet, file_picture_size};
 use windlass_types::Size;
 use windlass_types::key_frame::key_frame_size;
 
@@ -19,9 +19,9 @@ use crate::webm::{Shape, Slot, VideoCodec, Webm};
 /// Maximum bytes of sound that wait for pictures. Beyond it the encoder gives out what it holds.
 const MAX_SOUND: usize = 1 << 20;
 
-/// Why an enhanced picture is not made.
+/// Why an enhanced file is not made.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum RenderError {
+pub(super) enum EnhancedFileError {
     /// The recorded file.
     #[error("the recorded file cannot be read: {0}")]
     Read(#[from] ReadError),
@@ -35,25 +35,25 @@ pub(super) enum RenderError {
     Stopped,
 }
 
-impl RenderError {
+impl EnhancedFileError {
     /// Whether another attempt may succeed.
     pub(super) fn may_pass(&self) -> bool {
-        matches!(self, RenderError::Disk(_) | RenderError::Read(ReadError::Disk(_)))
+        matches!(self, EnhancedFileError::Disk(_) | EnhancedFileError::Read(ReadError::Disk(_)))
     }
 }
 
-/// Name of the file with the enhanced picture of a file.
+/// Name of the enhanced file of a recorded one.
 fn enhanced_name(file: &str) -> String {
     format!("{}.enhanced.webm", file.strip_suffix(".webm").unwrap_or(file))
 }
 
-/// Makes the enhanced picture of a file in a folder. An unfinished one is made anew. `stopped` is asked before each
-/// frame.
-pub(super) fn render(
+/// Makes the enhanced file of a recorded one in its folder. An unfinished one is made anew. `stopped` is asked before
+/// each frame.
+pub(super) fn make_enhanced_file(
     folder: &Path,
     file: &str,
     stopped: &dyn Fn() -> bool,
-) -> Result<Enhanced, RenderError> {
+) -> Result<Enhanced, EnhancedFileError> {
     let from = folder.join(file);
     let none = Enhanced { state: EnhancedState::NoAnchors, ..Enhanced::default() };
     let mut anchors = match AnchorFile::open(&anchors_of(&from)) {
@@ -68,7 +68,7 @@ pub(super) fn render(
     };
     let sizes = anchors.sizes().iter();
     let of_layers = sizes.filter_map(|&(number, size)| Some((layer_of(number)?, size)));
-    let Some(size) = output_size(layers.iter().map(|&(_, size)| size), of_layers) else {
+    let Some(size) = file_picture_size(layers.iter().map(|&(_, size)| size), of_layers) else {
         return Ok(none);
     };
     let name = enhanced_name(file);
@@ -93,13 +93,13 @@ pub(super) fn render(
     })
 }
 
-/// Sizes of a file's layers, each with the number of its first frame.
-fn layers(path: &Path, stopped: &dyn Fn() -> bool) -> Result<Vec<(u32, Size)>, RenderError> {
+/// Sizes of a recorded file's layers, each with the number of its first frame.
+fn layers(path: &Path, stopped: &dyn Fn() -> bool) -> Result<Vec<(u32, Size)>, EnhancedFileError> {
     let mut reader = Reader::new(File::open(path)?)?;
     let (mut layers, mut number) = (Vec::<(u32, Size)>::new(), 0);
     while let Some(block) = reader.next()? {
         if stopped() {
-            return Err(RenderError::Stopped);
+            return Err(EnhancedFileError::Stopped);
         }
         if block.slot == Slot::Video {
             let size = key_frame_size(&block.data);
@@ -117,39 +117,39 @@ fn write(
     size: Size,
     to: &Path,
     stopped: &dyn Fn() -> bool,
-) -> Result<(Counts, u64), RenderError> {
+) -> Result<(FileCounts, u64), EnhancedFileError> {
     let mut reader = Reader::new(File::open(from)?)?;
-    let mut rendering = Rendering::new(size)?;
+    let mut transcoder = FileTranscoder::new(size)?;
     let shape = Shape { video: Some(size), audio: reader.has_audio() };
-    let codec = rendering.header();
+    let codec = transcoder.header();
     let (webm, head) = Webm::new(shape, VideoCodec::Av1(&codec), reader.began());
     let mut output = Output::new(webm, File::create(to)?);
     output.file.write_all(&head)?;
     let (mut packets, mut number) = (Vec::new(), 0);
     while let Some(block) = reader.next()? {
         if stopped() {
-            return Err(RenderError::Stopped);
+            return Err(EnhancedFileError::Stopped);
         }
         match block.slot {
             Slot::Video => {
                 output.times.push_back((number, block.at));
                 let anchors = anchors.of_frame(number)?;
-                rendering.push(number, &block.data, &anchors, &mut packets)?;
+                transcoder.push(number, &block.data, &anchors, &mut packets)?;
                 number += 1;
             }
             Slot::Audio => output.wait(block.at, block.data),
         }
         if output.sound_bytes > MAX_SOUND {
-            rendering.flush(&mut packets)?;
+            transcoder.flush(&mut packets)?;
         }
         output.pictures(packets.drain(..))?;
-        if rendering.waiting() == 0 {
+        if transcoder.waiting() == 0 {
             output.sound(Duration::MAX)?;
         }
     }
-    rendering.flush(&mut packets)?;
+    transcoder.flush(&mut packets)?;
     output.pictures(packets.drain(..))?;
-    Ok((rendering.counts(), output.finish()?))
+    Ok((transcoder.counts(), output.finish()?))
 }
 
 /// The file that is written: pictures come late, as the encoder holds some, and sound waits for them.

@@ -1,4 +1,4 @@
-//! Pictures of one size from a file's layers: rebuilt where a layer is smaller, as they came where it is not.
+//! Pictures of one size from a track's layers: rebuilt where a layer is smaller, as they came where it is not.
 
 use windlass_hybrid::{HybridConfig, HybridDecoder};
 use windlass_network::Tier;

@@ -5,7 +5,7 @@ use std::time::{Instant, SystemTime};
 
 use windlass_types::message::HTJ2K;
 use windlass_types::recording::{
-    RecordInput, RecordedAnchor, RecordedFrame, RecordedTime, RecordedTrack,
+    RecordInput, RecordedAnchor, RecordedFrame, RecordedTime, RecordedTrack, SenderReport,
 };
 use windlass_types::{
     Anchor, AnchorSource, Epoch, Kind, Layer, ParticipantId, Size, StageTimes, StreamId, TrackId,
@@ -49,7 +49,8 @@ fn record(recorder: &Recorder, recording: &str, frames: u32, anchored: bool) -> 
     let mut encoder = Encoder::new(config).unwrap();
     for n in 0..frames {
         let arrival = now + Duration::from_millis(33) * n;
-        let time = RecordedTime { rtp: n * 3000, arrival, report: Some((SystemTime::now(), 0)) };
+        let report = Some(SenderReport { time: SystemTime::now(), rtp: 0 });
+        let time = RecordedTime { rtp: n * 3000, arrival, report };
         assert!(sink(RecordInput::Video(RecordedFrame {
             track: CAMERA,
             layer: Layer::Q,
@@ -108,7 +109,7 @@ fn an_enhanced_recording_has_another_file_when_it_has_ended() {
     let file = folder.join(made.file.unwrap());
     assert_eq!(std::fs::metadata(file).unwrap().len(), made.bytes);
     assert!(folder.join("p7-1.webm").exists());
-    assert_eq!(recorder.counts().render_failures, 0);
+    assert_eq!(recorder.counts().enhanced_failures, 0);
     recorder.stop();
 }
 

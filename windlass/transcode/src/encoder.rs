@@ -1,4 +1,4 @@
-//! The encoder of enhanced pictures: AV1 by rav1e.
+//! The encoder of rebuilt pictures: AV1 by rav1e.
 
 use std::collections::VecDeque;
 
@@ -11,14 +11,14 @@ use windlass_vp9::Samples;
 
 /// Speed of the encoder, 0 to 10: the fastest.
 const SPEED: u8 = 10;
-/// Quantizer of a recording, 0 to 255. At 80, pictures lose all that was gained over the enlarged layer; at 40 half a
-/// decibel, for twice the bytes.
+/// Quantizer of an enhanced file, 0 to 255. At 80, pictures lose all that was gained over the enlarged layer; at 40
+/// half a decibel, for twice the bytes.
 const QUANTIZER: usize = 40;
-/// Maximum frames from one key frame to the next in a recording: a player seeks to key frames.
+/// Maximum frames from one key frame to the next in an enhanced file: a player seeks to key frames.
 const KEY_FRAME_INTERVAL: u64 = 240;
-/// Maximum frames from one key frame to the next in a call, whose players ask for key frames.
+/// Maximum frames from one key frame to the next in a rendition, whose players ask for key frames.
 const CALL_KEY_FRAME_INTERVAL: u64 = 9000;
-/// Frames over which the bitrate of a call is kept, the fewest that the encoder takes.
+/// Frames over which the bitrate of a rendition is kept, the fewest that the encoder takes.
 const RESERVOIR: i32 = 12;
 /// A temporal delimiter, which frames in WebM do not have.
 const TEMPORAL_DELIMITER: [u8; 2] = [0x12, 0x00];
@@ -53,15 +53,14 @@ pub enum EncodeError {
 /// What pictures are encoded for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// A file: the same quality throughout.
+    /// An enhanced file: the same quality throughout.
     File,
-    /// A call: the same bitrate throughout, by this number of threads.
+    /// A rendition: the same bitrate throughout, by this number of threads.
     Call(Bitrate, usize),
 }
 
 /// Encodes pictures of one size.
 pub(crate) struct Encoder {
-    size: Size,
     context: Context<u8>,
     /// Numbers of the frames whose packets have not come out yet.
     numbers: VecDeque<u32>,
@@ -99,7 +98,7 @@ impl Encoder {
         let config = Config::new().with_encoder_config(encoder).with_threads(threads);
         let context = config.new_context().map_err(|source| EncodeError::Size { size, source })?;
         let repeats = purpose != Purpose::File;
-        Ok(Encoder { size, context, numbers: VecDeque::new(), last: None, repeats })
+        Ok(Encoder { context, numbers: VecDeque::new(), last: None, repeats })
     }
 
     /// Header of the stream, as WebM has it for the track.
@@ -115,8 +114,8 @@ impl Encoder {
         key: bool,
         packets: &mut Vec<Packet>,
     ) -> Result<(), EncodeError> {
-        debug_assert_eq!(picture[0].width, usize::from(self.size.width));
         let mut frame = self.context.new_frame();
+        debug_assert_eq!(picture[0].width, frame.planes[0].cfg.width);
         for (plane, samples) in frame.planes.iter_mut().zip(picture) {
             let stride = plane.cfg.stride;
             let rows = plane.data_origin_mut().chunks_mut(stride).zip(0..samples.height);

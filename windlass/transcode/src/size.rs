@@ -1,4 +1,4 @@
-//! The size of a file's enhanced pictures, and the scale at which a layer is rebuilt to fill it.
+//! The size of rebuilt pictures, and the scale at which a layer is rebuilt to fill it.
 
 use windlass_types::{SCALES, Size};
 
@@ -7,10 +7,10 @@ const MAX_PIXELS: u32 = 1920 * 1080;
 /// Minimum width and height of pictures that the encoder takes.
 const MIN_SIDE: u16 = 16;
 
-/// Size of all enhanced pictures of a file: the largest of its layers and of their anchors. `anchors` are sizes of
+/// Size of all pictures of an enhanced file: the largest of its layers and of their anchors. `anchors` are sizes of
 /// anchors, each behind the size of its layer. `None` if there is nothing to enhance: no anchor is larger than its
 /// layer by a scale that can be rebuilt, or all are too large.
-pub fn output_size(
+pub fn file_picture_size(
     layers: impl IntoIterator<Item = Size>,
     anchors: impl IntoIterator<Item = (Size, Size)>,
 ) -> Option<Size> {
@@ -37,7 +37,7 @@ pub fn max_call_pixels(threads: usize) -> u32 {
 
 /// Size of a rendition's pictures: the layer's enlarged by the scale, or as large as the encoder's threads can make.
 /// Width and height are even.
-pub(crate) fn call_size(layer: Size, scale: u16, threads: usize) -> Size {
+pub(crate) fn call_picture_size(layer: Size, scale: u16, threads: usize) -> Size {
     let max = f64::from(max_call_pixels(threads));
     let whole = layer.scaled(scale);
     let by = (max / f64::from(whole.pixels().max(1))).sqrt().min(1.0);
@@ -68,25 +68,28 @@ mod tests {
 
     #[test]
     fn pictures_are_as_large_as_the_largest_layer_or_anchor() {
-        assert_eq!(output_size([Q], [(Q, H)]), Some(H));
-        assert_eq!(output_size([Q, H], [(Q, H), (Q, F), (H, F)]), Some(F));
-        assert_eq!(output_size([Q, F], [(Q, H)]), Some(F));
+        assert_eq!(file_picture_size([Q], [(Q, H)]), Some(H));
+        assert_eq!(file_picture_size([Q, H], [(Q, H), (Q, F), (H, F)]), Some(F));
+        assert_eq!(file_picture_size([Q, F], [(Q, H)]), Some(F));
     }
 
     #[test]
     fn a_rendition_is_as_large_as_it_can_be_made_in_time() {
-        assert_eq!(call_size(Q, 2, 1), H);
-        assert_eq!((call_size(H, 2, 1), call_size(H, 2, 4)), (H, Size::new(906, 510)));
-        assert_eq!(call_size(Size::new(480, 270), 2, 2), Size::new(762, 428));
-        assert_eq!(call_size(Size::new(90, 161), 2, 1), Size::new(180, 322));
-        assert_eq!(call_size(Size::new(0, 1), 2, 1), Size::new(16, 16));
+        assert_eq!(call_picture_size(Q, 2, 1), H);
+        assert_eq!(
+            (call_picture_size(H, 2, 1), call_picture_size(H, 2, 4)),
+            (H, Size::new(906, 510))
+        );
+        assert_eq!(call_picture_size(Size::new(480, 270), 2, 2), Size::new(762, 428));
+        assert_eq!(call_picture_size(Size::new(90, 161), 2, 1), Size::new(180, 322));
+        assert_eq!(call_picture_size(Size::new(0, 1), 2, 1), Size::new(16, 16));
     }
 
     #[test]
     fn without_an_anchor_that_can_be_rebuilt_there_is_nothing_to_enhance() {
-        assert_eq!(output_size([Q, F], []), None);
-        assert_eq!(output_size([Q], [(Q, Q), (Q, Size::new(1600, 900)), (H, Q)]), None);
-        assert_eq!(output_size([], [(Size::new(2000, 2000), Size::new(4000, 4000))]), None);
+        assert_eq!(file_picture_size([Q, F], []), None);
+        assert_eq!(file_picture_size([Q], [(Q, Q), (Q, Size::new(1600, 900)), (H, Q)]), None);
+        assert_eq!(file_picture_size([], [(Size::new(2000, 2000), Size::new(4000, 4000))]), None);
     }
 
     #[test]
