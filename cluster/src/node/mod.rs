@@ -59,7 +59,7 @@ pub struct NodeConfig {
 #[derive(Debug, Error)]
 pub enum NodeError {
     /// The relay's address cannot be used.
-    #[error("cannot listen on {address}")]
+    #[error("cannot listen on {address}: give another address with `node-listen`")]
     Listen {
         /// The address.
         address: SocketAddr,
@@ -178,7 +178,7 @@ impl State {
         let is_due = |at| now.saturating_duration_since(at) >= REFUSAL_LOG_INTERVAL;
         if self.refusal_logged.is_none_or(is_due) {
             self.refusal_logged = Some(now);
-            tracing::warn!(%why, "rooms are not shared with another server: its lease is refused");
+            tracing::warn!(%why, "rooms not shared with another server: its lease is refused; check that both servers have the same version and the same scheme in `node-url`");
         }
     }
 }

@@ -53,7 +53,7 @@ impl EngineChoice {
                 tracing::debug!(%why, "no GPU to run the network: the CPU runs it");
             }
             Err(why) => {
-                tracing::warn!(%why, "no usable GPU; the network runs on the CPU");
+                tracing::warn!(%why, "no usable GPU: the network runs on the CPU; check with `windlass devices`, or set `device` to `cpu`");
             }
         }
         Box::new(CpuEngine::new(model))
@@ -139,7 +139,10 @@ impl<G: Engine> GpuStills<G> {
     /// Leaves the GPU alone for [`REST`], because its memory is full.
     fn rest(&mut self, why: &str) {
         if !self.logged {
-            tracing::warn!(why, "GPU memory full; the CPU takes over until there is room");
+            tracing::warn!(
+                why,
+                "GPU memory full: the CPU takes over until there is room; lower `max-enhanced`, or end other programs on the GPU"
+            );
         }
         (self.logged, self.rests) = (true, Some(Instant::now() + REST));
     }

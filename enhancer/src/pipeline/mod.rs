@@ -283,13 +283,13 @@ impl Timing {
 #[derive(Debug, Error)]
 pub enum StartError {
     /// The configuration contradicts itself.
-    #[error("enhancer configuration: {0}")]
+    #[error("the enhancer's settings contradict each other: {0}")]
     Config(&'static str),
     /// A network is not usable.
     #[error(transparent)]
     Network(#[from] NetworkError),
     /// The system gives no more threads.
-    #[error("enhancer threads: {0}")]
+    #[error("the enhancer's threads cannot start: {0}; check the limits of threads and memory")]
     Thread(#[from] std::io::Error),
 }
 

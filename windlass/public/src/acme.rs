@@ -61,14 +61,16 @@ pub enum AcmeError {
         /// Advice on what to do.
         mend: String,
     },
-    /// The ACME server took none of several nonces, as happens where it has many machines, or was just restarted.
-    #[error("{directory} takes no nonce that it gave (badNonce): it is not itself at the moment")]
+    /// The ACME server refused several of its own nonces: it has many machines, or was just restarted.
+    #[error(
+        "{directory} refuses the nonces that it gave (badNonce): it is overloaded or restarting; wait for the next attempt"
+    )]
     Nonce {
         /// Directory of the ACME server.
         directory: String,
     },
     /// The account or the certificate cannot be written to disk.
-    #[error("cannot write {file}: {source}")]
+    #[error("cannot write {file}: {source}; check space and permissions of its folder")]
     Keep {
         /// File that cannot be written.
         file: PathBuf,

@@ -236,7 +236,7 @@ impl Gpu {
     pub(super) fn fail(&self, why: &CudaError) {
         let mut line = self.line.lock();
         if line.failed.is_none() {
-            tracing::warn!(gpu = self.device.ordinal, name = self.device.name, %why, "GPU disabled after a failure");
+            tracing::warn!(gpu = self.device.ordinal, name = self.device.name, %why, "GPU disabled after a failure: other GPUs or the CPU take over; check it with `nvidia-smi`, and restart to use it again");
         }
         line.failed.get_or_insert_with(|| why.clone());
         for (_, job) in line.waiting.drain() {

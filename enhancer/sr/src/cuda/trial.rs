@@ -51,7 +51,7 @@ pub(super) fn trial(network: &Arc<Loaded>) -> Result<(), CudaError> {
     if difference <= STEP + MAX_ERROR * all {
         return Ok(());
     }
-    tracing::warn!(%architecture, variant = %plan.variant, difference, of = all, "GPU result differs from the reference, in grey levels; variant disabled");
+    tracing::warn!(%architecture, variant = %plan.variant, difference, of = all, "kernel variant disabled: its result differs from the reference (in grey levels); the GPU uses another that passes, or the CPU takes over");
     Err(CudaError::Wrong)
 }
 

@@ -93,7 +93,7 @@ impl SharedCoder {
                 })
             });
             if let Err(why) = made {
-                tracing::warn!(gpu = gpu.device.ordinal, %why, "anchor encoding not available on this GPU");
+                tracing::warn!(gpu = gpu.device.ordinal, %why, "anchor encoding disabled on this GPU: its trial failed; other GPUs or the CPU take over; check it with `nvidia-smi`, and restart to try it again");
                 refused = why;
             }
         }
@@ -216,7 +216,7 @@ impl SharedCoder {
         if none_left {
             self.fail(why);
         } else {
-            tracing::warn!(gpu, %why, "anchor encoding disabled on this GPU after a failure; other GPUs take over");
+            tracing::warn!(gpu, %why, "anchor encoding disabled on this GPU after a failure: other GPUs take over; check it with `nvidia-smi`, and restart to use it again");
         }
     }
 
@@ -224,7 +224,7 @@ impl SharedCoder {
     fn fail(&self, why: &CudaError) {
         let mut line = self.line.lock();
         if line.failed.is_none() {
-            tracing::warn!(%why, "anchor encoding disabled on the GPU after a failure; the CPU takes over");
+            tracing::warn!(%why, "anchor encoding disabled on all GPUs after a failure: the CPU takes over; check them with `nvidia-smi`, and restart to use them again");
         }
         let why = line.failed.get_or_insert_with(|| why.clone()).clone();
         for job in line.waiting.drain() {
