@@ -10,6 +10,7 @@ use windlass_types::{
     Refusal, Rung, Size, StreamId, TapInput, VideoCodec, Way, WayReason,
 };
 
+use crate::config::Limits;
 pub use crate::delivery::Delivery;
 use crate::relay::RelaySink;
 pub use windlass_types::{
@@ -115,8 +116,8 @@ pub struct Publish {
     pub max: Option<Layer>,
     /// Whether its frames are encrypted end to end. What a track began with holds until it ends.
     pub encrypted: bool,
-    /// `a=mid` of an earlier entry, whose video this one sends in another codec. Nobody is told of such a backup: its
-    /// packets go to those who cannot decode the other's.
+    /// `a=mid` of an earlier entry, whose video this one sends in another codec. Such a backup is not announced: its
+    /// packets go to subscribers that cannot decode the other's codec.
     pub backup_of: Option<String>,
 }
 
@@ -547,14 +548,14 @@ pub type RecordSink = Arc<dyn Fn(RecordInput) -> bool + Send + Sync>;
 /// Takes what is rendered, as a [`RecordSink`] takes what is recorded, and requests for key frames of renditions.
 pub type RenderSink = Arc<dyn Fn(RenderInput) -> bool + Send + Sync>;
 
-/// Functions beside the enhancer's that take what an SFU gives; `None`: nobody takes it. Media threads call them.
+/// Optional sinks of the SFU's output, besides the enhancer's. Media threads call them.
 #[derive(Clone, Default)]
 pub struct Sinks {
-    /// Takes messages for the SFUs that share its rooms.
+    /// Sink of messages for the SFUs that share its rooms.
     pub relay: Option<RelaySink>,
-    /// Takes what is recorded.
+    /// Sink of recorded media.
     pub recorder: Option<RecordSink>,
-    /// Takes what is rendered.
+    /// Sink of media to be rendered.
     pub renderer: Option<RenderSink>,
 }
 

@@ -168,7 +168,7 @@ async fn listen(option: &str, addr: SocketAddr) -> Result<TcpListener> {
     TcpListener::bind(addr).await.map_err(|e| socket_error(option, "TCP", addr, &e))
 }
 
-/// The enhancer of this process; `None`: workers enhance, or nobody does.
+/// The enhancer of this process; `None`: workers enhance, or enhancement is off.
 fn start_enhancer(config: &Config) -> Result<Option<Arc<Enhancer>>> {
     let own = config.enhancer.clone().filter(|_| !has_workers(config));
     match own.map(Enhancer::start).transpose() {

@@ -278,8 +278,8 @@ impl<H: Host> Node<H> {
         self.sharing.is_some()
     }
 
-    /// Where a client goes that wants to join `room`, of which this server has `local` participants: the signalling
-    /// address of another server; `None`: it joins here. Claims the room where needed.
+    /// The signalling address of the server on which a client must join `room`; `None`: this server. `local` is the
+    /// number of the room's participants here. Claims the room where needed.
     pub async fn place(&self, room: &str, local: usize) -> Option<Arc<str>> {
         let key = room_key(room);
         for _ in 0..MAX_ATTEMPTS {

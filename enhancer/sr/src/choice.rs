@@ -1,7 +1,7 @@
-//! Which backend runs the networks: what the operator wants, and what the machine has.
+//! Chooses the backend of the networks, by the operator's configuration and the machine's GPUs.
 //!
-//! A GPU that is missing, or fails while calls go on (lost, silent), costs a line in the log: another GPU takes over,
-//! or the CPU, and stays. A GPU whose memory is full is left alone for a while.
+//! If a GPU is missing, or fails during calls (lost, silent), another GPU or the CPU takes over for good, and the log
+//! has a line. A GPU whose memory is full is not used for a while.
 
 use std::fmt;
 use std::str::FromStr;

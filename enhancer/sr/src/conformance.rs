@@ -1,4 +1,4 @@
-//! What every backend must give: the network as its definition reads, in f64, and checks of an engine against it.
+//! Conformance of backends: a network by its definition, in f64, and checks of an engine against it.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -104,7 +104,7 @@ impl Case {
     ///
     /// # Panics
     ///
-    /// Where no backend runs the architecture.
+    /// Panics if no backend runs the architecture.
     pub fn model(&self) -> Model {
         Model::random(self.architecture, 7).expect("an architecture that backends run")
     }

@@ -1,7 +1,7 @@
 //! Networks on an NVIDIA GPU.
 //!
-//! In and out as for every [`Engine`](super::Engine). The driver and NVRTC are looked for when an engine is made; where
-//! one is missing, too old or out of memory, [`CudaEngine::new`] says so in plain words and nothing else happens.
+//! In and out as for every [`Engine`](super::Engine). The driver and NVRTC are loaded when an engine is made. If one is
+//! missing or too old, or memory is full, [`CudaEngine::new`] returns an error that says so.
 //!
 //! Each [`gpu`] is shared by all engines of the process: a [`CudaEngine`] is a worker's way to one. [`waiting`] says
 //! which pictures go in one launch, [`stream`] runs it in memory of its own, [`loaded`] keeps a network's kernels and

@@ -1,8 +1,8 @@
 //! The coder of the process: anchors that wait at the same time and are of one size are encoded together.
 //!
-//! Workers hand in a detail and wait; [`STREAMS`] threads of each GPU take what waits, so that one prepares and
-//! assembles while the other's pictures are on the GPU. A thread whose GPU fails ends, and the others go on; where one
-//! does not answer, all of them are given up. Whoever waits is told, and lets the CPU encode.
+//! Workers hand in a detail and wait. Each GPU has [`STREAMS`] threads, so that one prepares and assembles while the
+//! other's pictures are on the GPU. A thread whose GPU fails ends, and the others continue. If a GPU does not answer,
+//! all of them are disabled. Workers whose job failed encode on the CPU.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -220,7 +220,7 @@ impl SharedCoder {
         }
     }
 
-    /// Gives the coder up: it takes no more jobs, and everyone who waits is told.
+    /// Disables the encoder, and fails all pending jobs.
     fn fail(&self, why: &CudaError) {
         let mut line = self.line.lock();
         if line.failed.is_none() {
@@ -251,7 +251,7 @@ impl SharedCoder {
         }
     }
 
-    /// Waits for jobs of one kind; `None` if the coder was given up.
+    /// Waits for jobs of one kind; `None` if the encoder was disabled.
     fn take(&self, gpu: usize) -> Option<Vec<Job>> {
         let mut line = self.line.lock();
         while line.failed.is_none() {
