@@ -9,8 +9,8 @@
 //! A second decoder is that of a subscriber that has the enhanced anchors as well. The difference of both decoders is
 //! the change by enhanced anchors in a frame ([`Twin::change`]).
 //!
-//! For most frames only the low picture is kept. Only a frame that becomes an anchor gets an HR picture and a search for
-//! flow.
+//! For most frames only the low picture is kept. Only a frame that becomes an anchor gets an HR picture and a flow
+//! search.
 
 use parking_lot::Mutex;
 use windlass_hybrid::anchor::codec::detail_of;

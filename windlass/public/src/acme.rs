@@ -137,7 +137,7 @@ impl Acme {
     ///
     /// # Errors
     ///
-    /// Fails if SIGHUP cannot be heard.
+    /// Fails if the process cannot listen for SIGHUP.
     pub async fn run(self, answer: impl Fn(Option<&Pair>) + Send + Sync) -> io::Result<()> {
         let mut hangup = signal(SignalKind::hangup())?;
         let mut failures = 0;
@@ -167,7 +167,7 @@ impl Acme {
                     let minutes = RETRY_MINUTES[failures.min(RETRY_MINUTES.len() - 1)];
                     failures += 1;
                     let has = match self.kept() {
-                        Some(_) => "the former one is served on",
+                        Some(_) => "the former one stays in use",
                         None => "browsers warn until there is one",
                     };
                     tracing::error!(
