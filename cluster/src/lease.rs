@@ -48,13 +48,13 @@ pub struct Lease {
 #[derive(Debug, Error)]
 pub enum BadLease {
     /// The lease is longer than any that a worker writes.
-    #[error("the lease has {0} bytes, more than {MAX_BYTES}")]
+    #[error("the worker's lease is too long: it has {0} bytes, more than {MAX_BYTES}")]
     TooLong(usize),
     /// The lease is not the expected JSON.
-    #[error("the lease cannot be parsed: {0}")]
+    #[error("the worker's lease is malformed: {0}; check that all machines have the same version")]
     Json(#[from] serde_json::Error),
     /// A value is out of its range.
-    #[error("{0}")]
+    #[error("the worker's lease is invalid: {0}")]
     Value(&'static str),
 }
 

@@ -165,7 +165,7 @@ impl Remote {
     }
 
     /// Takes a request to a stream's enhancement, or a report. Returns `false` if the stream's queue of requests is
-    /// full. Never blocks. Must not be called for a stream that has stopped, as that would begin the stream anew.
+    /// full. Never blocks. Must not be called for a stream that has stopped, because that would start it again.
     pub fn request(&self, stream: StreamId, request: EnhancerRequest) -> bool {
         self.give(stream, |queues| queues.requests.try_send(request).is_ok())
     }

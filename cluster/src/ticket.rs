@@ -42,13 +42,13 @@ impl Mover<'_> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum BadTicket {
     /// The text is no ticket.
-    #[error("the text is no ticket")]
+    #[error("the ticket is malformed: send it as the former server gave it")]
     Malformed,
     /// The ticket is of another cluster, or for another room, name or identity.
     #[error(transparent)]
     Seal(#[from] SealError),
     /// The ticket has expired.
-    #[error("the ticket has expired")]
+    #[error("the ticket has expired: join without it")]
     Expired,
 }
 

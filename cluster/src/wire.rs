@@ -17,7 +17,7 @@ use crate::proto::enhancer::{self as proto, from_worker, to_worker};
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum WireError {
     /// The message has no content that this version knows.
-    #[error("the message is empty, or of a newer version")]
+    #[error("the message is empty, or of a newer version: update this machine")]
     Empty,
     /// A field is missing or out of its range.
     #[error("field `{0}` is missing or out of range")]

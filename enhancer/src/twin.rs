@@ -1,16 +1,16 @@
 //! The twin: the decoder of a subscriber that has all of the publisher's own detail, run in the server.
 //!
-//! Source: design.md *Two sources of anchors*. It is fed with the frames that the tap decodes anyway and with the
-//! publisher's own detail, so its pictures are those that subscribers would see if no network had ever added anything,
-//! bit for bit (all kernels agree everywhere). Super-resolution starts from them instead of from the low picture alone,
-//! and what they show as well is not sent. Enhanced anchors are left out: a network that sees its own additions adds
-//! them again (`models/fused-xs-x2.md`), and whoever has lost one needs the next.
+//! Source: design.md *Two sources of anchors*. The twin gets the frames that the tap decodes anyway and the publisher's
+//! own detail. So its pictures equal, bit for bit, those of subscribers without any enhanced anchor (all kernels agree
+//! everywhere). Super-resolution starts from them instead of from the low picture alone, and detail that they already
+//! show is not sent. Enhanced anchors are left out: a network that sees its own additions adds them again
+//! (`models/fused-xs-x2.md`), and a subscriber that lost one needs the next.
 //!
-//! Beside it stands the decoder of a subscriber that has the enhanced anchors as well: what these change in a frame is
-//! the difference of the two ([`Twin::change`]).
+//! A second decoder is that of a subscriber that has the enhanced anchors as well. The difference of both decoders is
+//! the change by enhanced anchors in a frame ([`Twin::change`]).
 //!
-//! Following a frame keeps its low picture, and nothing is painted: a picture is made, and flow searched for, only of a
-//! frame that becomes an anchor.
+//! For most frames only the low picture is kept. Only a frame that becomes an anchor gets an HR picture and a flow
+//! search.
 
 use parking_lot::Mutex;
 use windlass_hybrid::anchor::codec::detail_of;

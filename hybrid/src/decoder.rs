@@ -137,7 +137,7 @@ pub struct HybridDecoder {
 }
 
 impl HybridDecoder {
-    /// A decoder that waits for a key frame. A scale or history out of range is taken for the nearest.
+    /// A decoder that waits for a key frame. A scale or history out of range is clamped.
     pub fn new(config: HybridConfig) -> Self {
         let scale = config.scale.clamp(*SCALES.start(), *SCALES.end());
         let history = config.history.clamp(1, MAX_HISTORY);
@@ -173,7 +173,7 @@ impl HybridDecoder {
         self
     }
 
-    /// Makes every picture anew, also where nothing has changed: for comparisons. The pictures stay the same.
+    /// Computes every picture completely, also where nothing has changed: for comparisons. The pictures stay the same.
     #[must_use]
     pub fn making_all_anew(mut self) -> Self {
         self.rebuilder.always = true;
@@ -300,7 +300,7 @@ impl HybridDecoder {
         outcome
     }
 
-    /// Makes the picture on display anew where anchors have come since it was made, and returns whether it did. The
+    /// Updates the picture on display where anchors have come since it was made, and returns whether it did. The
     /// next frame has the same effect: this is for when none is expected soon.
     pub fn refresh(&mut self) -> bool {
         let stale = self.is_stale();
@@ -310,7 +310,7 @@ impl HybridDecoder {
         stale
     }
 
-    /// Whether [`refresh`](Self::refresh) would make the picture on display anew.
+    /// Whether [`refresh`](Self::refresh) would update the picture on display.
     pub fn is_stale(&self) -> bool {
         let generation = self.reconstruction.sources.generation;
         self.displayed

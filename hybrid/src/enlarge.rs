@@ -11,7 +11,7 @@ use crate::reconstruct::learned::Learned;
 ///
 /// # Panics
 ///
-/// Where the scale is not 2, 3 or 4.
+/// Panics if the scale is not 2, 3 or 4.
 pub fn enlarge(picture: &FrameBuffer, scale: usize) -> [Plane; 3] {
     let filters = Learned::with_prior(scale);
     let luma = Rebuilder::new(Isa::detect(), scale).base(picture, &filters, None);

@@ -126,7 +126,7 @@ impl StillMaker {
     ///
     /// # Panics
     ///
-    /// Where the scale is not 2, 3 or 4.
+    /// Panics if the scale is not 2, 3 or 4.
     pub fn make(
         &mut self,
         camera: [Samples<'_>; 3],

@@ -10,6 +10,7 @@ use windlass_types::{
     Refusal, Rung, Size, StreamId, TapInput, VideoCodec, Way, WayReason,
 };
 
+use crate::config::Limits;
 pub use crate::delivery::Delivery;
 use crate::relay::RelaySink;
 pub use windlass_types::{
@@ -115,8 +116,8 @@ pub struct Publish {
     pub max: Option<Layer>,
     /// Whether its frames are encrypted end to end. What a track began with holds until it ends.
     pub encrypted: bool,
-    /// `a=mid` of an earlier entry, whose video this one sends in another codec. Nobody is told of such a backup: its
-    /// packets go to those who cannot decode the other's.
+    /// `a=mid` of an earlier entry, whose video this one sends in another codec. Such a backup is not announced: its
+    /// packets go to subscribers that cannot decode the other's codec.
     pub backup_of: Option<String>,
 }
 
@@ -148,10 +149,10 @@ pub struct Answer {
 /// Why a participant cannot join.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum JoinError {
-    /// The room has as many participants as the limits allow, or is a loopback room.
+    /// The room has the maximum number of participants, or is a loopback room.
     #[error("the room is full: it has its maximum number of participants, or is a loopback room")]
     RoomFull,
-    /// The server has as many rooms or participants as the limits allow.
+    /// The server has the maximum number of rooms or participants.
     #[error("the server is full: it has its maximum number of rooms or participants")]
     ServerFull,
     /// The id is in use.
@@ -169,23 +170,27 @@ pub enum JoinError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum RenderError {
     /// No participant has this id.
-    #[error("the participant has not joined")]
+    #[error("no enhanced picture for the player: its participant has not joined")]
     NotJoined,
     /// The participant may not get what is enhanced.
-    #[error("enhanced pictures are not allowed")]
+    #[error("no enhanced picture for the player: it lacks the grant `enhance` or `subscribe`")]
     NotAllowed,
     /// The server has no renderer.
-    #[error("this server makes no enhanced pictures for players")]
+    #[error("no enhanced picture for the player: this server has no enhancer")]
     Off,
-    /// The server has as many renditions as it makes at once, or as it makes for one address or identity.
-    #[error("the server makes as many enhanced pictures as it can")]
+    /// The maximum number of renditions is reached, for the server or for one address or identity.
+    #[error(
+        "no enhanced picture for the player: the server has its maximum number of them, or a quarter of it for one \
+         address or identity; try again later"
+    )]
     Full,
-    /// The track has no rendition: it is of another server or codec, encrypted end to end, or its own picture is as
-    /// large as a rendition.
-    #[error("no enhanced picture is made of the track")]
+    /// The track has no rendition: it is on another server, not VP9, encrypted end to end, or as large as a rendition.
+    #[error(
+        "the track has no enhanced picture: it is on another server, not VP9, encrypted end to end, or as large itself"
+    )]
     Plain,
     /// The SFU has stopped.
-    #[error("the server is shutting down")]
+    #[error("no enhanced picture for the player: the server is shutting down")]
     Closed,
 }
 
@@ -205,7 +210,7 @@ pub enum OfferError {
         mid: String,
     },
     /// A track of the subscribe list does not exist, or may not be subscribed to by this participant.
-    #[error("unknown track {track}")]
+    #[error("track {track} cannot be subscribed to: there is no such track, or it has ended")]
     UnknownTrack {
         /// The track.
         track: TrackId,
@@ -227,7 +232,7 @@ pub enum OfferError {
         pt: u8,
     },
     /// A section has too many lines of one attribute.
-    #[error("a section has more than {max} lines `a={name}`")]
+    #[error("a section has more than {max} lines `a={name}`: send fewer")]
     TooManyLines {
         /// The attribute's name, or what it begins with.
         name: String,
@@ -240,19 +245,28 @@ pub enum OfferError {
         /// The track.
         track: TrackId,
     },
-    /// The room has as many tracks as the limits allow.
-    #[error("the room has its maximum number of tracks")]
+    /// The room has the maximum number of tracks.
+    #[error(
+        "the room has its maximum number of tracks: unpublish others, or raise `max-participants` on the server"
+    )]
     TooManyTracks,
     /// The participant has no permission for it.
     #[error("the participant may not {0}")]
     NotAllowed(&'static str),
     /// More tracks, m-lines or bytes than the limits allow.
     #[error(
-        "the offer exceeds a limit: of bytes, sections, tracks, or the length of a track's name"
+        "the offer is too large: it has more than {} KiB, {} sections with media or {} published tracks, or a \
+         track's name of more than {} bytes",
+        Limits::default().sdp_bytes / 1024,
+        Limits::default().media_sections,
+        Limits::default().published_tracks,
+        Publish::MAX_NAME
     )]
     TooLarge,
     /// The server panicked at the offer: the participant is removed.
-    #[error("a fault of the server ended the connection")]
+    #[error(
+        "the connection ended: the server failed at this offer; join again, and report it as a bug"
+    )]
     Fault,
     /// The SFU has stopped.
     #[error("the server is shutting down")]
@@ -534,14 +548,14 @@ pub type RecordSink = Arc<dyn Fn(RecordInput) -> bool + Send + Sync>;
 /// Takes what is rendered, as a [`RecordSink`] takes what is recorded, and requests for key frames of renditions.
 pub type RenderSink = Arc<dyn Fn(RenderInput) -> bool + Send + Sync>;
 
-/// Functions beside the enhancer's that take what an SFU gives; `None`: nobody takes it. Media threads call them.
+/// Optional sinks of the SFU's output, besides the enhancer's. Media threads call them.
 #[derive(Clone, Default)]
 pub struct Sinks {
-    /// Takes messages for the SFUs that share its rooms.
+    /// Sink of messages for the SFUs that share its rooms.
     pub relay: Option<RelaySink>,
-    /// Takes what is recorded.
+    /// Sink of recorded media.
     pub recorder: Option<RecordSink>,
-    /// Takes what is rendered.
+    /// Sink of media to be rendered.
     pub renderer: Option<RenderSink>,
 }
 

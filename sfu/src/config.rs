@@ -216,7 +216,7 @@ pub struct Limits {
 pub struct RenditionLimits {
     /// Maximum number of renditions; 0: the server renders nothing.
     pub max: usize,
-    /// Maximum pixels of their pictures. Layers of as many need no rendition.
+    /// Maximum pixels of their pictures. Layers with this number of pixels or more need no rendition.
     pub pixels: u32,
 }
 

@@ -65,7 +65,7 @@ pub enum Refused {
     #[error("too many connections; try again later")]
     Full,
     /// The address has its maximum number of sockets or connections.
-    #[error("too many connections from your address")]
+    #[error("too many connections from your address: close some of them")]
     Sockets,
     /// The address has joined too often.
     #[error("too many joins from your address; try again in a minute")]

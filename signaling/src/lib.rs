@@ -203,7 +203,7 @@ impl Signaling {
         admin::everywhere::carry_out(&self.shared, order).await
     }
 
-    /// Takes the end of a recording here, by an order or by itself. Participants and webhooks are told.
+    /// Notifies participants and webhooks that a recording ended here, by an order or by itself.
     pub async fn recording_ended(&self, room: &str, recording: EventRecording) {
         record::ended(&self.shared, room, recording).await;
     }

@@ -94,7 +94,7 @@ fn webhooks() -> Paths {
 ///
 /// # Errors
 ///
-/// Where the description cannot be serialised.
+/// Fails if the description cannot be serialised.
 pub fn document() -> serde_json::Result<String> {
     serde_json::to_string_pretty(&description()).map(|text| text + "\n")
 }

@@ -27,7 +27,7 @@ impl TokenBucket {
         self.take_many(1, now)
     }
 
-    /// Takes `count` tokens, if there are as many.
+    /// Takes `count` tokens if the bucket has them.
     pub(crate) fn take_many(&mut self, count: u32, now: Instant) -> bool {
         let count = f64::from(count);
         let passed = now.saturating_duration_since(self.filled).as_secs_f64();

@@ -1,5 +1,5 @@
 //! Records rooms by the rules of the cluster ([`crate::rights`]). Each server that has a recorder records what its own
-//! participants publish. Everybody in the room is told.
+//! participants publish. Everybody in the room is notified.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

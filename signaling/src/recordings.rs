@@ -111,7 +111,7 @@ pub(crate) struct Running {
     pub(crate) id: String,
     /// Rule by which the room is recorded.
     pub(crate) ordered: Recording,
-    /// Participants that the SFU was told to record; `None`: it was told nothing yet.
+    /// Participants in the last order to the SFU; `None`: there was no order yet.
     pub(crate) notified: Option<BTreeSet<ParticipantId>>,
 }
 

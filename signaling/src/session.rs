@@ -41,7 +41,7 @@ enum Phase {
     Inside {
         id: ParticipantId,
         loopback: bool,
-        /// Rights of the client that it was told.
+        /// Rights of the client, as last sent to it.
         ruled: Ruled,
         /// Attributes that the client gives itself.
         attributes: Attributes,

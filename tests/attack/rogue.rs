@@ -58,7 +58,9 @@ async fn is_sent_away(client: &mut Client) -> bool {
 }
 
 fn rogues(server: &Server, bucket: &str, reason: &str) -> f64 {
-    let name = format!("windlass_cluster_rogues_total{{bucket=\"{bucket}\",reason=\"{reason}\"}}");
+    let name = format!(
+        "windlass_cluster_rejected_entries_total{{bucket=\"{bucket}\",reason=\"{reason}\"}}"
+    );
     server.metric_if_any(&name).unwrap_or_default()
 }
 

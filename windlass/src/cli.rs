@@ -48,7 +48,7 @@ pub(crate) enum Command {
     Devices(devices::DevicesArgs),
     /// Print the configuration file with every option, check one, or show what a server would have.
     Config(Box<ConfigArgs>),
-    /// Look for what would keep a server with these options from serving, and say what mends it.
+    /// Check whether a server with these options can serve, and say how to correct each fault.
     ///
     /// It takes the options of `windlass serve`, starts nothing, and ends with an error where there is a fault.
     Doctor(Box<DoctorArgs>),

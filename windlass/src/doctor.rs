@@ -29,7 +29,7 @@ pub(crate) fn run(config: Result<Config>, json: bool) -> Result<()> {
     let text = if json { serde_json::to_string(&report)? } else { report.to_string() };
     windlass_logging::announce(&text)?;
     if report.has_faults() {
-        bail!("the server would not do all that it is configured for");
+        bail!("the server cannot work as configured: correct the faults above, and check again");
     }
     Ok(())
 }

@@ -26,7 +26,7 @@ pub(crate) fn run(args: &HealthArgs) -> Result<()> {
         println!("ok");
         return Ok(());
     }
-    bail!("{url}/healthz answers {answer}")
+    bail!("the server is not healthy: {url}/healthz answers {answer}; see its log")
 }
 
 /// Status line of the server's answer.

@@ -4,7 +4,7 @@ use windlass_renditions::{Counts, Load, Renderer};
 use windlass_sfu::{RenderSink, RenditionLimits, SfuConfig, SfuHandle};
 use windlass_signaling::Metric;
 
-/// The renderer; none where nobody enhances.
+/// The renderer; none without an enhancer.
 pub(crate) struct ServerRenderer(Option<Renderer>);
 
 impl ServerRenderer {

@@ -159,7 +159,7 @@ async fn serve(args: &ServeArgs, config: &Config, by: Option<&str>, log: Log) ->
 fn notify_systemd() {
     #[cfg(target_os = "linux")]
     if let Err(error) = sd_notify::notify(&[sd_notify::NotifyState::Ready]) {
-        tracing::warn!(%error, "systemd was not told that the server serves");
+        tracing::warn!(%error, "systemd not notified that the server is ready: systemd may end the server; check NOTIFY_SOCKET, or use another `Type` than `notify`");
     }
 }
 
@@ -168,7 +168,7 @@ async fn listen(option: &str, addr: SocketAddr) -> Result<TcpListener> {
     TcpListener::bind(addr).await.map_err(|e| socket_error(option, "TCP", addr, &e))
 }
 
-/// The enhancer of this process; `None`: workers enhance, or nobody does.
+/// The enhancer of this process; `None`: workers enhance, or enhancement is off.
 fn start_enhancer(config: &Config) -> Result<Option<Arc<Enhancer>>> {
     let own = config.enhancer.clone().filter(|_| !has_workers(config));
     match own.map(Enhancer::start).transpose() {
@@ -176,7 +176,7 @@ fn start_enhancer(config: &Config) -> Result<Option<Arc<Enhancer>>> {
         // What was asked for cannot be done: the operator is there to be told.
         Err(error @ (EnhancerError::Config(_) | EnhancerError::Network(_))) => Err(error.into()),
         Err(error @ EnhancerError::Thread(_)) => {
-            tracing::error!(%error, "no enhancement: calls go on with plain video");
+            tracing::error!(%error, "enhancement is off, and calls have plain video: the enhancer's threads cannot start; check the limits of threads and memory, and restart");
             Ok(None)
         }
     }

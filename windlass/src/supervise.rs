@@ -25,7 +25,9 @@ pub(crate) fn start(sfu: SfuHandle, cluster: Connections) -> Result<()> {
     let runtime = Handle::current();
     let watch = move || {
         let on_hang = |fault: ThreadFault| {
-            tracing::error!("{fault}: its calls stand still, and /healthz reports it");
+            tracing::error!(
+                "{fault}: its calls have stopped, and /healthz reports it; the process ends if that lasts, for its supervisor to start it again"
+            );
         };
         if let Some(fault) = sfu.watch(on_hang) {
             end(fault, &cluster, &runtime);

@@ -57,7 +57,7 @@ impl Source {
         let kept = acme.clone().run(answer);
         tokio::spawn(async move {
             if let Err(error) = kept.await {
-                tracing::error!(%error, "certificate renewal stopped: SIGHUP cannot be heard; restart the server before the certificate expires");
+                tracing::error!(%error, "certificate renewal stopped: this process cannot listen for SIGHUP; restart the server before the certificate expires");
             }
         });
     }

@@ -50,7 +50,7 @@ impl Traces {
     pub(crate) fn stop(&self) {
         #[cfg(feature = "otlp")]
         if let Some(Err(error)) = self.sent.as_ref().map(windlass_traces::Traces::stop) {
-            tracing::warn!(%error, "the last traces were not taken: see the collector at OTEL_EXPORTER_OTLP_ENDPOINT");
+            tracing::warn!(%error, "last traces not sent: the collector did not accept them; check the collector at OTEL_EXPORTER_OTLP_ENDPOINT");
         }
     }
 }

@@ -226,7 +226,7 @@ fn a_certificate_is_renewed_before_its_end_and_the_former_one_stays_where_that_f
     assert_eq!(pebble.issued(), 2);
     let second = served(&server, &root);
     pebble.process.0.kill().unwrap();
-    server.wait_for_log("the former one is served on; asked again in 1 min");
+    server.wait_for_log("the former one stays in use; asked again in 1 min");
     assert!(server.log().contains("/dir does not answer ("), "{}", server.log());
     assert_eq!(served(&server, &root), second);
 }

@@ -59,7 +59,7 @@ pub struct NodeConfig {
 #[derive(Debug, Error)]
 pub enum NodeError {
     /// The relay's address cannot be used.
-    #[error("cannot listen on {address}")]
+    #[error("cannot listen on {address}: give another address with `node-listen`")]
     Listen {
         /// The address.
         address: SocketAddr,
@@ -178,7 +178,7 @@ impl State {
         let is_due = |at| now.saturating_duration_since(at) >= REFUSAL_LOG_INTERVAL;
         if self.refusal_logged.is_none_or(is_due) {
             self.refusal_logged = Some(now);
-            tracing::warn!(%why, "rooms are not shared with another server: its lease is refused");
+            tracing::warn!(%why, "rooms not shared with another server: its lease is refused; check that both servers have the same version and the same scheme in `node-url`");
         }
     }
 }
@@ -278,8 +278,8 @@ impl<H: Host> Node<H> {
         self.sharing.is_some()
     }
 
-    /// Where a client goes that wants to join `room`, of which this server has `local` participants: the signalling
-    /// address of another server; `None`: it joins here. Claims the room where needed.
+    /// The signalling address of the server on which a client must join `room`; `None`: this server. `local` is the
+    /// number of the room's participants here. Claims the room where needed.
     pub async fn place(&self, room: &str, local: usize) -> Option<Arc<str>> {
         let key = room_key(room);
         for _ in 0..MAX_ATTEMPTS {

@@ -64,7 +64,8 @@
 //!    owner is suspect (013.2).
 //! 3. **Only a server that reads its own lease takes a lost room.** Otherwise others may only seem lost (014.5). For
 //!    the same reason a server that has just started claims nothing before its own lease can be read (013.6).
-//! 4. **A released claim is forgotten before the release reaches others**, so that the next client claims anew (013.6).
+//! 4. **A released claim is forgotten before the release reaches others**, so that the next client claims the room
+//!    again (013.6).
 //! 5. **Nothing expires while NATS cannot be read.** Rooms are then served where clients ask; when NATS is back, the
 //!    participants of the server without the claim are moved (013.4).
 //! 6. **A link outweighs a lease.** A linked server of a shared room keeps its place without NATS (014.4).

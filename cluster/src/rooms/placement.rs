@@ -1,4 +1,4 @@
-//! Where a client goes that wants to join a room.
+//! Chooses the server on which a client joins a room.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use super::{
     RENEW_INTERVAL, Rooms, SUSPECT_AFTER,
 };
 
-/// Where a client goes.
+/// Server for a client that joins a room.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Placement {
     /// The client joins on this server.
@@ -22,7 +22,7 @@ pub enum Placement {
     Claim(u64),
     /// The client goes to a further server, once this server, the owner, has added that server to the claim.
     AddNode(Handoff),
-    /// Where the client goes is not known yet: ask again at that time.
+    /// The server is not known yet: ask again at that time.
     RetryAt(Instant),
 }
 
@@ -38,7 +38,7 @@ pub struct Load<'a> {
 }
 
 impl Rooms {
-    /// Where a client goes that wants to join `room` (a bucket key) on this server.
+    /// Chooses the server for a client that joins `room` (a bucket key) here.
     pub fn place(&self, room: &str, load: &Load<'_>, now: Instant) -> Placement {
         let Some(since) = self.readable_since else { return Placement::Local };
         let claim = self.claims.get(room);
@@ -69,7 +69,7 @@ impl Rooms {
         Placement::Claim(claim.map_or(0, |claim| claim.revision))
     }
 
-    /// Where a client goes by the claim of other servers; `None`: all of them are lost.
+    /// The server for a client by the claim of other servers; `None`: all of them are lost.
     fn place_by_claim(
         &self,
         claim: &KnownClaim,

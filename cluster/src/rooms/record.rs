@@ -48,16 +48,22 @@ impl Claim {
 #[derive(Debug, Error)]
 pub enum RecordError {
     /// The record is longer than any that a server writes.
-    #[error("the record has {0} bytes, more than {MAX_RECORD_BYTES}")]
+    #[error(
+        "the server's lease or claim is too long: it has {0} bytes, more than {MAX_RECORD_BYTES}"
+    )]
     TooLong(usize),
     /// The record is not the expected JSON.
-    #[error("the record cannot be parsed: {0}")]
+    #[error("the server's lease or claim is malformed: {0}")]
     Json(#[from] serde_json::Error),
     /// An address has the wrong scheme, no host, or credentials.
-    #[error("the address is not a ws:// or wss:// URL (relay: http:// or https://) of a host")]
+    #[error(
+        "the lease's address is not a ws:// or wss:// URL (relay: http:// or https://) of a host"
+    )]
     Address,
     /// Clients reach the other server without TLS, and this one by TLS.
-    #[error("its node-url begins with ws://, and that of this server with wss://")]
+    #[error(
+        "the lease's node-url begins with ws://, and that of this server with wss://: give all servers wss://"
+    )]
     Plain,
     /// A claim names more servers than a room may have.
     #[error("the claim names {0} further servers, more than {MAX_WITH}")]

@@ -66,6 +66,6 @@ pub struct Chosen {
     pub cost: Duration,
     /// From the frame's arrival to its anchor encoded: later it is of no use.
     pub deadline: Duration,
-    /// A probe of a stream whose anchors were worth nothing lately: sent only if it is worth something.
+    /// A probe of a stream whose recent anchors had no worth: it is sent only if it has some.
     pub probe: bool,
 }

@@ -1,11 +1,10 @@
-//! What an inference costs, learnt from what it did cost.
+//! Learns the cost of an inference from measurements.
 //!
-//! One moving average (EWMA) per LR picture size, in seconds; a size not seen yet is predicted
-//! from the average cost of a pixel. Bounded: the sizes used least recently go.
+//! One moving average (EWMA) per LR picture size, in seconds. A new size is predicted from the average cost of a pixel.
+//! The model is bounded: it forgets the sizes that were used least recently.
 //!
-//! A thread that lost its core for a while measures nonsense. So one measurement counts for at most
-//! a few times what was expected, and what is believed too dear to try at all is doubted until it is
-//! tried again ([`CostModel::doubt`]).
+//! A preempted thread gives outliers, so that one measurement is clamped to a few times the estimate. An estimate that
+//! is too high to be tried decays until an inference of this size is tried again ([`CostModel::doubt`]).
 
 use std::time::Duration;
 
@@ -13,11 +12,11 @@ use windlass_types::Size;
 
 /// Weight of a new measurement (EWMA).
 const WEIGHT: f64 = 0.2;
-/// Maximum ratio of a measurement to the expectation; beyond, it is clamped.
+/// Maximum ratio of a measurement to the estimate; a larger measurement is clamped.
 const MAX_SURPRISE: f64 = 4.0;
-/// Factor on an expectation each time that it keeps a picture from being tried.
+/// Factor on an estimate each time that it prevents an inference.
 const DOUBT: f64 = 0.97;
-/// Minimum expectation after doubts, as a share of the first guess.
+/// Minimum of an estimate that decays, as a share of the first guess.
 const MIN_DOUBTED: f64 = 0.25;
 /// Maximum expected time of an inference, in seconds.
 const MAX_SECONDS: f64 = 3_600.0;

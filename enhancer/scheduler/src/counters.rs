@@ -19,11 +19,11 @@ pub struct SchedulerCounters {
     pub lost_causes: u64,
     /// Dropped before the tick: more candidates than a stream may keep.
     pub overflowed: u64,
-    /// Passed over: the plan that keeps the promise to all wants other frames of the stream.
+    /// Not chosen: the plan of the quality SLA uses other frames of the stream.
     pub not_planned: u64,
-    /// Passed over: the stream's anchors would break the promise to others.
+    /// Not chosen: the stream's anchors would break the quality SLA of others.
     pub refused: u64,
-    /// Passed over: the stream's anchors were worth nothing lately. As many as it would have had otherwise.
+    /// Not chosen: the stream's recent anchors had no worth. Counts the anchors that it would have had otherwise.
     pub worthless: u64,
 }
 

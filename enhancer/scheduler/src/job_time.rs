@@ -17,7 +17,7 @@ const KEEP: f64 = 0.97;
 const MIN_SPREAD: f64 = 0.05;
 /// Maximum ratio of a sample to the expectation; beyond, it is clamped: a thread that lost its core measures nonsense.
 const MAX_SURPRISE: f64 = 4.0;
-/// Factor on the expected time of a network each time that a job is given up because of it.
+/// Factor on the expected time of a network each time that it makes a job be dropped.
 const DOUBT: f64 = 0.95;
 /// Minimum weight of a new sample of the loading time (EWMA).
 const LOAD_WEIGHT: f64 = 0.2;

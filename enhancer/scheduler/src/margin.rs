@@ -3,7 +3,7 @@
 //! Expected times are means, and a shared CPU makes some jobs wait. With a full queue, all chosen frames would be due
 //! at their deadline, and half of them late. The margin follows a quantile by stochastic approximation: it grows by
 //! `STEP × (1 − LATE)` with each late frame and shrinks by `STEP × LATE` with each frame in time, and so rests where a
-//! share of `LATE` is late. No paper has it: papers take profiled times for certain.
+//! share of `LATE` is late. This is not from a paper: papers assume that profiled times are exact.
 
 use std::time::Duration;
 

@@ -1,12 +1,11 @@
-//! What a stream takes of the memory, by the size of its pictures: measured, and what is counted for it when it is
-//! admitted.
+//! Memory per stream by picture size. Admission uses it.
 //!
-//! A stream has its decoder's pictures, those that its history keeps for late anchors, references, and what its twin
-//! paints: all grow with the pixels of the low layer, but for the history, which keeps fewer of large ones. Measured by
-//! `cargo run --release -p windlass-enhancer --example stream_memory`, which counts what is allocated, a network's own
-//! memory included: 5.6 MiB at 160×90, 9.6 at 320×180, 35.4 at 640×360, 53.3 at 960×540; with the publisher's own
-//! larger pictures 21.1 at 320×180 and 61.5 at 640×360. What is counted is more: a twin may have six references, each
-//! of seven bytes for a low pixel, where those runs had three at most.
+//! A stream holds its decoder's pictures, a history of pictures for late anchors, references, and the twin's picture.
+//! All of them grow with the pixels of the low layer, except the history, which keeps fewer large pictures. `cargo run
+//! --release -p windlass-enhancer --example stream_memory` measures all allocations, including a network's: 5.6 MiB at
+//! 160×90, 9.6 at 320×180, 35.4 at 640×360 and 53.3 at 960×540. With the publisher's own larger pictures it is 21.1 at
+//! 320×180 and 61.5 at 640×360. Admission counts more than that: a twin may have six references, of seven bytes per low
+//! pixel each, and those runs had at most three.
 
 /// Bytes of a stream of any size: queues, tables and the used part of a thread's stack. Fitted to the runs above.
 const FIXED: u64 = 3_513_000;
@@ -19,7 +18,7 @@ const MAX_KEPT: u64 = 16_500_000;
 /// Bytes per pixel of the publisher's own larger pictures, where they are decoded.
 const BY_LARGER: u64 = 40;
 
-/// Bytes that a stream takes. `pixels` is the size of its low pictures, `larger` that of the publisher's own larger
+/// Memory of a stream, in bytes. `pixels` is the size of its low pictures, `larger` that of the publisher's own larger
 /// ones (0: there are none).
 pub const fn of(pixels: u64, larger: u64) -> u64 {
     let kept = pixels.saturating_mul(KEPT_BY_PIXEL);

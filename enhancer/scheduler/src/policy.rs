@@ -57,7 +57,7 @@ pub trait Policy: fmt::Debug + Send + Sync {
         Selection::ByGain
     }
 
-    /// Whether a stream whose anchors are worth nothing goes without them. A promise makes anchors in any case.
+    /// Whether a stream whose anchors have no worth gets none. The quality SLA makes anchors in any case.
     fn stops_when_worthless(&self) -> bool {
         false
     }

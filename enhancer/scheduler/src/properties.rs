@@ -1,14 +1,16 @@
-//! What holds whatever streams send, operators allow and clocks measure.
+//! Properties of the selection for any input, configuration and clock.
 //!
-//! **More budget.** Over one tick, after the same history, a greater compute cap never leaves out what a lesser one
-//! chose (but for plans, which are made anew): each choice is a beginning of one order. With pictures of one cost and
-//! no stream at its fraction, more accelerators or a longer deadline choose no fewer; and over a whole run, where
-//! nothing is late, neither a greater cap nor more accelerators do, at any tick.
+//! **Monotonic in the compute cap.** In one tick, after the same history, a higher cap chooses every frame that a lower
+//! cap chooses, because each choice is a prefix of the same order. Policies with plans are excepted: another cap gives
+//! another plan. If all pictures cost the same and no stream is at its fraction, more accelerators or a longer deadline
+//! choose at least as many frames. If no frame is late, this also holds over a whole run, at every tick.
 //!
-//! No more than that is true of a greedy choice that drops what it passes over, and tests below say why. A longer
-//! deadline admits a dear picture, for which everything behind it waits; it admits a frame too old before, which takes
-//! its stream's allowance and delays another stream's frame beyond the deadline; a greater cap spends on a dear picture
-//! what a lesser one saves for more of cheap ones.
+//! A greedy choice that drops the frames it skips has no stronger property. Tests below show why:
+//!
+//! - A longer deadline admits an expensive picture, and all frames behind it wait.
+//! - A longer deadline admits an older frame. It uses its stream's allowance, and delays another stream's frame too
+//!   much.
+//! - A higher cap spends on one expensive picture what a lower cap keeps for several cheap ones.
 
 use std::time::Duration;
 
@@ -57,7 +59,7 @@ fn policies() -> impl Strategy<Value = Vec<AnchorPolicy>> {
     prop::collection::vec(policy, STREAMS as usize)
 }
 
-/// Policies without a plan, which would be made anew for another cap.
+/// Policies without a plan: another cap would give another plan.
 fn greedy() -> impl Strategy<Value = Vec<AnchorPolicy>> {
     policies().prop_filter("planned", |all| {
         !all.iter().any(|&p| policy::of(p).selection() == Selection::ByPlan)
@@ -94,7 +96,7 @@ fn finish(s: &mut Scheduler, done: &[Chosen]) {
     }
 }
 
-/// How many are chosen up to each of so many ticks.
+/// Number of frames chosen up to each of the given number of ticks.
 fn totals(mut s: Scheduler, frames: &[Candidate], ticks: u32) -> Vec<usize> {
     let mut total = 0;
     let counts = (1..=ticks).map(|n| {
@@ -407,7 +409,7 @@ fn a_greater_cap_may_spend_on_a_dear_picture_what_a_lesser_one_saves_for_more() 
     assert_eq!(total(0.37), [1, 5]);
 }
 
-/// How many are chosen at one tick of frames of these streams, ages and sizes.
+/// Number of frames chosen at one tick, from frames of these streams, ages and sizes.
 fn chosen_within(deadline: Duration, all: &[(u32, u32, u16)]) -> usize {
     let fraction = SchedulerConfig { anchor_fraction: 0.01, ..config() };
     let mut s = Scheduler::new(SchedulerConfig { deadline, ..fraction });

@@ -1,7 +1,7 @@
 //! Which of the chosen frames an accelerator takes next.
 //!
 //! Source: PrefillOnly §5.3, Algorithm 1: shortest remaining job first, less λ × the time that the job has waited. The
-//! completion time is estimated anew each time that a device is free, because a network that the device has loaded
+//! completion time is estimated again each time that a device is free, because a network that the device has loaded
 //! makes its jobs shorter. [`Order::Fifo`] and [`Order::Shortest`], which estimates once, are the baselines.
 //!
 //! **No starvation.** Let J be the largest estimate and λ > 0. A job that came later by Δ goes first only if its score

@@ -59,7 +59,7 @@ impl Quota {
         self.allowed -= 1.0;
     }
 
-    /// Adds an anchor that a plan makes: under a plan, a stream earns as many anchors as it makes.
+    /// Adds an anchor of a plan: under a plan, a stream's quota grows with its anchors.
     pub(crate) fn earn_planned(&mut self) {
         self.earned += 1.0;
     }

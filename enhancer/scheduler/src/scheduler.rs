@@ -126,7 +126,7 @@ impl Scheduler {
         }
     }
 
-    /// Whether a stream makes no enhanced anchors but probes, because they were worth nothing lately.
+    /// Whether a stream makes only probes, because its recent enhanced anchors had no worth.
     pub fn is_held_back(&self, id: StreamId) -> bool {
         self.streams.get(id).is_some_and(Stream::is_held_back)
     }
@@ -138,7 +138,7 @@ impl Scheduler {
             .is_some_and(|stream| !stream.network.is_sustained() || stream.is_held_back())
     }
 
-    /// Number of streams that make no enhanced anchors but probes, because they were worth nothing lately.
+    /// Number of streams that make only probes, because their recent enhanced anchors had no worth.
     pub fn held_back(&self) -> usize {
         self.streams.iter().filter(|(_, stream)| stream.is_held_back()).count()
     }

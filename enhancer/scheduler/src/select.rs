@@ -114,9 +114,8 @@ impl Scheduler {
         if may_wait && stream.frames.keep(ranked) { Fate::Kept } else { Fate::OverCapacity }
     }
 
-    /// Lowers the expectation that keeps a frame from being tried although nothing else is in its way: only a
-    /// measurement can show that it still holds. `misses` says that the cost alone makes the frame late, without the
-    /// margin.
+    /// Decays the cost estimate of a frame that is blocked by its cost alone, so that it is tried and measured again.
+    /// `misses`: the cost makes the frame late even without the margin.
     fn doubt(&mut self, ranked: &Ranked, misses: bool, pass: &mut Pass) {
         let frame = &ranked.candidate;
         let Some(stream) = self.streams.get_mut(frame.stream) else { return };

@@ -1,11 +1,11 @@
-//! Fair shares: how much of what is scarce each stream may have before others have to go without.
+//! Fair shares: how much of a scarce resource each stream may use before others get less.
 //!
-//! Rooms have equal shares; in a room each publisher has an equal part of it, and of that each of its streams. Who
-//! publishes in several rooms divides itself among them: rooms that one publisher has alone count as one room together,
-//! so that nobody gets more by opening rooms. Source: max-min fairness, as in Demers, Keshav and Shenker, *Analysis and
+//! Rooms have equal shares. In a room each publisher has an equal part, and in that part each of its streams. A
+//! publisher in several rooms is divided among them. Rooms with the same publisher alone count as one room together, so
+//! that nobody gets more by opening rooms. Source: max-min fairness, as in Demers, Keshav and Shenker, *Analysis and
 //! simulation of a fair queueing algorithm* (1989).
 //!
-//! Pure, and without allocations once it has seen as many streams.
+//! Pure. Allocates only when the number of streams reaches a new maximum.
 
 use windlass_types::Owner;
 

@@ -9,7 +9,7 @@
 //! Inputs: luma as `Y/255 − 0.5`; with a twin, `scale²` channels more, the twin's HR luma folded by pixel unshuffle
 //! (channel `1 + scale·dy + dx`) as `T/255 − 0.5`.
 //! Outputs: `scale²` channels of residual in grey levels, unfolded by pixel shuffle (channel `scale·dy + dx`). With a
-//! twin as many gates `g` follow, and the residual is `σ(g)·(T − L) + r`, where `L` is the codec's own
+//! twin, `scale²` channels of gates `g` follow, and the residual is `σ(g)·(T − L) + r`, where `L` is the codec's own
 //! [`lanczos`](windlass_hybrid::resample::lanczos), not rounded.
 
 use std::fmt;

@@ -1,7 +1,7 @@
-//! Which backend runs the networks: what the operator wants, and what the machine has.
+//! Chooses the backend of the networks, by the operator's configuration and the machine's GPUs.
 //!
-//! A GPU that is missing, or fails while calls go on (lost, silent), costs a line in the log: another GPU takes over,
-//! or the CPU, and stays. A GPU whose memory is full is left alone for a while.
+//! If a GPU is missing, or fails during calls (lost, silent), another GPU or the CPU takes over for good, and the log
+//! has a line. A GPU whose memory is full is not used for a while.
 
 use std::fmt;
 use std::str::FromStr;
@@ -53,7 +53,7 @@ impl EngineChoice {
                 tracing::debug!(%why, "no GPU to run the network: the CPU runs it");
             }
             Err(why) => {
-                tracing::warn!(%why, "no usable GPU; the network runs on the CPU");
+                tracing::warn!(%why, "no usable GPU: the network runs on the CPU; check with `windlass devices`, or set `device` to `cpu`");
             }
         }
         Box::new(CpuEngine::new(model))
@@ -139,7 +139,10 @@ impl<G: Engine> GpuStills<G> {
     /// Leaves the GPU alone for [`REST`], because its memory is full.
     fn rest(&mut self, why: &str) {
         if !self.logged {
-            tracing::warn!(why, "GPU memory full; the CPU takes over until there is room");
+            tracing::warn!(
+                why,
+                "GPU memory full: the CPU takes over until there is room; lower `max-enhanced`, or end other programs on the GPU"
+            );
         }
         (self.logged, self.rests) = (true, Some(Instant::now() + REST));
     }

@@ -1,4 +1,4 @@
-//! What every backend must give: the network as its definition reads, in f64, and checks of an engine against it.
+//! Conformance of backends: a network by its definition, in f64, and checks of an engine against it.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -24,10 +24,10 @@ use crate::{Architecture, Conv, Engine, InferError, Input, Luma, Model, Residual
 #[derive(Debug, Error)]
 pub enum Violation {
     /// The engine refused a picture that it must take.
-    #[error("refused a picture: {0}")]
+    #[error("the engine refused a picture: {0}")]
     Refused(#[from] InferError),
     /// The engine refused weights of its own architecture, or accepted weights of another.
-    #[error("swapping weights: {0}")]
+    #[error("the engine cannot swap weights: {0}")]
     Swap(&'static str),
     /// The residual has another size than the HR picture.
     #[error("the residual of {low_width}x{low_height} is {width}x{height} with {samples} samples")]
@@ -104,7 +104,7 @@ impl Case {
     ///
     /// # Panics
     ///
-    /// Where no backend runs the architecture.
+    /// Panics if no backend runs the architecture.
     pub fn model(&self) -> Model {
         Model::random(self.architecture, 7).expect("an architecture that backends run")
     }

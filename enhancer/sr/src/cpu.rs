@@ -4,9 +4,9 @@
 //! ring of three rows, and nothing is computed twice. A block's input is the ring before the last one, which still has
 //! the row that the skip needs; only the first layer of a network of blocks keeps more, one row for each of the layers
 //! that its skip passes. The rings of `xs-x2` fit into L2 for a row of 640 samples (0.5 MiB), those of 18 layers of 32
-//! channels (4.4 MiB) do not; but such a layer takes 576 multiplications of a vector for the 384 bytes that a pixel
-//! reads, so that what comes from a farther cache, in order, costs nothing to be seen. Strips of columns would compute
-//! 18 columns twice on either side.
+//! channels (4.4 MiB) do not. But such a layer does 576 vector multiplications for the 384 bytes that a pixel reads, so
+//! that sequential reads from a slower cache cost no measurable time. Strips of columns would compute 18 columns twice
+//! on either side.
 //!
 //! Instruction set and type of number: chosen once, when the engine is made, from what the CPU has.
 
@@ -49,7 +49,7 @@ pub struct CpuEngine {
     model: Arc<Model>,
     simd: Simd,
     network: Box<dyn Run>,
-    /// Whether the engine chose the instruction set itself, so that it may choose anew for other weights.
+    /// Whether the engine chose the instruction set itself, so that it may choose again for other weights.
     free: bool,
 }
 

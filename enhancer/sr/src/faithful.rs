@@ -1,8 +1,7 @@
 //! Decides whether a network keeps its result in a narrower type of number than it was trained in.
 //!
-//! The networks of this build do. Others may hold numbers that half precision has not, or sums that leave its range;
-//! such a network runs in single precision. It is tried on a small picture of edges, ramps and noise, once for each
-//! model.
+//! The built-in networks do. Other networks may have numbers that half precision cannot represent, or sums beyond its
+//! range; they run in single precision. Each model is tested once, on a small picture of edges, ramps and noise.
 
 use crate::simd::Simd;
 use crate::{Input, Luma, Model, Residual};

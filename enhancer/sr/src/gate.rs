@@ -1,8 +1,8 @@
 //! Gates of networks with a twin. A gate is the share that a sample takes of the difference between the twin's picture
 //! and Lanczos.
 //!
-//! Each low sample has four gates, so that the library's exponential would take as long as the network. The code is
-//! plain and works on slices, so that compilers vectorise it.
+//! Each low sample has four gates. The library's exponential would take as much time for them as the network does. This
+//! code is plain and works on slices, so that compilers vectorise it.
 
 /// Magnitude at which gate inputs are clamped: the gate is then 0 or 1.
 const MAX: f32 = 80.0;

@@ -1,17 +1,16 @@
-//! The last layer of a network, learned anew from a publisher's own pixels while a call goes on.
+//! Fine-tunes the last layer of a network with a publisher's own pixels during a call.
 //!
 //! Source: NeuroScaler §2 (content-aware networks; here without a training farm), LiveNAS (online learning from patches
-//! of the publisher). The layers before make features; what the last one adds is linear in them, so the weights that
-//! would have made the least error on the pictures seen so far are those of a ridge regression about the generic ones:
-//! no steps, no learning rate, and its sums tell exactly what any weights would have given on parts that were held
-//! back.
+//! of the publisher). The layers before it compute features, and the last layer is linear in them. So the weights with
+//! the least error on the pictures so far are those of a ridge regression about the generic weights. This needs no
+//! steps and no learning rate. Its sums also give the exact error of any weights on the pictures of a validation set.
 //!
-//! In: pictures of which the HR luma is known (a decoded larger layer, the camera's own tiles) and an engine. Out:
-//! weights of the same architecture ([`Engine::swap`]), or none where they would not have helped on what was held back.
-//! Pictures that are worse than what the network makes teach it to be worse (`lab/notes/networks.md`): they are the
-//! caller's to keep away.
+//! In: pictures with a known HR luma (a decoded larger layer, the camera's own tiles) and an engine. Out: weights of
+//! the same architecture ([`Engine::swap`]), or none if they do not help on the validation set. Pictures that are worse
+//! than the network's own output make the network worse (`lab/notes/networks.md`): the caller must leave them out.
 //!
-//! Features are read through the engine itself, by weights whose last layer passes some channels on: every backend can.
+//! Features are read through the engine itself, with weights whose last layer outputs some of them. Every backend can
+//! do that.
 
 use std::sync::Arc;
 

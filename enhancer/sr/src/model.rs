@@ -1,10 +1,9 @@
 //! Weights of a network, validated on loading.
 //!
-//! Stored as safetensors, f32: `conv{n}.weight [out, in, 3, 3]` and `conv{n}.bias [out]`, numbered in order. The file's
-//! metadata say what they are of: `arch` (`chain`, which is also meant where it is missing, or `blocks`), `scale` (`2`,
-//! `3`, `4`; 2 where missing), `inputs` (`luma`, also where missing, or `luma+twin`), `base` (`lanczos3`). The rest
-//! follows from the tensors; see [`Architecture`]. Everything is checked before it is used: foreign bytes never panic,
-//! and nothing is allocated beyond what the file holds.
+//! Stored as safetensors, f32: `conv{n}.weight [out, in, 3, 3]` and `conv{n}.bias [out]`, numbered in order. Metadata
+//! keys, with their defaults first: `arch` (`chain` or `blocks`), `scale` (`2`, `3` or `4`), `inputs` (`luma` or
+//! `luma+twin`), `base` (`lanczos3`). The rest follows from the tensors; see [`Architecture`]. Everything is checked
+//! before use: foreign bytes never cause a panic, nor more memory than the file's size.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};

@@ -38,10 +38,12 @@ pub type NamedModel = (Arc<str>, Arc<Model>);
 #[derive(Debug, Error)]
 pub enum NetworkError {
     /// A built-in network cannot be read.
-    #[error("a network of this build: {0}")]
+    #[error(
+        "a network that is built into this program cannot be used: {0}; install the program again"
+    )]
     BuiltIn(#[from] ModelError),
     /// A file cannot be read.
-    #[error("cannot read the network {}: {source}", path.display())]
+    #[error("cannot read the network {}: {source}; check its path and permissions", path.display())]
     Read {
         /// The network's file.
         path: PathBuf,
@@ -49,7 +51,7 @@ pub enum NetworkError {
         source: std::io::Error,
     },
     /// A file is larger than any network.
-    #[error("the network {} has more than {MAX_FILE} bytes", path.display())]
+    #[error("the network {} is too large: it has more than {MAX_FILE} bytes", path.display())]
     TooLarge {
         /// The network's file.
         path: PathBuf,

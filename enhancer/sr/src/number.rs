@@ -6,7 +6,7 @@
 use crate::model::{Model, Packs};
 use crate::packed::Packed;
 
-/// Channels in a group: each pixel holds as many.
+/// Channels per group in a pixel.
 pub(super) const LANES: usize = 16;
 
 /// One pixel's channels in single precision.

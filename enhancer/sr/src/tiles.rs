@@ -1,8 +1,8 @@
 //! Super-resolution of some tiles of a picture only, and the energy of each tile.
 //!
-//! Runs of tiles side by side are inferred together, each with as many samples around as the network looks at, so that
-//! every sample comes out as it would from the whole picture. Accelerators are given the whole picture: parts of many
-//! sizes could not go in one launch with others.
+//! Adjacent tiles of a row are inferred together, with a border as wide as the network's receptive field. So every
+//! sample equals that of the whole picture. Accelerators get the whole picture, because parts of many sizes could not
+//! share one launch.
 
 use windlass_hybrid::Detail;
 use windlass_hybrid::detail::ONE;

@@ -87,9 +87,9 @@ const MIN_USAGE: f64 = 0.3;
 const RATES: [f64; 2] = [0.5, 1.0];
 /// Maximum bytes of an enhanced anchor per full-size sample.
 const MAX_ANCHOR_BYTES: f64 = 0.06;
-/// Price of bits beyond the uplink, in VMAF for as many bits again as the uplink carries.
+/// Penalty in VMAF per 100 % overshoot of the uplink.
 const OVER_PRICE: f64 = 300.0;
-/// Advantage in VMAF with which another layer is taken after a single interval. A smaller one takes more intervals.
+/// Advantage in VMAF from which the layer changes after a single interval. With a smaller one it takes more intervals.
 const DECISIVE: f64 = 3.0;
 /// Cost of a full-size key frame in VMAF × seconds, per sample and per 1/(kbit/s): 26 at 640×360 and 80 kbit/s
 /// (`lab/notes/controller.md`).

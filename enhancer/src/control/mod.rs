@@ -1,7 +1,7 @@
 //! Knobs by gradient: what a publisher is asked to send, and how many anchors its stream gets.
 //!
 //! Source: OneAdapt (§4.1): every interval the configuration moves along the gradient of *accuracy − λ ·
-//! resources* (equations 4.1 and 4.2), with the gradient taken from what is at hand instead of from trials (§4.1.3).
+//! resources* (equations 4.1 and 4.2), with the gradient from available data instead of from trials (§4.1.3).
 //! Accuracy is picture quality here, and the knobs are the low layer, its frame rate and bitrate, and enhanced anchors'
 //! fraction and bytes.
 //!

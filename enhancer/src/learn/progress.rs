@@ -55,7 +55,7 @@ impl Progress {
         due
     }
 
-    /// Wants no sample before `until`.
+    /// Accepts no sample before `until`.
     pub(crate) fn rest(&self, until: Instant) {
         self.state.lock().rest = Some(until);
     }

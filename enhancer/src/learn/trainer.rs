@@ -3,7 +3,7 @@
 //! Learned weights are never worse than the generic ones on what was seen. They are used only after validations on new
 //! pictures, from which nothing was learned yet. In each, they must give a better result than the generic weights, for
 //! every input that the network may get. Every new picture validates the weights before it is learned from. If one
-//! gives a worse result, the generic weights are used again, and training begins anew.
+//! gives a worse result, the generic weights are used again, and training restarts.
 
 use std::sync::Arc;
 

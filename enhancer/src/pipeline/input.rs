@@ -521,7 +521,7 @@ impl Intake {
             priority::lower(nice);
             run();
         });
-        spawned.inspect_err(|error| tracing::warn!(%error, "cannot start a decoding thread; the stream is not enhanced")).ok()
+        spawned.inspect_err(|error| tracing::warn!(%error, "stream not enhanced: its decoding thread cannot start; check the limits of threads and memory")).ok()
     }
 }
 

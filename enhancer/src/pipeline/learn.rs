@@ -2,7 +2,7 @@
 //!
 //! The learner has a thread at the lowest priority of all, and engines of its own. Workers hand it the pictures of
 //! captured anchors and never wait for it. Samples for which there is no time or room are dropped and counted. After a
-//! panic, the stream's network begins to learn anew.
+//! panic, the stream's network restarts its learning.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -125,7 +125,7 @@ pub struct EnhancerConfig {
     pub interval: Duration,
     /// Maximum anchors per frame of a stream, 0 to 1.
     pub anchor_fraction: f64,
-    /// Promise of the policy `quality-sla`: maximum mean loss of a stream for want of an accelerator of its own, in dB.
+    /// Limit of the policy `quality-sla`: maximum mean quality loss of a stream due to sharing accelerators, in dB.
     pub promise_db: f64,
     /// Quality of the encoded anchors, 1 to 100.
     pub anchor_quality: u8,
@@ -283,13 +283,13 @@ impl Timing {
 #[derive(Debug, Error)]
 pub enum StartError {
     /// The configuration contradicts itself.
-    #[error("enhancer configuration: {0}")]
+    #[error("the enhancer's settings contradict each other: {0}")]
     Config(&'static str),
     /// A network is not usable.
     #[error(transparent)]
     Network(#[from] NetworkError),
     /// The system gives no more threads.
-    #[error("enhancer threads: {0}")]
+    #[error("the enhancer's threads cannot start: {0}; check the limits of threads and memory")]
     Thread(#[from] std::io::Error),
 }
 

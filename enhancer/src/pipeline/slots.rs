@@ -295,7 +295,7 @@ mod tests {
         Instant::now() + Duration::from_secs(60)
     }
 
-    /// Until so many wait.
+    /// Waits until the given number of takers wait.
     fn until_waiting(slots: &Slots, waiting: usize) {
         eventually("they wait", || slots.stats().waiting >= waiting);
     }

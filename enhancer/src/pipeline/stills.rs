@@ -16,7 +16,7 @@ pub(super) fn on_gpu() -> Option<Arc<SharedCoder>> {
     let coder = SharedCoder::of_process();
     coder
         .inspect_err(
-            |why| tracing::warn!(%why, "anchor encoding not available on the GPU; the CPU encodes its networks' anchors"),
+            |why| tracing::warn!(%why, "anchor encoding not available on the GPU: the CPU encodes anchors; check the GPU with `windlass devices`, and restart to try it again"),
         )
         .ok()
 }

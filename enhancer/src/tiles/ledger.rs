@@ -27,7 +27,7 @@ impl TileEnergy {
         (self.width, self.height)
     }
 
-    /// Adds the residual of a frame. A frame of another size begins anew.
+    /// Adds the residual of a frame. A frame of another size resets the ledger.
     pub fn add(&mut self, info: &FrameInfo) {
         if matches!(info.kind, FrameKind::ShowExisting { .. }) {
             return;

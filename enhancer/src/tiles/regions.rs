@@ -1,15 +1,14 @@
-//! Decides when the publisher is asked for a still, and of which tiles: those where its own pixels would gain most.
+//! Decides when the publisher is asked for a still, and of which tiles: those where its own pixels gain most.
 //!
-//! DDS has the server choose regions by what its network finds in the low stream. Here a tile is worth what is missing
-//! there: its *uncertainty* (the energy of what super-resolution, or the built-in filters, would add: where they add
-//! much there is much to know) times the share of its captured detail that is lost. Detail is lost where it no longer
-//! fits what flow carries it to, which the subscribers' twin knows, and with age. Tiles that people look at
-//! ([`Subjects`](super::Subjects)) count for more. DDS forgets; this remembers, so that what is known is not asked for
-//! again.
+//! In DDS the server chooses regions from what its network finds in the low stream. Here a tile's weight is its
+//! *uncertainty* times the share of its captured detail that is lost. Uncertainty is the energy that super-resolution,
+//! or the built-in filters, would add. Detail is lost with age, and where it no longer fits the picture that flow
+//! carries it to; the subscribers' twin shows where. Tiles that people look at ([`Subjects`](super::Subjects)) weigh
+//! more. Unlike DDS, this keeps state across requests, so that known detail is not requested again.
 //!
-//! A still is asked for from time to time, and sooner where most of what was captured is lost: at a scene cut, or when
-//! somebody turns round. It may take what has been saved since the last one, so that the bitrate holds however often
-//! it is asked.
+//! A still is requested from time to time, and sooner when most captured detail is lost: at a scene cut, or when
+//! somebody turns round. Its size is limited to the bytes saved since the last one, so that the bitrate does not depend
+//! on how often stills are requested.
 //!
 //! Worth: stills of regions give +8.2 dB PSNR-Y over Lanczos on a shared notebook and +4.3 dB on a terminal, at 50
 //! kbit/s for the low layer; 2.2 dB more than DDS of the same bytes on the notebook, about equal elsewhere

@@ -1,14 +1,14 @@
 //! Finds what people look at in a low picture, tile by tile: faces and text.
 //!
-//! Source: DDS §3.1 (it asks for the regions in which its network finds something). A call's viewers look at the face
-//! that speaks and at what is to be read, so their tiles count for more among those that the publisher is asked for.
+//! Source: DDS §3.1 (it requests the regions in which its network detects something). Viewers of a call look at the
+//! speaking face and at text, so that their tiles weigh more in requests to the publisher.
 //!
-//! Faces are found by a cascade (`models/seeta-frontal.md`). Text is told by its strokes: two strong edges of opposite
-//! sign within a few samples, and little else but flat ground around them; hair and cloth have such pairs too, amid
-//! other edges.
+//! A cascade detects faces (`models/seeta-frontal.md`). Text is detected by its strokes: two strong edges of opposite
+//! sign within a few samples, on flat ground. Hair and cloth have such pairs too, but with other edges around them.
 //!
-//! Worth: nothing over the whole picture, −0.14 to +0.03 dB PSNR-Y and −0.3 to +0.1 VMAF on four clips, for 1 % more
-//! bytes (`lab/notes/captured-anchors.md`, *Faces and text*). Not measured: quality of the face or the text alone.
+//! Worth: no gain over the whole picture, −0.14 to +0.03 dB PSNR-Y and −0.3 to +0.1 VMAF on four clips, for 1 % more
+//! bytes (`lab/notes/captured-anchors.md`, *Faces and text*). The quality of the face or the text alone was not
+//! measured.
 
 use std::sync::OnceLock;
 

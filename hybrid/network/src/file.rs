@@ -84,7 +84,7 @@ impl Weights {
     ///
     /// # Errors
     ///
-    /// Where the bytes are no such file, or are of a network that is not run here.
+    /// Fails if the bytes are no such file, or are of a network that is not run here.
     pub fn from_safetensors(bytes: &[u8]) -> Result<Self, FileError> {
         let (_, metadata) = SafeTensors::read_metadata(bytes)?;
         let fields = metadata.metadata().clone().unwrap_or_default();

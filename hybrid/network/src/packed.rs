@@ -33,7 +33,7 @@ impl Network {
     ///
     /// # Errors
     ///
-    /// Where the bytes are no network, or one of a size that is not run.
+    /// Fails if the bytes are no network, or one of a size that is not run.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, PackedError> {
         let Some((&[version, scale, channels, convs], mut rest)) = bytes.split_first_chunk() else {
             return Err(PackedError::Length);

@@ -44,7 +44,7 @@ impl Network {
     ///
     /// # Errors
     ///
-    /// Where a convolution's weights are too large for its channels' ranges.
+    /// Fails if a convolution's weights are too large for its channels' ranges.
     pub fn new(weights: &Weights) -> Result<Self, RoundingError> {
         let size = weights.size();
         let mut unit = vec![INPUT; size.shape(0).0];

@@ -48,8 +48,8 @@ impl Runner {
     ///
     /// # Panics
     ///
-    /// Where the high picture or `shown` is not [`Network::scale`] times as large as the low one, or there is another
-    /// number of cells.
+    /// Panics if the high picture or `shown` is not [`Network::scale`] times as large as the low one, or the number of
+    /// cells is another.
     pub fn run(
         &mut self,
         network: &Network,

@@ -61,7 +61,7 @@ pub(crate) fn upsampled([luma, u, v]: [Samples<'_>; 3], scale: usize) -> [Plane;
 ///
 /// # Panics
 ///
-/// Where the planes are not half as large as `scale` times the low picture, rounded up.
+/// Panics if the planes are not half as large as `scale` times the low picture, rounded up.
 pub fn image(
     high: [Samples<'_>; 2],
     low: [Samples<'_>; 3],

@@ -1,9 +1,9 @@
 //! The part of an anchor's detail that is not coded: what the built-in filters predict from the low picture.
 //!
-//! Both ends have those filters and, bit for bit, the low picture, so only what is beyond them is encoded. What the
-//! quantiser then takes away leaves the picture much as it would be without an anchor, not smoother; and no anchor
-//! depends on another for it. Filters enlarge by a quarter what least squares expect (`learned::fit`), which is taken
-//! back here. Measured in `lab/notes/quality.md`.
+//! Both ends have these filters and, bit for bit, the low picture, so that only the rest is encoded. If the quantiser
+//! removes detail, the picture stays as it would be without an anchor, and does not become smoother. No anchor depends
+//! on another. Filters amplify the least-squares result by a quarter (`learned::fit`), which is undone here. Measured
+//! in `lab/notes/quality.md`.
 
 use windlass_vp9::Samples;
 use windlass_vp9::simd::Isa;
@@ -26,7 +26,7 @@ impl Prior {
     ///
     /// # Panics
     ///
-    /// Where the scale is not 2, 3 or 4.
+    /// Panics if the scale is not 2, 3 or 4.
     pub fn new(isa: Isa, scale: usize) -> Self {
         Self {
             isa,
@@ -45,7 +45,7 @@ impl Prior {
     ///
     /// # Panics
     ///
-    /// Where the detail has not `scale` times the size of the low picture.
+    /// Panics if the detail has not `scale` times the size of the low picture.
     pub fn take_out(&mut self, low: Samples<'_>, detail: &mut Detail) {
         self.expect(low, Cells::All);
         self.combine(detail, i16::saturating_sub);
@@ -55,7 +55,7 @@ impl Prior {
     ///
     /// # Panics
     ///
-    /// Where the detail has not `scale` times the size of the low picture.
+    /// Panics if the detail has not `scale` times the size of the low picture.
     pub fn put_back(&mut self, low: Samples<'_>, detail: &mut Detail, cells: Cells<'_>) {
         self.expect(low, cells);
         self.combine(detail, i16::saturating_add);

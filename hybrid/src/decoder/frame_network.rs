@@ -1,8 +1,7 @@
-//! The network that runs on every frame, where the viewer has one: what is shown is made of the rebuilt picture, and
-//! nothing else is.
+//! The network that runs on every frame, if the viewer has one. It changes only the displayed picture.
 //!
-//! References, filters and what is measured rest on the rebuilt picture alone. So a network may come, go and change
-//! between any two frames, and the server's twin need not know of it.
+//! References, filters and measurements use the rebuilt picture without the network. So the network may start, stop and
+//! change between any two frames, and the server's twin does not need to know it.
 
 use std::sync::Arc;
 

@@ -3,14 +3,14 @@
 //! Source: NeuroScaler §2 and §6.1 (high pictures follow the low layer's motion), changed as
 //! `docs/reconstruction.md` says:
 //!
-//! - `B = Lanczos(LR) + P(LR)` is made anew from the bit-exact low picture, so that nothing can drift in it.
-//!   `P` is what the low picture itself lets expect: classed filters, built in and refined by anchors ([`learned`]).
-//! - `C` is the whole picture of an anchored frame, fetched through dense flow and weighed by how well the low
-//!   pictures of now and then agree ([`carry`]).
+//! - `B = Lanczos(LR) + P(LR)` is computed for each frame from the bit-exact low picture, so that it cannot drift.
+//!   `P` is the prediction from the low picture: classed filters, built in and refined by anchors ([`learned`]).
+//! - `C` is the whole picture of an anchored frame, fetched through dense flow. Its weight `w` says how well the two
+//!   low pictures agree ([`carry`]).
 //!
-//! Pictures are made in strips of low rows that stay in the cache, and only where something has changed
-//! since the last one: a cell is left alone when its low samples, those around it, and what it takes from
-//! references are the same. The result is that of making everything anew.
+//! Pictures are made in strips of low rows that stay in the cache, and only where something has changed since the last
+//! one. A cell is skipped if its low samples, those around it, and its samples from references are the same. The result
+//! equals that of a whole computation.
 
 pub(crate) mod carry;
 pub mod learned;
@@ -48,13 +48,13 @@ pub(crate) struct Rebuilder {
     scratch: Scratch,
     /// For each cell: whether its low samples changed, or what it takes from references.
     differs: Vec<bool>,
-    /// For each cell: whether it must be made anew, because it or a cell beside it differs.
+    /// For each cell: whether it must be computed, because it or a cell beside it differs.
     changed: Vec<bool>,
     last: Option<Last>,
     plan: Plan,
     /// The plan of the picture on display.
     last_plan: Plan,
-    /// Whether every picture is made anew: for comparisons.
+    /// Whether every picture is computed completely: for comparisons.
     pub always: bool,
 }
 
@@ -90,12 +90,12 @@ impl Rebuilder {
         }
     }
 
-    /// Makes pictures of another size from now on, the first of them anew.
+    /// Changes the size of pictures; the next one is computed completely.
     pub(crate) fn rescale(&mut self, scale: usize) {
         (self.scale, self.last) = (scale, None);
     }
 
-    /// For each cell of the picture on display, whether it was made anew.
+    /// For each cell of the picture on display, whether it was computed and not kept.
     pub(crate) fn changed(&self) -> &[bool] {
         &self.changed
     }
@@ -111,7 +111,7 @@ impl Rebuilder {
         }
     }
 
-    /// Makes the next picture anew.
+    /// Lets the next picture be computed completely.
     pub(crate) fn forget(&mut self) {
         self.last = None;
     }
@@ -154,7 +154,7 @@ impl Rebuilder {
         self.plan.any()
     }
 
-    /// The picture of frame `id` that the references before it make. The next picture is made anew.
+    /// The picture of frame `id` from the references before it. The next picture is computed completely.
     pub(crate) fn carried_picture(
         &mut self,
         id: u64,
@@ -174,7 +174,7 @@ impl Rebuilder {
         CarriedPicture { luma, colour, captured: self.plan.captured(references) }
     }
 
-    /// For each tile, the share of captured detail that is lost to frame `id`. The next picture is made anew.
+    /// For each tile, the share of captured detail that is lost to frame `id`. The next picture is computed completely.
     pub(crate) fn lost(
         &mut self,
         id: u64,
@@ -187,8 +187,8 @@ impl Rebuilder {
         self.plan.lost(&sources.references)
     }
 
-    /// The luma that filters make of a low picture, with `rest` added where there is some. The next picture is made
-    /// anew.
+    /// The luma that filters make of a low picture, with `rest` added where there is some. The next picture is computed
+    /// completely.
     pub(crate) fn base(
         &mut self,
         low: &FrameBuffer,
@@ -294,7 +294,7 @@ struct Job<'a> {
     learned: &'a Learned,
     /// Detail to add to what filters make, where there is some.
     rest: Option<&'a Detail>,
-    /// For each cell: whether the job makes it anew. The job leaves the other cells alone.
+    /// For each cell: whether the job computes it. The job does not change the other cells.
     changed: &'a [bool],
 }
 

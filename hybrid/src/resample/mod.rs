@@ -48,7 +48,7 @@ pub(crate) use shrink::{Shrink, shrink_detail};
 ///
 /// # Panics
 ///
-/// Where the scale is not 2, 3 or 4, the rows lie outside the plane, or `out` has another size.
+/// Panics if the scale is not 2, 3 or 4, the rows lie outside the plane, or `out` has another size.
 pub fn lanczos(
     isa: Isa,
     low: Samples<'_>,
@@ -65,12 +65,12 @@ pub fn lanczos(
 /// Bicubic (Catmull-Rom) upsampling of LR `rows` to 8 bits.
 ///
 /// For chroma, whose HR size need not be a multiple of its LR size: `out` has rows of `width`
-/// samples, at most `scale * low.width`, and as many of them as it holds, at most
-/// `scale * rows.len()`; what lies beyond is cropped.
+/// samples, at most `scale * low.width`. It has at most `scale * rows.len()` rows; the rest is
+/// cropped.
 ///
 /// # Panics
 ///
-/// Where the scale is not 2, 3 or 4, the rows lie outside the plane, or `out` is larger than that
+/// Panics if the scale is not 2, 3 or 4, the rows lie outside the plane, or `out` is larger than that
 /// or not whole rows.
 pub fn bicubic(
     isa: Isa,
@@ -89,7 +89,7 @@ pub fn bicubic(
 ///
 /// # Panics
 ///
-/// Where the lengths differ.
+/// Panics if the lengths differ.
 pub fn add_saturating(strip: &mut [i16], more: &[i16]) {
     assert_eq!(strip.len(), more.len(), "as many samples as there are");
     for (s, &m) in strip.iter_mut().zip(more) {

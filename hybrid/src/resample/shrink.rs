@@ -61,7 +61,7 @@ impl Shrink {
 ///
 /// # Panics
 ///
-/// Where the detail has not the larger size.
+/// Panics if the detail has not the larger size.
 pub(crate) fn shrink_detail(
     isa: Isa,
     low: Samples<'_>,

@@ -141,7 +141,7 @@ impl Decoder {
         self.limit = limit;
     }
 
-    /// Keeps `more` pictures and infos for reuse, for a caller that holds as many besides the references.
+    /// Keeps `more` pictures and infos for reuse, for a caller that holds `more` of them besides the references.
     #[must_use]
     pub fn lending(mut self, more: usize) -> Self {
         self.pictures = Pool::new(POOLED + more);

@@ -153,7 +153,7 @@ impl FrameBuffer {
         PictureRows { planes }
     }
 
-    /// Copies the picture without padding; `picture` is made anew only when its size differs.
+    /// Copies the picture without padding; `picture` is allocated again only if its size differs.
     pub fn copy_to(&self, picture: &mut Picture) {
         if (picture.width(), picture.height()) != (self.width(), self.height()) {
             *picture = Picture::grey(self.width(), self.height());

@@ -6,7 +6,7 @@ use crate::kernels::inverse_transform::TransformSize;
 /// The kind of a frame, by how it is encoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FrameKind {
-    /// A key frame: everything begins anew.
+    /// A key frame: it resets the whole state of the decoder.
     Key,
     /// A hidden frame without references that leaves other slots alone.
     IntraOnly,

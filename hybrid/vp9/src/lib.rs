@@ -1,14 +1,14 @@
-//! A VP9 decoder: pictures, and what the bitstream says about every block, out of one pass.
+//! A VP9 decoder that gives pictures, and the bitstream's data of every block, in one pass.
 //!
 //! Source: VP9 bitstream and decoding process specification v0.7 (each file names its sections).
-//! Where libvpx and the text part, libvpx rules, and the place says so.
+//! Where libvpx deviates from the specification, this decoder follows libvpx, and a comment marks the place.
 //!
-//! - [`Decoder`]: chunks in (a frame or a superframe, as it comes off the depacketiser), pictures
-//!   out, hidden ones too, bit-exact with libvpx, each with its [`FrameInfo`].
+//! - [`Decoder`]: chunks in (a frame or a superframe from the depacketiser), pictures out, including
+//!   hidden ones, bit-exact with libvpx, each with its [`FrameInfo`].
 //! - [`Visitor`]: sees every block and, on demand, its residual before it is added.
 //!
 //! No I/O, clocks or threads; builds for wasm32 without imports.
-//! Pictures and infos are lent as `Arc` from pools; in the steady state nothing is allocated.
+//! Pictures and infos are `Arc`s from pools; after a start nothing is allocated.
 //!
 //! Refused with a typed [`DecodeError`]: profiles 1 to 3, pictures beyond the [`SizeLimit`] (before
 //! anything is allocated), missing references, truncated or malformed headers and tiles. After an

@@ -89,7 +89,7 @@ pub(crate) struct Peer {
     pub regions: Regions,
     /// Permissions of the participant in its room.
     pub permissions: Permissions,
-    /// What the participant has used of the limits of data messages, as their sender.
+    /// Usage of the limits of data messages by the participant as their sender.
     pub data: DataSender,
     /// Whether the participant takes data messages of others.
     pub takes_data: bool,
@@ -99,7 +99,7 @@ pub(crate) struct Peer {
     pub downlink: Downlink,
     /// Meter of the connection's quality.
     pub connection: ConnectionMeter,
-    /// How what the participant wants fits into its downlink, by the last allocation.
+    /// Desired bitrate against the downlink estimate, by the last allocation.
     pub fit: Fit,
     /// Allocator of the participant's rungs.
     pub allocator: Allocator,

@@ -81,7 +81,7 @@ impl Track {
         }
     }
 
-    /// Whether others hear of the track: it is no backup, and no rendition.
+    /// Whether the track is announced to others: backups and renditions are not.
     pub(crate) fn is_announced(&self) -> bool {
         !self.backup.is_one() && !self.rendition.is_one()
     }

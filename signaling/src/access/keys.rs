@@ -38,7 +38,9 @@ pub enum BadKey {
     )]
     Form,
     /// The secret is too short.
-    #[error("the secret of token key `{0}` has less than 32 bytes")]
+    #[error(
+        "the secret of token key `{0}` is too short: it needs 32 bytes or more; `windlass key` makes one"
+    )]
     Short(String),
     /// The key's file cannot be read.
     #[error("cannot read the file of token key `{id}`: {reason}")]
@@ -49,19 +51,21 @@ pub enum BadKey {
         reason: String,
     },
     /// The file is PEM, but has no Ed25519 key.
-    #[error("the file of token key `{0}` holds no Ed25519 key (PEM)")]
+    #[error(
+        "the file of token key `{0}` is PEM without an Ed25519 key: make one with `openssl genpkey -algorithm ed25519`"
+    )]
     Pem(String),
     /// Two keys have the same id.
-    #[error("two token keys have the id `{0}`")]
+    #[error("two token keys have the id `{0}`: give each an id of its own")]
     Twice(String),
     /// There are too many keys.
     #[error("there are {0} token keys; at most 16 can be used at a time")]
     Many(usize),
     /// A private key, with which tokens cannot be checked.
-    #[error("token key `{0}` is a private one; the server needs its public half")]
+    #[error("token key `{0}` is private: give the server its public half")]
     Private(String),
     /// A public key, with which tokens cannot be made.
-    #[error("token key `{0}` is a public one, by which tokens can be checked, not made")]
+    #[error("token key `{0}` is public and cannot sign tokens: use its private half")]
     Public(String),
 }
 

@@ -304,7 +304,8 @@ impl Rights {
         self.set(room, about, rule)
     }
 
-    /// Makes a rule hold. Its time is later than that of any former rule, even of a server whose clock is ahead.
+    /// Applies a rule. It gets a newer timestamp than any former rule of its subject, even from a server whose clock is
+    /// ahead.
     fn set(&self, room: &str, about: Subject, mut rule: Rule) -> Result<(), Full> {
         let mut inner = self.inner.lock();
         rule.at = inner.book.get(room, &about).map_or(rule.at, |known| rule.at.max(known.at + 1));
@@ -324,8 +325,8 @@ impl Rights {
         Ok(())
     }
 
-    /// Evaluates the rights of participants in rooms whose rules have changed. `tick`: rules that end or must be
-    /// renewed by time are taken too.
+    /// Evaluates the rights of participants in rooms whose rules have changed. `tick`: includes rules that
+    /// expire or must be renewed now.
     pub(crate) fn evaluate(&self, now_ms: u64, tick: bool) -> Vec<Effect> {
         let now = now_ms / 1000;
         let mut inner = self.inner.lock();

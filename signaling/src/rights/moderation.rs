@@ -19,10 +19,12 @@ pub(crate) enum ModerationError {
     #[error("there is no such track in the room on this server")]
     UnknownTrack,
     /// A participant without identity cannot be banned: it could not be recognized.
-    #[error("the participant has no identity")]
+    #[error("the participant cannot be banned: it has no identity")]
     NoIdentity,
     /// The grant is one that only tokens give.
-    #[error("only `publish`, `subscribe`, `enhance` and `data` change while a call runs")]
+    #[error(
+        "the grant cannot change in a call: only `publish`, `subscribe`, `enhance` and `data` can"
+    )]
     OtherGrant,
     /// There are too many rules.
     #[error(transparent)]

@@ -1,5 +1,5 @@
-//! Rules as keys and bytes, for the exchange with other servers of the cluster, which [`crate::cluster`]'s
-//! implementation does.
+//! Rules as keys and bytes, for the exchange with other servers of the cluster by the implementation of
+//! [`crate::cluster`].
 
 use super::Rights;
 use super::book::Update;

@@ -40,7 +40,7 @@ pub struct SessionConfig {
     pub data: RateLimit,
     /// Limit of the bytes of data messages' content.
     pub data_bytes: RateLimit,
-    /// Limit of changes of name and attributes: all other participants are told of each.
+    /// Limit of changes of name and attributes: each is sent to all other participants.
     pub changes: RateLimit,
     /// Number of messages above the rate within a second from which on the socket is closed.
     pub max_excess: u32,

@@ -12,7 +12,7 @@ use crate::rights::ruling::Ruling;
 /// Minimum time between two lists of the lobby.
 const LOBBY_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The rights of a participant that its client was told last.
+/// The rights of a participant, as last sent to its client.
 #[derive(Debug)]
 pub(super) struct Ruled {
     pub grants: Grants,

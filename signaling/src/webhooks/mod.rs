@@ -65,7 +65,7 @@ pub enum WebhookError {
     #[error("webhooks need a secret that signs them: set `webhook-secret`")]
     NoSecret,
     /// The system's CA certificates, needed for https receivers, cannot be read.
-    #[error("cannot read the system's certificates: {0}")]
+    #[error("cannot read the system's certificates: {0}; install them (Debian: ca-certificates)")]
     Certificates(std::io::Error),
 }
 

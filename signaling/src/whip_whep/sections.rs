@@ -14,7 +14,7 @@ pub(super) struct Section {
     pub kind: Kind,
 }
 
-/// The sections that the protocol uses: at least one, and at most as many as a participant may have tracks.
+/// The sections that the protocol uses: at least one, and at most the maximum number of tracks of a participant.
 pub(super) fn sections(sdp: &str, protocol: Protocol) -> Result<Vec<Section>, WhipWhepError> {
     let (does, most): (fn(&MediaLine) -> bool, _) = match protocol {
         Protocol::Whip => (|line| line.sends, limits::PUBLISHED_TRACKS),

@@ -68,7 +68,9 @@ pub enum AdminError {
     )]
     Address(String),
     /// The system's certificates, with which the server's is verified, cannot be read.
-    #[error("the system's certificates cannot be read: {0}")]
+    #[error(
+        "the system's certificates cannot be read: {0}; install them (Debian: ca-certificates)"
+    )]
     Certificates(std::io::Error),
     /// There is no connection, or it ended.
     #[error("no answer from {server}: {source}; see that it runs, or name another by --server")]
@@ -79,7 +81,7 @@ pub enum AdminError {
         source: hyper_util::client::legacy::Error,
     },
     /// The server did not answer in time.
-    #[error("no answer from {server} within {} s", TIMEOUT.as_secs())]
+    #[error("no answer from {server} within {} s: check that it runs and that a firewall lets requests through", TIMEOUT.as_secs())]
     Late {
         /// Address of the server.
         server: String,
@@ -130,10 +132,12 @@ pub enum AdminError {
     )]
     NoIdentity(String),
     /// The system gives no sockets or timers.
-    #[error("no request can be made here: {0}")]
+    #[error(
+        "no request can be made on this machine: {0}; check its limits of open files and threads"
+    )]
     Runtime(std::io::Error),
     /// The file with the access token cannot be read.
-    #[error("--token: the file cannot be read: {0}")]
+    #[error("--token: the file with the access token cannot be read: {0}")]
     Token(std::io::Error),
     /// The key cannot sign tokens.
     #[error("--key: {0}")]

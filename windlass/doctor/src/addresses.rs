@@ -1,4 +1,4 @@
-//! Checks whether browsers are told addresses that they can send to.
+//! Checks whether browsers can reach the addresses that the server advertises.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -14,7 +14,7 @@ pub struct Reach {
     pub http: SocketAddr,
     /// Listening address of media.
     pub udp: SocketAddr,
-    /// Addresses that browsers are told in place of the listening address.
+    /// Addresses that are advertised in place of the listening address.
     pub advertised: Vec<IpAddr>,
     /// Source addresses of this machine's outward routes.
     pub outward: Vec<IpAddr>,

@@ -1,4 +1,4 @@
-//! Checks whether the server can listen where it is told to.
+//! Checks whether the server can listen at its configured addresses.
 
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpListener, UdpSocket};

@@ -11,7 +11,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Maximum bytes that wait, about a thousand lines or more. As many bytes may be half written.
+/// Maximum bytes in the queue, about a thousand lines or more. The line writer may hold the same number of bytes.
 const MAX_QUEUED_BYTES: usize = 256 << 10;
 
 /// Queue of lines to a stream. Clones share it.

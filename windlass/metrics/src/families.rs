@@ -116,7 +116,7 @@ const RENDERER: &[Family] = &[
         .with(RENDER),
     Family::counter(
         "windlass_rendition_late_total",
-        "Pictures not encoded for players because the processor was late.",
+        "Pictures left out for players because the server was short of CPU time.",
     )
     .with(RENDER),
     Family::counter(
@@ -350,7 +350,7 @@ const WORKER: &[Family] = &[
 const NODES: &[Family] = &[
     Family::gauge("windlass_cluster_nats_connected", "Whether a NATS server answers.").with(NATS),
     Family::counter(
-        "windlass_cluster_rogues_total",
+        "windlass_cluster_rejected_entries_total",
         "Entries of NATS buckets that were rejected: without a valid seal of this cluster, or replayed.",
     )
     .by(&["bucket", "reason"])

@@ -61,14 +61,16 @@ pub enum AcmeError {
         /// Advice on what to do.
         mend: String,
     },
-    /// The ACME server took none of several nonces, as happens where it has many machines, or was just restarted.
-    #[error("{directory} takes no nonce that it gave (badNonce): it is not itself at the moment")]
+    /// The ACME server refused several of its own nonces: it has many machines, or was just restarted.
+    #[error(
+        "{directory} refuses the nonces that it gave (badNonce): it is overloaded or restarting; wait for the next attempt"
+    )]
     Nonce {
         /// Directory of the ACME server.
         directory: String,
     },
     /// The account or the certificate cannot be written to disk.
-    #[error("cannot write {file}: {source}")]
+    #[error("cannot write {file}: {source}; check space and permissions of its folder")]
     Keep {
         /// File that cannot be written.
         file: PathBuf,
@@ -135,7 +137,7 @@ impl Acme {
     ///
     /// # Errors
     ///
-    /// Fails if SIGHUP cannot be heard.
+    /// Fails if the process cannot listen for SIGHUP.
     pub async fn run(self, answer: impl Fn(Option<&Pair>) + Send + Sync) -> io::Result<()> {
         let mut hangup = signal(SignalKind::hangup())?;
         let mut failures = 0;
@@ -165,7 +167,7 @@ impl Acme {
                     let minutes = RETRY_MINUTES[failures.min(RETRY_MINUTES.len() - 1)];
                     failures += 1;
                     let has = match self.kept() {
-                        Some(_) => "the former one is served on",
+                        Some(_) => "the former one stays in use",
                         None => "browsers warn until there is one",
                     };
                     tracing::error!(

@@ -67,7 +67,7 @@ pub fn find(own: &[IpAddr], servers: &[String]) -> Result<Found, AddressError> {
     if !addresses.is_empty() {
         tracing::warn!(
             asked = failed.join(", "),
-            "no STUN server answers: only IPv6 is told to browsers; --advertise names IPv4"
+            "no STUN server answers: browsers only receive the IPv6 address; give the IPv4 address with --advertise"
         );
         return Ok(Found { addresses, by: None });
     }

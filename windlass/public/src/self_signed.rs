@@ -12,7 +12,7 @@ use crate::state;
 
 /// One day. Lifetimes of certificates are counted in days.
 const DAY: Duration = Duration::from_secs(24 * 3600);
-/// Age after which a certificate is made anew, long before it expires.
+/// Age after which a certificate is replaced, long before it expires.
 const FRESH: Duration = DAY.saturating_mul(180);
 
 /// Returns the certificate of the last start if it is fresh and for these names, or a new one.

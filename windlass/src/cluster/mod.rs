@@ -129,7 +129,7 @@ impl Connections {
             all.push(Metric::new("windlass_cluster_nats_connected", nats.is_connected()));
             all.extend(nats.rejected().into_iter().map(
                 |nats::Rejected { bucket, reason, count }| {
-                    let metric = Metric::new("windlass_cluster_rogues_total", count);
+                    let metric = Metric::new("windlass_cluster_rejected_entries_total", count);
                     metric.label("bucket", bucket).label("reason", reason)
                 },
             ));

@@ -11,9 +11,9 @@ use super::{Invalid, Settings};
 /// Listening address of media over TCP: `IP:PORT` or `off`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tcp {
-    /// Media over TCP is not taken.
+    /// Media over TCP is off.
     Off,
-    /// Media over TCP is taken at this address.
+    /// Media over TCP is received at this address.
     At(SocketAddr),
 }
 

@@ -131,8 +131,8 @@ settings! {
     "Network" {
         /// Public DNS name of this server, which then serves everybody at https://NAME. It listens at port 443, finds
         /// its address, and makes a token key. It gets a certificate from Let's Encrypt; by using it you agree to their
-        /// terms. It prints a link to a room. Other options take precedence. An http address of loopback, or
-        /// trusted-proxies, leaves the certificate to a proxy
+        /// terms. It prints a link to a room. Other options take precedence. Behind a proxy,
+        /// which then has the certificate, set http to a loopback address, or set trusted-proxies
         #[arg(value_name = "NAME")]
         Restart public: Parsed<PublicName>;
 
@@ -272,8 +272,8 @@ settings! {
         Restart network: Parsed<NetworkChoice> = Parsed(NetworkChoice::default());
 
         /// Policy that chooses which frames become anchors: latency-sensitive (calls), cost-effective (broadcasts: up
-        /// to 666 ms later), quality-sla (equal quality for all). ROOM=POLICY sets the policy of a room. With :DB (0 to
-        /// 20), quality-sla allows another mean loss of quality than 0.5 dB for lack of computing time
+        /// to 666 ms later), quality-sla (equal quality for all). ROOM=POLICY sets the policy of a room. quality-sla:DB
+        /// (0 to 20) sets how much quality a publisher may lose on average to shared computing time; 0.5 dB otherwise
         #[arg(value_name = "POLICY,ROOM=POLICY,...")]
         Live policy: Parsed<Policies> = Parsed(Policies::default());
 

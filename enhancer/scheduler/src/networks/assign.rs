@@ -1,4 +1,4 @@
-//! By which network each stream's anchors are made, and so the scale of its pictures: the best that the machine can
+//! Chooses the network of each stream's anchors, and so the scale of its pictures: the best that the machine can
 //! sustain.
 //!
 //! Source: NeuroScaler §5.2 counts one network's cost; here there are several. The inference of a stream's network must
@@ -6,11 +6,11 @@
 //! Where the publisher gives pictures of its own, the scale is the largest that is watched, and no network runs that
 //! cannot be sustained.
 //!
-//! Scales come first: a network of the camera's scale gains more over what browsers make of a smaller picture than a
-//! better network of the smaller scale does (`lab/notes/networks.md`). Then networks of each scale are raised level by
-//! level: no stream has the best before all have the second best, as each level gives less for more. Rising takes more
-//! room than staying. The cost of a network that is not used for its cost is doubted a little each time, so that the
-//! network is tried again.
+//! Scales come first. A network of the camera's scale gains more than a better network of a smaller scale, whose
+//! pictures browsers enlarge (`lab/notes/networks.md`). Then networks of each scale are raised level by level, because
+//! each level costs more and gains less: no stream has the best before all have the second best. Raising a stream needs
+//! more free capacity than keeping it. If a network is not used because of its cost, its cost estimate decays a little
+//! each time, so that the network is tried again.
 
 use std::time::Duration;
 
@@ -144,7 +144,7 @@ impl Assigner {
         }
     }
 
-    /// Gives a dearer network to as many of the matching demands as there is room for. Streams that already have it
+    /// Gives a more expensive network to the matching demands while there is capacity. Streams that already have it
     /// come first and keep it.
     fn raise(&mut self, plan: &mut Plan<'_>, network: usize, has: impl Fn(&Demand) -> bool) {
         self.some.sort_unstable_by_key(|&i| (!has(&self.demands[i]), i));

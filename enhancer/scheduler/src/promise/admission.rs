@@ -1,4 +1,4 @@
-//! Which streams have the promise: as many as it can be kept for (ARISE §4.4.2, *Verify* and *Apply*).
+//! Admission to the quality SLA: the most streams for which it can be kept (ARISE §4.4.2, *Verify* and *Apply*).
 //!
 //! Every [`EVERY`] all clients are ordered: served ones first, and of each kind those that take the smallest
 //! share of an accelerator. The longest prefix of this order whose plan keeps every promise is served. The others are

@@ -1,14 +1,14 @@
 //! How a picture gets worse with the frames since its anchor: `lost(s) = first × s ^ power`.
 //!
 //! ARISE §4.3 finds a line (power 1) for trackers of objects and depth. Rebuilt video loses most in the first frames
-//! after an anchor (`lab/notes/scheduler.md`: 1.4, 1.7, 2.2, 2.4 to 3.0 and 2.8 to 3.0 square grey levels after 2, 4,
-//! 8, 15 and 30 frames on two clips, a power of [`REBUILT`]), so that a line through what was lost at one distance
-//! promises far too much at shorter ones: asked for more anchors it would find a steeper line, and ask for more.
+//! after an anchor: 1.4, 1.7, 2.2, 2.4 to 3.0 and 2.8 to 3.0 square grey levels after 2, 4, 8, 15 and 30 frames on two
+//! clips, a power of [`REBUILT`] (`lab/notes/scheduler.md`). So a line through the loss at one distance is far too
+//! optimistic at shorter ones. With more anchors it would become steeper, and so request even more.
 
 /// Exponent of the decay of rebuilt video: a fit to the losses above (`lab/notes/scheduler.md`).
 pub const REBUILT: f64 = 0.27;
 
-/// What a rebuilt picture has lost `s` frames after its anchor: `first × s ^ power`.
+/// Loss of a rebuilt picture `s` frames after its anchor: `first × s ^ power`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Decay {
     /// Loss after one frame, in any unit of quality.

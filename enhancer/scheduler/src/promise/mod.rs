@@ -1,17 +1,17 @@
-//! A quality promised to each stream, and as many streams as it can be kept for: ARISE, §4.
+//! Quality SLA per stream, with admission: ARISE, §4.
 //!
-//! Between two anchors a picture gets worse with each frame. Its [`Decay`] is reported by viewers: the change by the
-//! next anchor, over the frames since the last one, `d ÷ L`. So a frame's loss follows from its staleness: the frames
-//! since the one that its anchor was made of. The **promise**: in the mean no stream loses more than
-//! [`Client::promise`] beyond what it would with an accelerator of its own (the *reference*).
+//! Between two anchors a picture gets worse with each frame. Viewers report this [`Decay`]: how much the next anchor
+//! changes, divided by the frames since the last one, `d ÷ L`. A frame's loss then follows from its staleness: the
+//! number of frames since its anchor's frame. The **promise**: on average no stream loses more than
+//! [`Client::promise`] compared with an accelerator of its own (the *reference*).
 //!
 //! Step 1 ([`settings`]) finds each stream's interval of anchors and batch size, as if all other streams were like it.
-//! Step 2 ([`plan`]) packs the anchors of the next second into batches and moves their frames to the start of a batch,
+//! Step 2 ([`plan`]) packs the anchors of the next second into batches. It moves their frames to the start of a batch,
 //! so that nothing queues. [`admission`] refuses streams whose anchors would break the promise to others.
 //!
-//! Worth: keeps the promise to 1.2 to 4.5 times as many streams as four baselines of the paper, in simulation; a plan
-//! takes 0.18 ms for 40 streams (`lab/notes/scheduler.md`, *A promised quality*). Not measured: what viewers of a real
-//! call gain.
+//! Worth: keeps the promise to 1.2 to 4.5 times as many streams as four baselines of the paper, in simulation. A plan
+//! takes 0.18 ms for 40 streams (`lab/notes/scheduler.md`, *A promised quality*). The gain for viewers of a real call
+//! was not measured.
 //!
 //! Pure: times are spans since one origin of the caller.
 

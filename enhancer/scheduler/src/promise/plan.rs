@@ -22,7 +22,7 @@ use super::{Anchored, Client, HORIZON, ROUNDING, Setting, scaled, time_of};
 
 /// Maximum time by which a request may come earlier, as a share of its interval.
 pub const EARLY: f64 = 0.5;
-/// Time that a batch keeps its accelerator beyond what is expected, as a share of that: the paper's *grace period*.
+/// Overrun allowed per batch, as a share of its expected time: the paper's *grace period*.
 pub const GRACE: f64 = 0.1;
 /// Maximum anchors of a stream in a plan.
 const MAX_PLANNED: usize = 256;

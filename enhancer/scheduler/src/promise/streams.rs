@@ -1,8 +1,8 @@
-//! The scheduler's streams as clients of the promise: what is known of each, and which frames the plan wants.
+//! The scheduler's streams as clients of the quality SLA: the state of each, and the frames that the plan chooses.
 //!
-//! Source: ARISE §4.2–4.4, for frames that are at the server already. Its clients are told which frame to send; here
-//! all frames come, and the newest is taken at the tick in which a batch begins. Engines take one picture at a time, so
-//! batches have one.
+//! Source: ARISE §4.2–4.4, for frames that are at the server already. In the paper the server tells clients which frame
+//! to send. Here all frames arrive, and a batch uses the newest frame at the tick of its start. Engines run one picture
+//! at a time, so that a batch has one picture.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -105,7 +105,7 @@ impl Promised {
 /// Terms of the promise.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Terms {
-    /// Maximum mean loss beyond that with an accelerator of its own, in square grey levels.
+    /// Maximum mean quality loss of a stream due to sharing accelerators, in square grey levels.
     pub promise: f64,
     /// Decay of a stream before viewers have reported theirs.
     pub usual_decay: Decay,

@@ -1,8 +1,8 @@
 //! Viewers' reports of how a stream's picture gets worse. Viewers are not trusted: no report decides alone.
 //!
-//! Each viewer is heard once a second, within bounds, and forgotten a while after its last report. What counts is the
-//! median of all; of an even number, with the usual loss as one more. So one false report moves the median to another
-//! viewer's report at most, or to the usual loss. A single viewer is believed: a false report harms nobody else.
+//! Each viewer counts once a second, within bounds, until some time after its last report. The result is the median of
+//! all; if their number is even, the usual loss is added. So a false report can move the median to another viewer's
+//! report, or to the usual loss, at most. A single viewer is trusted: its false report harms nobody else.
 
 use std::time::Duration;
 

@@ -1,12 +1,12 @@
 //! What an anchor is worth, from what it changes in what viewers see.
 //!
 //! Let `e` be what is wrong with the picture that viewers see without enhanced anchors, `d` what the network would
-//! change in it. Where the publisher's own picture is at hand, [`Truth`], both are known. Else `d` alone is, and how
-//! much of it is right is believed: `right` is the mean of `d · e` over that of `d²`, of the same stream's pictures
-//! where there were some, else a usual one. Then the square error falls by `(2 right − 1) d²` on the anchor's own
-//! frame. On a later frame viewers see what was carried there, `c`, and what the network says of that frame stands for
-//! the truth of which somewhat more than `right` is believed: the error falls by `2 right' (c · d) − c²`, and by no
-//! more than on the anchor's own.
+//! change in it. With the publisher's own picture, [`Truth`], both are known. Otherwise only `d` is known, and `right`
+//! estimates how much of it is right: the mean of `d · e` over that of `d²`, from earlier pictures of the same stream,
+//! or a default. Then the square error falls by `(2 right − 1) d²` on the anchor's own frame. On a later frame viewers
+//! see the carried change `c`, and the network's output for that frame replaces the truth, with a `right'` that is
+//! somewhat larger than `right`. There the error falls by `2 right' (c · d) − c²`, and at most by as much as on the
+//! anchor's own frame.
 
 //
 // Measured by `examples/anchor_worth.rs`: five people, 80 to 300 kbit/s, networks `fused-xs-x2` and `fused-m-x2`, an

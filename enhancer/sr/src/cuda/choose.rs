@@ -1,7 +1,7 @@
 //! Chooses which of a network's variants runs on a GPU.
 //!
 //! Each variant that the device can run is compiled and put on [trial](super::trial). If more than one passes, each
-//! runs pictures and the quickest is taken. The choice is kept beside the compiled kernels, so that the next start
+//! runs pictures, and the fastest is chosen. The choice is stored beside the compiled kernels, so that the next start
 //! measures nothing.
 
 use std::sync::Arc;

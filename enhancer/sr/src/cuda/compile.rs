@@ -1,8 +1,8 @@
-//! Kernels from their source: compiled by NVRTC for the device at hand, kept for the next engine and on disk for the
-//! next start.
+//! Kernels from their source: compiled by NVRTC for the machine's device, cached for the next engine, and on disk for
+//! the next start.
 //!
 //! The cache is keyed by a hash of source, options, device and driver. A file holds that key, its own length and the
-//! image; one that does not is made anew. Without NVRTC there are no kernels; nothing else of the CUDA toolkit is
+//! image; any other file is replaced. Without NVRTC there are no kernels; nothing else of the CUDA toolkit is
 //! needed.
 
 use std::collections::BTreeMap;
@@ -124,7 +124,7 @@ impl Kept {
         }
     }
 
-    /// File that says that variants other than the surest are being tried.
+    /// File that exists while variants other than the safest are tested.
     pub(super) fn trying(&self) -> Option<PathBuf> {
         self.file.as_ref().map(|file| file.with_extension("trying"))
     }

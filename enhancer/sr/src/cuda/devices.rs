@@ -1,10 +1,10 @@
-//! The devices of a machine: GPUs, and the slices that GPUs are cut into (MIG); which of them an operator means, and
-//! what CUDA must be told for a process to have just these.
+//! The devices of a machine: GPUs and their slices (MIG). Finds those that an operator chooses, and restricts CUDA to
+//! them.
 //!
-//! CUDA reads `CUDA_VISIBLE_DEVICES` when it is first used, and shows a process one slice at the most, and then no GPU
-//! beside it ([MIG user guide](https://docs.nvidia.com/datacenter/tesla/mig-user-guide/), *Device Enumeration*): more
-//! than one slice takes a process each. Ordinals here are those of `nvidia-smi`, by place on the bus; CUDA's own order
-//! is another, so that CUDA is told UUIDs.
+//! CUDA reads `CUDA_VISIBLE_DEVICES` when it is first used. It shows a process at most one slice, and then no other GPU
+//! ([MIG user guide](https://docs.nvidia.com/datacenter/tesla/mig-user-guide/), *Device Enumeration*). So each slice
+//! needs its own process. Ordinals here are those of `nvidia-smi`, by position on the bus. CUDA has another order, so
+//! that it gets UUIDs.
 
 use std::fmt;
 use std::path::Path;

@@ -64,7 +64,7 @@ impl CudaEngine {
     /// Brings the network to the GPU that has the fewest engines, if it is not there: compiles its kernels, or finds
     /// them compiled, and uploads the weights.
     ///
-    /// Where the device has more than one way to run the network, the quickest is taken whose results are right.
+    /// If the device can run the network in several ways, the fastest one with right results is used.
     ///
     /// # Errors
     ///
@@ -142,7 +142,7 @@ impl CudaEngine {
         self.max_pictures = pictures.clamp(1, MAX_PICTURES);
     }
 
-    /// Sets the time without an answer after which the GPU is given up.
+    /// Sets the time without an answer after which the GPU is disabled.
     pub fn set_timeout(&mut self, timeout: Duration) {
         self.timeout = timeout;
     }

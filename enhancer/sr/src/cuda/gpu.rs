@@ -1,9 +1,9 @@
 //! The GPUs of this process, each shared by all engines: pictures of one network and size that wait at the same time go
 //! in one launch.
 //!
-//! An engine hands in pictures and waits; [`STREAMS`] threads of the GPU take what waits ([`Waiting`]), so that the GPU
-//! copies for one launch while it computes another, and the more is asked of it, the larger its launches become. GPUs
-//! are found once in a process. One that fails is not used again, and its jobs fail.
+//! An engine hands in pictures and waits. [`STREAMS`] threads of the GPU take pictures from a queue ([`Waiting`]), so
+//! that the GPU copies for one launch while it computes another. Launches grow with the load. GPUs are detected once
+//! per process. A GPU that fails is not used again, and its jobs fail.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -236,7 +236,7 @@ impl Gpu {
     pub(super) fn fail(&self, why: &CudaError) {
         let mut line = self.line.lock();
         if line.failed.is_none() {
-            tracing::warn!(gpu = self.device.ordinal, name = self.device.name, %why, "GPU disabled after a failure");
+            tracing::warn!(gpu = self.device.ordinal, name = self.device.name, %why, "GPU disabled after a failure: other GPUs or the CPU take over; check it with `nvidia-smi`, and restart to use it again");
         }
         line.failed.get_or_insert_with(|| why.clone());
         for (_, job) in line.waiting.drain() {

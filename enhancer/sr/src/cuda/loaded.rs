@@ -1,6 +1,7 @@
 //! A network on a GPU: its kernels and its resident weights. Every picture of a launch may have weights of its own.
 //!
-//! Weights of a stream are taken by changing an address; only those that are not on the GPU yet are uploaded first.
+//! Switching to the weights of another stream changes an address; weights that are not on the GPU yet are uploaded
+//! first.
 //! Source: NeuroScaler §6.2 (models in the accelerator's memory, refit).
 
 use std::sync::{Arc, Weak};

@@ -1,7 +1,7 @@
 //! Networks on an NVIDIA GPU.
 //!
-//! In and out as for every [`Engine`](super::Engine). The driver and NVRTC are looked for when an engine is made; where
-//! one is missing, too old or out of memory, [`CudaEngine::new`] says so in plain words and nothing else happens.
+//! In and out as for every [`Engine`](super::Engine). The driver and NVRTC are loaded when an engine is made. If one is
+//! missing or too old, or memory is full, [`CudaEngine::new`] returns an error that says so.
 //!
 //! Each [`gpu`] is shared by all engines of the process: a [`CudaEngine`] is a worker's way to one. [`waiting`] says
 //! which pictures go in one launch, [`stream`] runs it in memory of its own, [`loaded`] keeps a network's kernels and
@@ -55,7 +55,7 @@ pub use variant::Variant;
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum CudaError {
     /// The driver's library is not installed.
-    #[error("no NVIDIA driver is installed")]
+    #[error("no NVIDIA driver is installed: install one of CUDA 11.8 or later")]
     NoDriver,
     /// What was found is no driver, but the stub of the CUDA toolkit that programs are linked with.
     #[error(
@@ -72,10 +72,12 @@ pub enum CudaError {
     #[error("the GPU is too old: its compute capability is {}.{}, 7.5 is needed", .0 / 10, .0 % 10)]
     OldDevice(i32),
     /// NVRTC's library is not installed.
-    #[error("libnvrtc, which compiles the kernels, is not installed")]
+    #[error(
+        "libnvrtc, which compiles the kernels, is not installed: install the CUDA toolkit's NVRTC"
+    )]
     NoCompiler,
     /// NVRTC refused the kernels.
-    #[error("compiling the kernels: {0}")]
+    #[error("NVRTC cannot compile the kernels: {0}")]
     Compile(String),
     /// No tile of the network fits the GPU.
     #[error("the network does not fit the GPU's shared memory")]
@@ -91,7 +93,7 @@ pub enum CudaError {
     Silent(std::time::Duration),
     /// The pictures that the GPU makes differ from the network's definition: the GPU or the compiler is faulty.
     #[error(
-        "the GPU gets a picture of known result wrong, please report this with its name and driver"
+        "the GPU gives a wrong result for a test picture: please report this with its name and driver"
     )]
     Wrong,
     /// The driver refused a call, most often because the device is lost.

@@ -1,12 +1,14 @@
 //! Which convolutions one launch runs, and on tiles of which size: by arithmetic, from the network and the device.
 //!
-//! Fusing more convolutions saves passes over memory and costs recomputation at the tiles' edges. Of 8 blocks of 32
-//! channels one block a launch reads and writes 64 bytes a pixel each way, 1.1 KB in all, which at 720p is 1 GB or 0.3
-//! ms of an H100's memory, while its 139 GMAC take 0.5 to 0.7 ms of its tensor cores: nothing is to be gained by two
-//! blocks a launch, whose tiles of the same memory recompute a fifth more. Five convolutions of 16 channels, on the
-//! other hand, would do little but read and write if each were a launch of its own, so they are one. The weighing below
-//! is the same for all networks: time of the tensor cores, with what is recomputed and with warps that have nothing to
-//! do, and time of the memory, the shorter of which mostly hides behind the longer one.
+//! Fusing more convolutions saves passes over memory, but recomputes samples at the tiles' edges. Two examples:
+//!
+//! - 8 blocks of 32 channels, one block per launch, read and write 64 bytes per pixel each way, 1.1 KB in all. At 720p
+//!   that is 1 GB or 0.3 ms of an H100's memory, while 139 GMAC take 0.5 to 0.7 ms of its tensor cores. Two blocks per
+//!   launch gain nothing: tiles in the same memory recompute a fifth more.
+//! - Five convolutions of 16 channels would mostly read and write if each had its own launch, so that they share one.
+//!
+//! The estimate below is the same for all networks. It has the time of the tensor cores, with recomputation and idle
+//! warps, and the time of the memory. The shorter of the two mostly overlaps with the longer one.
 //!
 //! Where warpgroups run what is between the first and the last convolution ([`super::strips`]), those two are launches
 //! of their own.

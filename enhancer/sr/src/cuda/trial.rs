@@ -1,8 +1,8 @@
-//! Puts a network's kernels on trial before anybody sees what they make.
+//! Tests a network's kernels before their pictures are used.
 //!
-//! Kernels are compiled where they run, by a compiler and for a device that we may never have tried. So each network
-//! first runs a picture of two tiles by two (and of two strips) with weights of its own, and the result is held against
-//! the definition in f64; what the device gets wrong is not used.
+//! Kernels are compiled on the machine, perhaps by a compiler and for a device that we never tested. So each network
+//! first runs on a picture of two by two tiles (and two strips), with weights of its own. The result is compared with
+//! the definition in f64, and kernels with a wrong result are not used.
 
 use std::sync::Arc;
 
@@ -51,7 +51,7 @@ pub(super) fn trial(network: &Arc<Loaded>) -> Result<(), CudaError> {
     if difference <= STEP + MAX_ERROR * all {
         return Ok(());
     }
-    tracing::warn!(%architecture, variant = %plan.variant, difference, of = all, "GPU result differs from the reference, in grey levels; variant disabled");
+    tracing::warn!(%architecture, variant = %plan.variant, difference, of = all, "kernel variant disabled: its result differs from the reference (in grey levels); the GPU uses another that passes, or the CPU takes over");
     Err(CudaError::Wrong)
 }
 

@@ -1,8 +1,8 @@
-//! Queue of what waits for a GPU: pictures to infer, or detail to encode. First come, first served; work of the same
-//! kind goes along in one launch.
+//! Queue of jobs for a GPU: pictures to infer, or detail to encode. First come, first served; jobs of the same kind go
+//! in one launch.
 //!
-//! Which picture comes when is decided before, by the accelerators' queue (`scheduler/queue`). A launch takes no more
-//! pictures than come back within [`MAX_LAUNCH`], so that none misses its deadline for the others' sake.
+//! The order of pictures is decided earlier, by the accelerators' queue (`scheduler/queue`). A launch takes only the
+//! pictures that finish within [`MAX_LAUNCH`], so that the batch does not make a picture miss its deadline.
 
 use std::collections::VecDeque;
 use std::time::Duration;

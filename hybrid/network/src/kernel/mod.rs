@@ -21,7 +21,7 @@ use crate::integers::Layer;
 ///
 /// # Panics
 ///
-/// Where a row is not long enough for the span.
+/// Panics if a row is not long enough for the span.
 pub(crate) fn convolve(
     isa: Isa,
     layer: &Layer,

@@ -1,12 +1,12 @@
 //! The codec of anchors' pictures.
 //!
 //! What is encoded is a plane of luma detail: of a whole picture, `HR_Y − Lanczos(LR_Y)`, or the mosaic of
-//! its chosen tiles ([`windlass_types::tiles`]). Every bit is spent on detail, and however coarse the quantiser,
-//! nothing is the worst that can come out of it: the Lanczos picture. Chroma is that of the low layer, unless
-//! [colour](super::colour) comes with it.
+//! its chosen tiles ([`windlass_types::tiles`]). Every bit is spent on detail. An empty anchor, from the coarsest
+//! quantiser, falls back to the Lanczos picture. Chroma is that of the low layer, unless [colour](super::colour) comes
+//! with the anchor.
 //!
 //! There is one codec, [`Htj2k`] (`docs/anchor-codecs.md`). `lab/notes/anchor-codecs.md` has what it costs and keeps.
-//! The header of an anchor names it by its id, so that another could join it.
+//! The header of an anchor has the codec's id, so that another codec can be added.
 
 mod htj2k;
 mod rate;
@@ -73,7 +73,7 @@ pub fn decode(codec: u8, payload: &[u8], size: Size) -> Result<Detail, AnchorCod
 ///
 /// # Panics
 ///
-/// Where the scale is not 2, 3 or 4.
+/// Panics if the scale is not 2, 3 or 4.
 pub fn detail_of<'a>(
     high: impl Into<Samples<'a>>,
     low: impl Into<Samples<'a>>,

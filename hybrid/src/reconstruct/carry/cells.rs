@@ -15,7 +15,7 @@ pub(crate) struct Cell {
 }
 
 impl Cell {
-    /// The cell of this number, row by row, in a picture of so many columns of cells.
+    /// The cell of this number, row by row, in a picture with `columns` columns of cells.
     pub(crate) fn numbered(number: usize, columns: usize) -> Self {
         Self { column: number % columns, row: number / columns }
     }

@@ -69,7 +69,7 @@ impl Learned {
     ///
     /// # Panics
     ///
-    /// Where the scale is not 2, 3 or 4.
+    /// Panics if the scale is not 2, 3 or 4.
     pub fn new(scale: usize) -> Self {
         assert!(matches!(scale, 2..=4), "scale {scale}");
         Self { scale, prior: None, filters: None, fit: Fit::default() }
@@ -79,7 +79,7 @@ impl Learned {
     ///
     /// # Panics
     ///
-    /// Where the scale is not 2, 3 or 4.
+    /// Panics if the scale is not 2, 3 or 4.
     pub fn with_prior(scale: usize) -> Self {
         let table = filters::built_in(scale);
         table.and_then(Self::from_table).unwrap_or_else(|| Self::new(scale))
@@ -97,7 +97,7 @@ impl Learned {
     ///
     /// # Panics
     ///
-    /// Where the scale is not 2, 3 or 4.
+    /// Panics if the scale is not 2, 3 or 4.
     pub fn for_training(scale: usize) -> Self {
         Self { fit: Fit::for_training(), ..Self::new(scale) }
     }
@@ -133,7 +133,7 @@ impl Learned {
     ///
     /// # Panics
     ///
-    /// Where sizes do not fit each other.
+    /// Panics if sizes do not fit each other.
     pub fn learn_from(
         &mut self,
         isa: Isa,
@@ -174,7 +174,7 @@ impl Learned {
     ///
     /// # Panics
     ///
-    /// Where sizes do not fit each other.
+    /// Panics if sizes do not fit each other.
     pub fn predict_add(
         &self,
         isa: Isa,
@@ -206,7 +206,7 @@ impl Learned {
     ///
     /// # Panics
     ///
-    /// Where sizes do not fit each other.
+    /// Panics if sizes do not fit each other.
     pub fn take_out(
         &self,
         isa: Isa,

@@ -80,7 +80,7 @@ impl<T> Strip<'_, T> {
     ///
     /// # Panics
     ///
-    /// Where the strip lies outside its picture, or the output does not fit it.
+    /// Panics if the strip lies outside its picture, or the output does not fit it.
     fn check(&self) -> bool {
         let Self { low, scale, rows, width, out } = self;
         assert!(matches!(scale, 2..=4), "scale {scale}");
@@ -249,7 +249,7 @@ fn isa_for<T>(isa: Isa, strip: &Strip<'_, T>) -> Isa {
 ///
 /// # Panics
 ///
-/// Where the lengths differ.
+/// Panics if the lengths differ.
 pub fn narrow(isa: Isa, strip: &[i16], out: &mut [u8]) {
     use simd::narrow;
     assert_eq!(strip.len(), out.len(), "as many samples out as in");

@@ -15,7 +15,7 @@ const STARTS: [usize; 3] = [1, 6, 20];
 ///
 /// # Errors
 ///
-/// Where a folder cannot be read.
+/// Fails if a folder cannot be read.
 pub fn files(arguments: impl Iterator<Item = PathBuf>) -> io::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for path in arguments {

@@ -44,7 +44,7 @@ impl Cap {
 ///
 /// # Errors
 ///
-/// Where it asks for a set that does not exist: the text says what it may ask for.
+/// Fails if it asks for a set that does not exist: the text says what it may ask for.
 pub fn cap() -> Result<Cap, String> {
     /// The cap of `WINDLASS_MAX_ISA`, read once.
     static CAP: OnceLock<Result<Cap, String>> = OnceLock::new();

@@ -118,7 +118,7 @@ mod tests {
         }
     }
 
-    /// What the model gets wrong of people whom it was not fitted to.
+    /// Error of the model for people that are not in its training data.
     #[test]
     fn of_other_people_the_gain_is_known_within_a_point_and_captured_anchors_keep_most_of_theirs() {
         for (network, scale) in NETWORKS {

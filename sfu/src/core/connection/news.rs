@@ -1,4 +1,4 @@
-//! Tells rooms of the quality of their participants' connections.
+//! Reports the quality of connections to the participants' rooms.
 
 use std::time::Instant;
 
@@ -61,7 +61,7 @@ impl Core {
         local.chain(room.remote_qualities.iter().map(|(&id, &quality)| (id, quality))).collect()
     }
 
-    /// The quality that was last told of a participant of this node.
+    /// The quality that was last reported for a participant of this node.
     pub(crate) fn quality_of(&self, id: ParticipantId) -> Option<ConnectionQuality> {
         self.peers.get(id).and_then(|peer| peer.connection.last_sent())
     }

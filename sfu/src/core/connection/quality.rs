@@ -1,6 +1,6 @@
-//! The quality of one participant's connection, by what its server sees of it.
+//! The quality of one participant's connection, as its server measures it.
 //!
-//! Once a second [`ConnectionMeter::assess`] takes the signs of that second. The worst of them counts:
+//! Once a second [`ConnectionMeter::assess`] evaluates the signs of that second. The worst of them counts:
 //!
 //! | sign | fair | poor | lost |
 //! | --- | --- | --- | --- |
@@ -13,9 +13,9 @@
 //! A browser with a narrow uplink loses few packets: it sends fewer layers. So layers count. Asked for are the layers
 //! that the client says that it may send (or has sent), without those that nobody needs.
 //!
-//! The told quality is slower, so that it does not flicker. It gets worse when [`WORSE_AFTER`] assessments in a row
-//! were worse, and better when [`BETTER_AFTER`] were better. It changes once in [`MIN_INTERVAL`] at most. That a
-//! connection is lost is told at once.
+//! The reported quality has hysteresis, so that it does not flicker. It gets worse after [`WORSE_AFTER`] worse
+//! assessments in a row, and better after [`BETTER_AFTER`] better ones. It changes at most once in [`MIN_INTERVAL`].
+//! `lost` is reported at once.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -41,11 +41,11 @@ const RTT_WEIGHT: f64 = 0.1;
 const SILENCE: Duration = Duration::from_secs(5);
 /// Time after the connection came up in which nothing is assessed: estimates and layers begin low.
 const SETTLING: Duration = Duration::from_secs(3);
-/// Number of assessments in a row that make the told quality worse.
+/// Number of assessments in a row that make the reported quality worse.
 const WORSE_AFTER: usize = 3;
-/// Number of assessments in a row that make the told quality better.
+/// Number of assessments in a row that make the reported quality better.
 const BETTER_AFTER: usize = 5;
-/// Minimum time between two changes of the told quality.
+/// Minimum time between two changes of the reported quality.
 const MIN_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Signs of a connection's quality beside loss and round trip.
@@ -55,7 +55,7 @@ pub(crate) struct Signs {
     pub silent: Duration,
     /// Shortfall of the worst of the client's published videos.
     pub uplink: Shortfall,
-    /// How what the client wants fits into its downlink.
+    /// Desired bitrate against the downlink estimate.
     pub downlink: Fit,
 }
 
@@ -91,7 +91,7 @@ impl Shortfall {
     }
 }
 
-/// How what a subscriber wants fits into its downlink.
+/// Desired bitrate of a subscriber against its downlink estimate.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Fit {
     /// The downlink carries at least half of what the best rungs take.
@@ -104,8 +104,8 @@ pub(crate) enum Fit {
 }
 
 impl Fit {
-    /// How an estimate (`available`, if there is one) fits what the best rungs take (`best`). `paused`: a video is
-    /// paused.
+    /// Compares the downlink estimate (`available`, if there is one) with the bitrate of the best rungs (`best`).
+    /// `paused`: a video is paused.
     pub(crate) fn new(paused: bool, available: Option<Bitrate>, best: Bitrate) -> Fit {
         match available {
             _ if paused => Fit::Paused,
@@ -172,7 +172,7 @@ impl ConnectionMeter {
         Some(next)
     }
 
-    /// The quality that was told last; `None`: none yet.
+    /// The quality that was last reported; `None`: none yet.
     pub(crate) fn last_sent(&self) -> Option<ConnectionQuality> {
         self.reported.map(|(_, quality)| quality)
     }
@@ -192,7 +192,7 @@ impl ConnectionMeter {
         loss.max(rtt).max(signs.uplink.quality()).max(signs.downlink.quality())
     }
 
-    /// The quality to tell now, if it differs from what was told last.
+    /// The quality to report now, if it differs from the one last reported.
     fn next(&self, now: Instant, quality: ConnectionQuality) -> Option<ConnectionQuality> {
         let last = |count: usize| self.recent.iter().rev().take(count).copied();
         let enough = |count: usize| self.recent.len() >= count;

@@ -142,7 +142,7 @@ pub(crate) mod tests {
         packet
     }
 
-    /// A report on so many packets, in runs of lost ones.
+    /// TWCC feedback on `twcc_statuses` packets, as run-length chunks of lost packets.
     pub(crate) fn congestion(base: u16, twcc_statuses: u16) -> Vec<u8> {
         let mut content = [base.to_be_bytes(), twcc_statuses.to_be_bytes()].concat();
         content.extend([0, 0, 1, 7]);
@@ -157,7 +157,7 @@ pub(crate) mod tests {
         feedback(NACK, &entries.iter().flat_map(bytes).collect::<Vec<u8>>())
     }
 
-    /// How many of these are taken at `rate` a second, in so many seconds.
+    /// Number of datagrams that are accepted of `rate` per second, over `seconds`.
     fn taken(datagram: &[u8], rate: u32, seconds: u32) -> usize {
         let mut reports = RtcpLimits::default();
         let began = Instant::now();

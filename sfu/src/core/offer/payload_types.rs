@@ -147,7 +147,7 @@ impl Payload {
         Payload { pt, codec, meaning, parameters }
     }
 
-    /// How well the type is one of a video codec that is forwarded, the less the better; `None` if it is not.
+    /// Rank of the type among those of a forwarded video codec, the best first; `None` if it is of no such codec.
     fn rank(&self, codec: VideoCodec) -> Option<u8> {
         let fits = match codec {
             VideoCodec::Vp9 => self.codec == "vp9/90000" && self.meaning == "0",

@@ -1,10 +1,10 @@
-//! Backups: the video of a track once more, in a codec for those who cannot decode the track's own.
+//! Backups: a second encoding of a track's video, for subscribers that cannot decode the track's codec.
 //!
-//! A publisher that is [told](super::backup_requests) of such subscribers may publish a backup
-//! ([`backup_of`](crate::api::Publish::backup_of)). It is a track of its own here, with layers, key frames and pauses.
-//! Nobody else hears of it: on the m-lines of those who need it, its packets take the place of the other track's
-//! ([`source`](crate::core::subscriber::slot::Slot::source)). While nobody needs it, all of its layers are paused. It
-//! has no anchors.
+//! A publisher that is [asked for a backup](super::backup_requests) may publish one
+//! ([`backup_of`](crate::api::Publish::backup_of)). A backup is a track of its own here, with layers, key frames and
+//! pauses. It is not announced to others: on the m-lines of subscribers that need it, its packets replace those of the
+//! other track ([`source`](crate::core::subscriber::slot::Slot::source)). While nobody needs it, all of its layers are
+//! paused. It has no anchors.
 
 use std::cmp::Reverse;
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ const MIN_INTERVAL: Duration = Duration::from_secs(5);
 /// Time after which a request that is still open is repeated: the publisher may not have been able to answer.
 const REPEAT: Duration = Duration::from_secs(30);
 
-/// What a track has to do with backups.
+/// A track's state for backups.
 #[derive(Debug, Default)]
 pub(crate) struct Backup {
     /// The track's backup.
@@ -58,7 +58,7 @@ impl Backup {
     }
 }
 
-/// What subscribers decode who cannot decode a track, a list of codecs for each.
+/// Codecs of each subscriber that cannot decode a track.
 #[derive(Debug, Default)]
 pub(crate) struct Votes {
     lists: Vec<Vec<VideoCodec>>,

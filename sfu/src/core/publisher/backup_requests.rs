@@ -52,7 +52,7 @@ pub(crate) fn request(
     }
 }
 
-/// What those subscribers decode who cannot decode a track, by track.
+/// Codecs of the subscribers that cannot decode a track, by track.
 fn votes(peers: &Peers) -> BTreeMap<TrackId, Votes> {
     let mut votes: BTreeMap<TrackId, Votes> = BTreeMap::new();
     for peer in peers.iter().filter(|peer| peer.link.connected) {

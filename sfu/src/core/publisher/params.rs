@@ -26,7 +26,7 @@ pub(crate) enum LimitedSubscribers {
     None,
     /// All have the layer.
     Served,
-    /// At least one goes without it.
+    /// At least one does not receive it.
     Unserved,
 }
 

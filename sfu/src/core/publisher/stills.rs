@@ -91,7 +91,7 @@ impl Stills {
         self.answers
     }
 
-    /// Forgets what the enhancer was told.
+    /// Forgets what was sent to the enhancer.
     pub(crate) fn forget(&mut self) {
         self.usable = false;
     }

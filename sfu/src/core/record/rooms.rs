@@ -63,7 +63,7 @@ impl RecordedRooms {
     }
 }
 
-/// Lets the recordings of video tracks choose their layers anew. Called with each allocation.
+/// Lets the recordings of video tracks choose their layers again. Called with each allocation.
 pub(crate) fn choose_layers<'a>(now: Instant, tracks: impl Iterator<Item = &'a mut Track>) {
     for track in tracks.filter(|track| track.info.kind == Kind::Video && !track.info.muted) {
         for recording in track.recordings.iter_mut() {

@@ -1,4 +1,4 @@
-//! A track and other nodes: the publisher's side of a track of another node, and what other nodes want of a local one.
+//! Tracks between nodes: the publisher's side of a track of another node, and what other nodes request of a local one.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,9 +1,9 @@
 //! Renditions: the enhanced pictures of a track, rebuilt and coded once by the server, for players that cannot rebuild
 //! them.
 //!
-//! The renderer gets a track's frames and anchors as the recorder does. What it makes comes back as a track of another
-//! node does ([`NodeId::RENDERER`]): packets of one layer, for which key frames are requested. Nobody hears of that
-//! track but the participants that have asked for it. It ends when the last of them leaves, or with its source.
+//! The renderer gets a track's frames and anchors as the recorder does. Its output arrives like a track of another node
+//! ([`NodeId::RENDERER`]): packets of one layer, for which key frames can be requested. Only participants that asked
+//! for the track are told of it. The track ends when the last of them leaves, or with its source.
 
 pub(super) mod track;
 
@@ -80,7 +80,7 @@ impl Core {
         Ok(rendition)
     }
 
-    /// Takes a participant's renditions away, and ends what it alone has watched.
+    /// Unsubscribes a viewer from its renditions, and ends those without other viewers.
     pub(crate) fn leave_renditions(&mut self, viewer: ParticipantId) {
         let watched = self.tracks.iter().filter(|track| track.rendition.viewers.contains(&viewer));
         let watched: Vec<TrackId> = watched.map(|track| track.info.track).collect();
@@ -171,7 +171,7 @@ impl Track {
             && self.layers.codec().is_none_or(|codec| codec == VideoCodec::Vp9)
     }
 
-    /// Whether the publisher itself sends a picture of so many pixels, or would if it were asked.
+    /// Whether the publisher itself sends a picture of at least `pixels`, or would if it were asked.
     fn is_larger(&self, now: Instant, pixels: u32) -> bool {
         let rates = self.params.rates(now, self.layers.rates(now));
         let sizes = self.layers.sizes().into_iter().zip(rates);

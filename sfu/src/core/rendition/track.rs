@@ -1,8 +1,8 @@
-//! What a track has to do with renditions.
+//! A track's state for renditions: its own rendition, or its source and viewers if it is one.
 
 use crate::api::{ParticipantId, TrackId};
 
-/// What a track has to do with renditions.
+/// A track's state for renditions.
 #[derive(Debug, Default)]
 pub(crate) struct Rendition {
     /// The track's rendition.

@@ -73,9 +73,9 @@ impl Rate {
 pub(crate) struct DataSender {
     /// Number of the participant's last message.
     pub(crate) seq: u32,
-    /// What the sender has used of [`OWN`], its share whatever others send.
+    /// Usage of [`OWN`], the sender's share whatever others send.
     used: Gcra,
-    /// What the sender has used of [`RECEIVED`], its limit by receiver.
+    /// Usage of [`RECEIVED`], the sender's limit by receiver.
     received: Gcra,
 }
 
@@ -89,12 +89,12 @@ pub(crate) struct Load {
     pub(crate) nodes: usize,
 }
 
-/// What the participants of a core have used of the rates that they share.
+/// Usage of the rates that the participants of a core share.
 #[derive(Debug, Default)]
 pub(crate) struct DataLimits {
-    /// What the participants have used of [`ALL_RECEIVED`].
+    /// Usage of [`ALL_RECEIVED`] by all participants.
     received: Gcra,
-    /// What the participants have used of [`NODES`].
+    /// Usage of [`NODES`] by all participants.
     to_nodes: Gcra,
 }
 

@@ -1,4 +1,4 @@
-//! Participants join and leave, and the others of their room are told of them and of their tracks.
+//! Participants join and leave; the others in their room are notified of them and of their tracks.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Instant;

@@ -35,13 +35,13 @@ pub(crate) struct Subscription {
     pub rung: Option<Rung>,
     /// Whether the client can decode neither the track's codec nor that of its backup.
     pub undecodable: bool,
-    /// Whether the client was told that the track is paused.
+    /// Whether the client's last message says that the track is paused.
     pub paused: bool,
     /// The last announcement to the client.
     pub announced: Option<AnnouncedRung>,
     /// The network that the client runs on every frame.
     pub network: ViewerNetwork,
-    /// How the client's picture is made and why, as the client was told.
+    /// How the client's picture is made and why, as last announced to the client.
     pub way: Option<(Way, WayReason)>,
     /// What it was sent.
     pub sent: Sent,

@@ -1,8 +1,8 @@
 //! The network that a viewer runs on every frame of a track, as its reports say.
 //!
-//! One that ends counts as gone at once: anchors begin. One that begins counts after [`FIRST_PROOF`]: so long anchors
-//! go on, since a network may turn out too slow. Each one that ends after its proof doubles the next proof, so that
-//! anchors do not come and go; one that ran for [`FORGIVEN`] resets that.
+//! When the network stops, anchors resume at once. When a network starts, it counts only after [`FIRST_PROOF`]; anchors
+//! continue meanwhile, because the network may be too slow. Each network that stops after this time doubles it for the
+//! next one, so that anchors do not come and go. A network that ran for [`FORGIVEN`] resets the time.
 
 use std::time::{Duration, Instant};
 

@@ -102,7 +102,7 @@ mod tests {
         }
     }
 
-    /// A network that has run for so many seconds; or none, and why.
+    /// A network that has run for the given number of seconds; or none, and why.
     fn network(now: Instant, runs: Result<u32, NoNetwork>) -> ViewerNetwork {
         let mut network = ViewerNetwork::default();
         let report = NetworkReport {

@@ -1,8 +1,8 @@
 //! The harness of this crate's unit tests: a [`Core`] whose private state they read, WebRTC clients on both ends, a
 //! network that is a queue, and time that is an argument.
 //!
-//! It stands beside the world of `windlass-testkit` as unit tests cannot use that one: it is built on this crate as a
-//! library, whose `Core` is another type to them, without private state.
+//! Unit tests cannot use the world of `windlass-testkit`: that one uses this crate as a library, whose `Core` is
+//! another type, without private state.
 
 use crate::api::{JoinOptions, Kind};
 use std::collections::HashMap;
@@ -457,7 +457,7 @@ impl Harness {
         }
     }
 
-    /// What the publisher was told of its layers.
+    /// Messages to the publisher about its layers.
     pub(crate) fn knobs_of_layers(&self) -> Vec<Vec<(Layer, LayerKnobs)>> {
         let sent = self.events.get(&PUBLISHER).into_iter().flatten().filter_map(|e| match e {
             SfuEvent::Knobs { layers, .. } if !layers.is_empty() => Some(layers.clone()),
@@ -466,7 +466,7 @@ impl Harness {
         sent.collect()
     }
 
-    /// Which of its layers the publisher was told to send.
+    /// Layers that the publisher was asked to send.
     pub(crate) fn layers_told(&self) -> Vec<Vec<(Layer, bool)>> {
         let active = |layers: Vec<_>| {
             layers

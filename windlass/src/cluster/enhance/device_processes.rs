@@ -122,7 +122,7 @@ async fn tend_all(children: Vec<Child>, drain: Duration) -> Result<()> {
     if fine {
         Ok(())
     } else {
-        bail!("some enhancer processes did not end in order; see the log for which")
+        bail!("some enhancer processes did not end in order; the log above names them")
     }
 }
 

@@ -55,7 +55,9 @@ const PLACE_BYTES: usize = 8;
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum CoderError {
     /// No pictures, another number of samples than their format says, no level, or a picture that was not transformed.
-    #[error("no pictures that can be coded")]
+    #[error(
+        "the batch cannot be encoded: it has no pictures or no wavelet levels, or a picture has the wrong size or was not transformed"
+    )]
     Pictures,
     /// The device failed.
     #[error(transparent)]

@@ -1,8 +1,8 @@
 //! The coder of the process: anchors that wait at the same time and are of one size are encoded together.
 //!
-//! Workers hand in a detail and wait; [`STREAMS`] threads of each GPU take what waits, so that one prepares and
-//! assembles while the other's pictures are on the GPU. A thread whose GPU fails ends, and the others go on; where one
-//! does not answer, all of them are given up. Whoever waits is told, and lets the CPU encode.
+//! Workers hand in a detail and wait. Each GPU has [`STREAMS`] threads, so that one prepares and assembles while the
+//! other's pictures are on the GPU. A thread whose GPU fails ends, and the others continue. If a GPU does not answer,
+//! all of them are disabled. Workers whose job failed encode on the CPU.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -93,7 +93,7 @@ impl SharedCoder {
                 })
             });
             if let Err(why) = made {
-                tracing::warn!(gpu = gpu.device.ordinal, %why, "anchor encoding not available on this GPU");
+                tracing::warn!(gpu = gpu.device.ordinal, %why, "anchor encoding disabled on this GPU: its trial failed; other GPUs or the CPU take over; check it with `nvidia-smi`, and restart to try it again");
                 refused = why;
             }
         }
@@ -216,15 +216,15 @@ impl SharedCoder {
         if none_left {
             self.fail(why);
         } else {
-            tracing::warn!(gpu, %why, "anchor encoding disabled on this GPU after a failure; other GPUs take over");
+            tracing::warn!(gpu, %why, "anchor encoding disabled on this GPU after a failure: other GPUs take over; check it with `nvidia-smi`, and restart to use it again");
         }
     }
 
-    /// Gives the coder up: it takes no more jobs, and everyone who waits is told.
+    /// Disables the encoder, and fails all pending jobs.
     fn fail(&self, why: &CudaError) {
         let mut line = self.line.lock();
         if line.failed.is_none() {
-            tracing::warn!(%why, "anchor encoding disabled on the GPU after a failure; the CPU takes over");
+            tracing::warn!(%why, "anchor encoding disabled on all GPUs after a failure: the CPU takes over; check them with `nvidia-smi`, and restart to use them again");
         }
         let why = line.failed.get_or_insert_with(|| why.clone()).clone();
         for job in line.waiting.drain() {
@@ -251,7 +251,7 @@ impl SharedCoder {
         }
     }
 
-    /// Waits for jobs of one kind; `None` if the coder was given up.
+    /// Waits for jobs of one kind; `None` if the encoder was disabled.
     fn take(&self, gpu: usize) -> Option<Vec<Job>> {
         let mut line = self.line.lock();
         while line.failed.is_none() {

@@ -1,4 +1,4 @@
-//! Puts the coder on trial before subscribers get its anchors: every result must equal that of the CPU.
+//! Tests the encoder before subscribers get its anchors: every result must equal that of the CPU.
 
 use windlass_hybrid::Detail;
 use windlass_hybrid::anchor::codec::{Htj2k, Strength, detail_of};

@@ -67,7 +67,7 @@ pub(super) enum Image {
 }
 
 impl Job {
-    /// Gives the job up: whoever waits for it is told why.
+    /// Fails the job with a reason, which the waiting worker gets.
     pub(super) fn fail(self, why: AnchorError) {
         // Nobody waits any more where this fails, here and below.
         match self {

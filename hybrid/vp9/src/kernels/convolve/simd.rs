@@ -1,6 +1,6 @@
 //! Motion compensation over any [`Vector`] of one lane: eight 16-bit products at a time.
 //!
-//! Rows: each tap loads its eight samples anew. Columns: two rows of results at once, so that
+//! Rows: each tap loads its eight samples itself. Columns: two rows of results at once, so that
 //! each of their nine rows of samples is loaded once for both. Blocks of four columns put
 //! two rows into a vector, which a source without gaps between its rows gives for nothing.
 

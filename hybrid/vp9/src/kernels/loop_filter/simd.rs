@@ -56,7 +56,7 @@ struct Demand {
 /// # Safety
 ///
 /// The machine has the instructions of `V` and `H`; the plane's area is valid, and so are the 8 rows above or 8
-/// columns before it if line 0 has edges. `H` has half as many lanes as `V`, or as many if that is one.
+/// columns before it if line 0 has edges. `H` has half the lanes of `V`, or one lane if `V` has one.
 #[inline(always)]
 pub(super) unsafe fn filter_edges<V: Vector, H: Vector>(
     direction: Direction,
