@@ -112,7 +112,7 @@ fn main() -> Result<(), Failure> {
         }
         let low = Samples::from(&shown.picture.planes()[0]);
         let start = twin.start(at).ok_or("a frame is forgotten at once")?;
-        let tiles = TileMap::full(low.width, low.height);
+        let tiles = TileMap::full(Size::saturating(low.width, low.height));
         let inferred = if engine.architecture().has_twin() {
             infer_tiles_fused(&mut engine, low, (&start).into(), &tiles, &mut residual)
         } else {
@@ -128,7 +128,7 @@ fn main() -> Result<(), Failure> {
         let mut detail = wanted;
         prior.take_out(low, &mut detail);
         let payload = Htj2k::encode(&detail, quality)?;
-        let anchor = anchor(at, (width, height), payload);
+        let anchor = anchor(at, Size::saturating(width, height), payload);
         let bytes = anchor.payload.len();
         twin.sent(&anchor, None);
         with.push_anchor(&anchor);
@@ -166,8 +166,7 @@ impl Errors {
     }
 }
 
-fn anchor(at: u32, (width, height): (usize, usize), payload: Vec<u8>) -> ReassembledAnchor {
-    let size = Size::new(width as u16, height as u16);
+fn anchor(at: u32, size: Size, payload: Vec<u8>) -> ReassembledAnchor {
     let header = AnchorHeader {
         beyond_prior: true,
         stream: 1,

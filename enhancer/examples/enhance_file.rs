@@ -84,7 +84,7 @@ fn anchor(
     low: Samples<'_>,
     filtered: &Plane,
 ) -> Result<ReassembledAnchor, Box<dyn Error>> {
-    let all = TileMap::full(low.width, low.height);
+    let all = TileMap::full(Size::saturating(low.width, low.height));
     let mut residual = Residual::default();
     let made = if engine.architecture().has_twin() {
         infer_tiles_fused(engine, low, filtered.into(), &all, &mut residual)

@@ -46,7 +46,7 @@ fn main() {
                     continue;
                 }
                 let path = windlass_files::clip(file);
-                let high = originals(&path, crop, (width, height), &work);
+                let high = originals(&path, crop, width, height, &work);
                 for rate in rates {
                     eprintln!("x{scale}: {file} {width}x{height} at {rate} kbit/s");
                     // Three times smaller needs fewer bits than half the size.
@@ -83,12 +83,7 @@ fn main() {
 }
 
 /// The clip's first frames at HR.
-fn originals(
-    clip: &Path,
-    crop: &str,
-    (width, height): (usize, usize),
-    work: &Path,
-) -> Vec<Picture> {
+fn originals(clip: &Path, crop: &str, width: usize, height: usize, work: &Path) -> Vec<Picture> {
     let raw = work.join("high.yuv");
     let filter = format!("{crop}scale={width}:{height}:flags=lanczos,format=yuv420p");
     let done = Command::new("ffmpeg")

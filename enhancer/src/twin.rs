@@ -17,7 +17,7 @@ use windlass_hybrid::anchor::codec::detail_of;
 use windlass_hybrid::anchor::payload;
 use windlass_hybrid::detail::ONE;
 use windlass_hybrid::{AnchorOutcome, Detail, HybridConfig, HybridDecoder};
-use windlass_sr::energy_by_tile;
+use windlass_sr::{EnergyOfTile, energy_by_tile};
 use windlass_types::AnchorSource;
 use windlass_types::message::ReassembledAnchor;
 use windlass_types::tiles::{TILE, TileMap};
@@ -215,7 +215,8 @@ impl Twin {
         if let Ok((left, tiles)) = payload::decode(anchor, self.scale)
             && let Some(error) = self.difference(wanted, &left, &tiles)
         {
-            let error = error.iter().map(|(_, e)| e).sum::<f64>() / tiles.count().max(1) as f64;
+            let sum = error.iter().map(|tile| tile.energy).sum::<f64>();
+            let error = sum / tiles.count().max(1) as f64;
             let known = &mut self.loss.lock().error;
             *known = Some(known.map_or(error, |known| known + 0.25 * (error - known)));
         }
@@ -254,12 +255,12 @@ impl Twin {
 
     /// Selects tiles as [`worthwhile`](Self::worthwhile) does, by the mean square difference of each of the `tiles` in
     /// square grey levels.
-    pub fn worthwhile_by(&self, differences: &[((usize, usize), f64)], tiles: &TileMap) -> TileMap {
+    pub fn worthwhile_by(&self, differences: &[EnergyOfTile], tiles: &TileMap) -> TileMap {
         let error = self.loss.lock().error;
         let mut vain = tiles.without(tiles);
         if let Some(error) = error {
-            for &((column, row), _) in differences.iter().filter(|&&(_, e)| e <= error) {
-                vain.set(column, row);
+            for tile in differences.iter().filter(|tile| tile.energy <= error) {
+                vain.set(tile.column, tile.row);
             }
         }
         tiles.without(&vain)
@@ -273,13 +274,8 @@ impl Twin {
     }
 
     /// Mean square difference of each tile; `None` if the details do not fit each other.
-    fn difference(
-        &self,
-        a: &Detail,
-        b: &Detail,
-        tiles: &TileMap,
-    ) -> Option<Vec<((usize, usize), f64)>> {
-        if (a.width(), a.height()) != (b.width(), b.height()) {
+    fn difference(&self, a: &Detail, b: &Detail, tiles: &TileMap) -> Option<Vec<EnergyOfTile>> {
+        if a.size() != b.size() {
             return None;
         }
         let pairs = a.samples().iter().zip(b.samples());
@@ -331,7 +327,7 @@ mod tests {
 
     #[test]
     fn all_is_worthwhile_until_the_loss_is_known_and_then_what_differs() {
-        let (twin, all) = (Twin::new(2), TileMap::full(96, 64));
+        let (twin, all) = (Twin::new(2), TileMap::full(Size::new(96, 64)));
         let (wanted, nothing) = (detail(true), Detail::zero(192, 128));
         assert!(twin.worthwhile(&nothing, &nothing, &all).is_full());
         assert!(twin.measures());
@@ -364,7 +360,8 @@ mod tests {
     }
     #[test]
     fn what_enhanced_anchors_change_is_known_on_their_frame_and_as_they_are_carried_on() {
-        let (twin, all, grey) = (Twin::new(2), TileMap::full(96, 64), FrameBuffer::grey(96, 64));
+        let (twin, all, grey) =
+            (Twin::new(2), TileMap::full(Size::new(96, 64)), FrameBuffer::grey(96, 64));
         let (wanted, nothing) = (detail(true), Detail::zero(192, 128));
         let low = Samples::from(&grey.planes()[0]);
         let change = |at: u32, wanted: &Detail| {
@@ -396,7 +393,7 @@ mod tests {
             let grey = FrameBuffer::grey(96, 64);
             let nothing = Detail::zero(192, 128);
             let low = Samples::from(&grey.planes()[0]);
-            let all = TileMap::full(96, 64);
+            let all = TileMap::full(Size::new(96, 64));
             let _ = twin.change(0, low, &nothing, &nothing, &all);
             twin.follow(0, &[shown()]);
             twin.sent(&anchor(wanted), None);

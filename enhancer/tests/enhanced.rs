@@ -44,7 +44,8 @@ fn psnr(a: &Plane, b: &Plane) -> f64 {
 /// An anchor of a frame as the server makes it by its defaults; `seen`: what viewers see of the frame without enhanced
 /// anchors.
 fn anchor(engine: &mut CpuEngine, n: usize, low: Samples<'_>, seen: &Plane) -> ReassembledAnchor {
-    let (config, tiles) = (EnhancerConfig::default(), TileMap::full(low.width, low.height));
+    let (config, tiles) =
+        (EnhancerConfig::default(), TileMap::full(Size::saturating(low.width, low.height)));
     let mut residual = Residual::default();
     let made = if engine.architecture().has_twin() {
         infer_tiles_fused(engine, low, seen.into(), &tiles, &mut residual)

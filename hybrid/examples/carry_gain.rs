@@ -25,7 +25,7 @@ use windlass_types::message::HTJ2K;
 use windlass_types::message::{AnchorHeader, ReassembledAnchor};
 use windlass_types::{AnchorSource, Size};
 use windlass_vp9::simd::Isa;
-use windlass_vp9::{Decoder, Plane, Samples, psnr};
+use windlass_vp9::{Decoder, Plane, PlaneSize, Samples, psnr};
 
 /// Number of frames from one anchor to the next.
 const INTERVAL: usize = 30;
@@ -37,16 +37,16 @@ fn main() {
     let names = args.first().map_or("d13,demo2,s18", String::as_str);
     let scale = args.get(1).and_then(|s| s.parse().ok()).unwrap_or(2);
     for clip in CLIPS {
-        if names.split(',').any(|n| n == clip.0) {
+        if names.split(',').any(|n| n == clip.name) {
             measure(clip, scale);
         }
     }
 }
 
 fn measure(clip: Clip, scale: usize) {
-    let (_, _, _, (w, h)) = clip;
-    let clip = (clip.0, clip.1, clip.2, (w / 2 * scale, h / 2 * scale));
-    let (name, _, _, (w, h)) = clip;
+    let size = PlaneSize::new(clip.size.width / 2, clip.size.height / 2).scaled(scale);
+    let clip = Clip { size, ..clip };
+    let (name, PlaneSize { width: w, height: h }) = (clip.name, size);
     let budget = if w > 640 { 8000 } else { 5000 };
     let (originals, frames) = coded(clip, scale);
     let config = HybridConfig { scale, ..HybridConfig::default() };
@@ -102,8 +102,8 @@ fn measure(clip: Clip, scale: usize) {
         worst_bicubic =
             if shown - cubic < worst_bicubic.0 { (shown - cubic, n) } else { worst_bicubic };
     }
-    let other = CLIPS.iter().find(|c| c.0 != name).expect("there are several");
-    let (originals, others) = coded((other.0, other.1, other.2, (w, h)), scale);
+    let other = CLIPS.iter().find(|other| other.name != name).expect("there are several");
+    let (originals, others) = coded(Clip { size, ..*other }, scale);
     let mut cut = f64::MAX;
     for (n, data) in others.iter().take(INTERVAL).enumerate() {
         let original = originals[n * w * h * 3 / 2..][..w * h].to_vec();

@@ -51,7 +51,7 @@ fn main() {
         if !names.split(',').any(|n| n == name) {
             continue;
         }
-        let frames = frames(file, crop, size);
+        let frames = frames(file, crop, size.0, size.1);
         let budget = if size.0 > 640 { 8000 } else { 5000 };
         for &s in &settings {
             for budget in [None, Some(budget)] {
@@ -219,7 +219,7 @@ fn boxed(plane: &[f32], w: usize, h: usize, radius: usize) -> Vec<f32> {
 }
 
 /// The first six seconds of a clip, at HR and as the low layer shows them.
-fn frames(file: &str, crop: &str, (w, h): (usize, usize)) -> Vec<Frame> {
+fn frames(file: &str, crop: &str, w: usize, h: usize) -> Vec<Frame> {
     let clip = windlass_files::clip(file);
     let ffmpeg = |filter: &str, more: &[&str]| {
         let done = Command::new("ffmpeg")

@@ -17,7 +17,7 @@
 
 use windlass_files::ivf::{self, Ivf};
 use windlass_hybrid::anchor::codec::Htj2k;
-use windlass_hybrid::anchor::payload;
+use windlass_hybrid::anchor::payload::{self, Packed};
 use windlass_hybrid::still::{StillMaker, StillRequest};
 use windlass_hybrid::{AnchorOutcome, Detail, HybridConfig, HybridDecoder, KeptCells};
 use windlass_network::Tier;
@@ -97,7 +97,7 @@ impl Maker<'_> {
             CodeSize::Budget(bytes) => Htj2k::fill(&image, None, bytes),
         };
         let coded = coded.expect("a legal size");
-        let (payload, tiled) = payload::pack(tiles, coded);
+        let Packed { payload, tiled } = payload::pack(tiles, coded);
         let header = AnchorHeader {
             codec: HTJ2K,
             source: of.source,
@@ -122,13 +122,13 @@ impl Maker<'_> {
 
     fn full(&self) -> TileMap {
         let (width, height) = self.ivf.size;
-        TileMap::full(width, height)
+        TileMap::full(Size::saturating(width, height))
     }
 
     /// A map of every second tile: those at even or at odd places.
     fn every_second(&self, odd: bool) -> TileMap {
         let (width, height) = self.ivf.size;
-        let mut tiles = TileMap::empty(width, height);
+        let mut tiles = TileMap::empty(Size::saturating(width, height));
         for (column, row) in self.full().iter() {
             if ((column + row) % 2 == 1) == odd {
                 tiles.set(column, row);

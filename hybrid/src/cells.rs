@@ -45,10 +45,11 @@ impl<'a> Cells<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use windlass_types::Size;
 
     #[test]
     fn a_tile_covers_its_cells_and_no_others() {
-        let mut tiles = TileMap::empty(100, 70);
+        let mut tiles = TileMap::empty(Size::new(100, 70));
         tiles.set(1, 0);
         let mut mask = vec![true; 3];
         let cells = Cells::of_tiles(&tiles, 100, 70, &mut mask);
@@ -58,6 +59,7 @@ mod tests {
 
     #[test]
     fn all_tiles_cover_all_cells() {
-        assert_eq!(Cells::of_tiles(&TileMap::full(100, 70), 100, 70, &mut Vec::new()), Cells::All);
+        let tiles = TileMap::full(Size::new(100, 70));
+        assert_eq!(Cells::of_tiles(&tiles, 100, 70, &mut Vec::new()), Cells::All);
     }
 }

@@ -70,7 +70,7 @@ impl DecayMeter {
         scale: usize,
     ) {
         let Ok(before) = detail_of(before, low, scale) else { return };
-        if (before.width(), before.height()) == (detail.width(), detail.height()) {
+        if before.size() == detail.size() {
             self.sum.lost += mean_square(&before, detail, tiles, scale);
             self.sum.frames += interval;
         }
@@ -97,13 +97,15 @@ fn mean_square(a: &Detail, b: &Detail, tiles: &TileMap, scale: usize) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use windlass_types::Size;
 
     #[test]
     fn only_the_tiles_that_are_given_count() {
+        let low = Size::new(128, 64);
         let (a, mut b) = (Detail::zero(256, 128), Detail::zero(256, 128));
         b.samples_mut().fill(2 * ONE);
-        assert!((mean_square(&a, &b, &TileMap::full(128, 64), 2) - 4.0).abs() < 1e-9);
-        let mut half = TileMap::empty(128, 64);
+        assert!((mean_square(&a, &b, &TileMap::full(low), 2) - 4.0).abs() < 1e-9);
+        let mut half = TileMap::empty(low);
         half.set(1, 0);
         assert!((mean_square(&a, &b, &half, 2) - 2.0).abs() < 1e-9);
     }

@@ -41,7 +41,7 @@ use windlass_types::message::ReassembledAnchor;
 use windlass_types::{AnchorSource, SCALES};
 use windlass_vp9::simd::Isa;
 use windlass_vp9::{
-    DecodeError, DecodedFrame, Decoder, FrameBuffer, FrameKind, Picture, SizeLimit,
+    DecodeError, DecodedFrame, Decoder, FrameBuffer, FrameKind, Picture, PlaneSize, SizeLimit,
 };
 
 /// Maximum number of frames that [`HybridConfig::history`] may ask for.
@@ -85,7 +85,8 @@ impl Default for HybridConfig {
 /// Decodes one track: frames of the low layer and anchors in, HR pictures out.
 ///
 /// ```
-/// use windlass_hybrid::anchor::{codec::Htj2k, payload};
+/// use windlass_hybrid::anchor::codec::Htj2k;
+/// use windlass_hybrid::anchor::payload::{self, Packed};
 /// use windlass_hybrid::{AnchorOutcome, Detail, HybridConfig, HybridDecoder};
 /// use windlass_types::message::{AnchorHeader, HTJ2K, ReassembledAnchor};
 /// use windlass_types::tiles::TileMap;
@@ -102,7 +103,8 @@ impl Default for HybridConfig {
 ///
 /// // An anchor of this frame: all tiles of it are two grey levels lighter (detail is in sixteenths).
 /// let detail = Detail::from_samples(322, 182, vec![32; 322 * 182]).ok_or("another number")?;
-/// let (payload, tiled) = payload::pack(&TileMap::full(161, 91), Htj2k::encode(&detail, 90)?);
+/// let tiles = TileMap::full(Size::new(161, 91));
+/// let Packed { payload, tiled } = payload::pack(&tiles, Htj2k::encode(&detail, 90)?);
 /// let header = AnchorHeader::new(HTJ2K, AnchorSource::Enhanced, 3000, Size::new(322, 182));
 /// let anchor = ReassembledAnchor { header: AnchorHeader { tiled, ..header }, payload };
 /// assert!(matches!(decoder.push_anchor(&anchor), AnchorOutcome::Applied { .. }));
@@ -130,8 +132,8 @@ pub struct HybridDecoder {
     displayed_generation: u64,
     /// The epoch of the last anchor.
     epoch: Option<u16>,
-    /// Width and height of the last low picture shown.
-    size: Option<(usize, usize)>,
+    /// Size of the last low picture shown.
+    size: Option<PlaneSize>,
     last_timestamp: Option<u32>,
     stats: HybridStats,
 }

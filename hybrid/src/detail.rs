@@ -1,5 +1,7 @@
 //! Luma detail: what an HR picture has beyond its upsampled low layer, in 1/16 grey level.
 
+use windlass_vp9::PlaneSize;
+
 /// One grey level in the fixed point of [`Detail`].
 pub const ONE: i16 = 16;
 
@@ -21,6 +23,11 @@ impl Detail {
     /// A plane over row-major samples; `None` when their number is not `width * height`.
     pub fn from_samples(width: usize, height: usize, data: Vec<i16>) -> Option<Self> {
         (data.len() == width.checked_mul(height)?).then_some(Self { width, height, data })
+    }
+
+    /// Width and height in HR samples.
+    pub fn size(&self) -> PlaneSize {
+        PlaneSize { width: self.width, height: self.height }
     }
 
     /// Width in HR samples.

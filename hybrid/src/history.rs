@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::cut::is_cut;
-use windlass_types::AnchorSource;
 use windlass_types::tiles::TileMap;
-use windlass_vp9::{DecodedFrame, FrameBuffer};
+use windlass_types::{AnchorSource, Size};
+use windlass_vp9::{DecodedFrame, FrameBuffer, PlaneSize};
 
 /// A remembered frame that was shown.
 pub(crate) struct Entry {
@@ -129,9 +129,9 @@ impl History {
 }
 
 impl Entry {
-    /// Width and height of the frame's low picture.
-    pub(crate) fn size(&self) -> (usize, usize) {
-        (self.low.width(), self.low.height())
+    /// Size of the frame's low picture.
+    pub(crate) fn size(&self) -> PlaneSize {
+        self.low.size()
     }
 
     /// The frame's id: frames are counted in the order in which they were first shown.
@@ -150,7 +150,8 @@ impl Entry {
 
     /// Notes the tiles that an anchor has given of this frame.
     pub(crate) fn add_tiles(&mut self, tiles: &TileMap, source: AnchorSource) {
-        let none = || TileMap::empty(self.low.width(), self.low.height());
+        let size = Size::saturating(self.low.width(), self.low.height());
+        let none = || TileMap::empty(size);
         let anchored =
             self.anchored.get_or_insert_with(|| AnchoredTiles { all: none(), captured: none() });
         anchored.all = anchored.all.with(tiles);
@@ -166,9 +167,9 @@ mod tests {
 
     #[test]
     fn captured_tiles_replace_enhanced_ones_and_not_the_other_way_round() {
-        let low = Arc::new(FrameBuffer::grey(150, 70));
+        let (low, size) = (Arc::new(FrameBuffer::grey(150, 70)), Size::new(150, 70));
         let mut entry = Entry { id: 1, shown_at: [None; 2], low, anchored: None };
-        let (mut one, full) = (TileMap::empty(150, 70), TileMap::full(150, 70));
+        let (mut one, full) = (TileMap::empty(size), TileMap::full(size));
         one.set(1, 0);
         let (enhanced, captured) = (AnchorSource::Enhanced, AnchorSource::Captured);
         entry.add_tiles(&full, enhanced);

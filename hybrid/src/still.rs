@@ -11,8 +11,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::anchor::codec::{AnchorCodecError, Htj2k, detail_of};
+use crate::anchor::colour;
+use crate::anchor::payload::{self, Packed};
 use crate::anchor::prior::Prior;
-use crate::anchor::{colour, payload};
 use crate::resample::area;
 use windlass_types::Size;
 use windlass_types::tiles::TileMap;
@@ -136,12 +137,12 @@ impl StillMaker {
         let low = self.lows.iter().rev().find(|(at, _)| *at == rtp_timestamp);
         let frame = &low.ok_or(StillError::NoBase)?.1;
         let low = &frame.planes()[0];
-        let tiles = TileMap::parse(low.width(), low.height(), request.tiles);
+        let tiles = TileMap::parse(Size::saturating(low.width(), low.height()), request.tiles);
         let tiles = tiles.ok_or(StillError::Tiles)?;
-        let size = (scale * low.width(), scale * low.height());
+        let size = frame.size().scaled(scale);
         // A side that is no multiple of the low layer's was rounded: less than a low sample.
         let [luma, u, v] = camera;
-        if luma.width + scale <= size.0 || luma.height + scale <= size.1 {
+        if luma.width + scale <= size.width || luma.height + scale <= size.height {
             return Err(StillError::Camera);
         }
         let mut detail = detail_of(&area(luma, size), low, scale)?;
@@ -152,12 +153,11 @@ impl StillMaker {
         prior.take_out(low.into(), &mut detail);
         let map = if tiles.is_full() { 0 } else { request.tiles.len() };
         let image = payload::image(detail, &tiles, scale);
-        let chroma = (size.0.div_ceil(2), size.1.div_ceil(2));
-        let [u, v] = [u, v].map(|plane| area(plane, chroma));
+        let [u, v] = [u, v].map(|plane| area(plane, size.chroma()));
         let colour = colour::image([(&u).into(), (&v).into()], frame.samples(), &tiles, scale);
         let code = Htj2k::fill(&image, Some(&colour), request.bytes.saturating_sub(map))?;
-        let (payload, tiled) = payload::pack(&tiles, code);
-        Ok(Still { payload, tiled, size: Size::saturating(size.0, size.1) })
+        let Packed { payload, tiled } = payload::pack(&tiles, code);
+        Ok(Still { payload, tiled, size: Size::saturating(size.width, size.height) })
     }
 }
 
@@ -262,7 +262,7 @@ mod tests {
             low = decoder.decode(frame).expect("sound").last().map(|shown| shown.picture.clone());
         }
         let low = low.expect("shown");
-        let ([u, v], tiles) = (chroma(), TileMap::full(96, 64));
+        let ([u, v], tiles) = (chroma(), TileMap::full(Size::new(96, 64)));
         let colour = colour::image([(&u).into(), (&v).into()], low.samples(), &tiles, 2);
         let luma = Samples::from(&low.planes()[0]);
         let mut detail = detail_of(&camera(), luma, 2).expect("twice the size");

@@ -56,7 +56,7 @@ proptest! {
         (width, height) in (1usize..200, 1usize..150), scale in 2usize..=4, chosen: u64,
         quality in 1u8..=100, seed: u32,
     ) {
-        let mut tiles = TileMap::empty(width, height);
+        let mut tiles = TileMap::empty(Size::saturating(width, height));
         tiles.set(0, 0);
         for i in (0..tiles.columns() * tiles.rows()).filter(|i| chosen >> i & 1 == 1) {
             tiles.set(i % tiles.columns(), i / tiles.columns());
@@ -66,8 +66,8 @@ proptest! {
         assert_same(&Htj2k::encode(&luma, quality).expect("a legal size"), &luma);
 
         let low = FrameBuffer::grey(width, height);
-        let size = ((width * scale).div_ceil(2), (height * scale).div_ceil(2));
-        let high = [1, 2].map(|n| chroma(size.0, size.1, seed ^ n));
+        let size = low.size().scaled(scale).chroma();
+        let high = [1, 2].map(|n| chroma(size.width, size.height, seed ^ n));
         let high = [(&high[0]).into(), (&high[1]).into()];
         let tint = colour::image(high, low.samples(), &tiles, scale);
         let both = Htj2k::encode_in_colour(&luma, &tint, quality).expect("legal sizes");

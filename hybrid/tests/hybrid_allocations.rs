@@ -9,7 +9,7 @@ mod counting;
 use common::{ALTREF, REALTIME, ivf};
 use counting::{allocations, peak};
 use windlass_hybrid::anchor::codec::Htj2k;
-use windlass_hybrid::anchor::payload;
+use windlass_hybrid::anchor::payload::{self, Packed};
 use windlass_hybrid::decoder::MAX_EARLY_BYTES;
 use windlass_hybrid::{AnchorOutcome, Detail, HybridConfig, HybridDecoder};
 use windlass_types::message::HTJ2K;
@@ -26,10 +26,10 @@ const WARM_WITH_ANCHORS: usize = 250;
 const ONE_SIZE: usize = 36;
 
 /// Streams, with that size.
-const STREAMS: [(&str, &[u8], (u16, u16)); 3] = [
-    ("realtime", REALTIME, (161, 91)),
-    ("altref", ALTREF, (160, 96)),
-    ("l1t3", include_bytes!("../../tests/fixtures/vp9/chromium-l1t3.ivf"), (320, 180)),
+const STREAMS: [(&str, &[u8], Size); 3] = [
+    ("realtime", REALTIME, Size::new(161, 91)),
+    ("altref", ALTREF, Size::new(160, 96)),
+    ("l1t3", include_bytes!("../../tests/fixtures/vp9/chromium-l1t3.ivf"), Size::new(320, 180)),
 ];
 
 fn at(frame: usize) -> u32 {
@@ -37,32 +37,22 @@ fn at(frame: usize) -> u32 {
 }
 
 /// An anchor of a whole frame, or of its first tile alone.
-fn anchor(
-    frame: usize,
-    (width, height): (u16, u16),
-    scale: usize,
-    whole: bool,
-) -> ReassembledAnchor {
-    let low = (usize::from(width), usize::from(height));
-    let (w, h) = (low.0 * scale, low.1 * scale);
+fn anchor(frame: usize, low: Size, scale: usize, whole: bool) -> ReassembledAnchor {
+    let size = low.scaled(scale as u16);
+    let (w, h) = (usize::from(size.width), usize::from(size.height));
     let samples = (0..w * h).map(|i| ((i % w * 7 + i / w * 3) % 41) as i16 * 12 - 240);
     let detail = Detail::from_samples(w, h, samples.collect()).expect("the count is right");
-    let mut tiles = TileMap::empty(low.0, low.1);
+    let mut tiles = TileMap::empty(low);
     tiles.set(0, 0);
-    let tiles = if whole { TileMap::full(low.0, low.1) } else { tiles };
+    let tiles = if whole { TileMap::full(low) } else { tiles };
     let image = payload::image(detail, &tiles, scale);
     let coded = Htj2k::encode(&image, 70).expect("a legal size");
-    let (payload, tiled) = payload::pack(&tiles, coded);
+    let Packed { payload, tiled } = payload::pack(&tiles, coded);
     ReassembledAnchor {
         header: AnchorHeader {
             tiled,
             stream: 1,
-            ..AnchorHeader::new(
-                HTJ2K,
-                AnchorSource::Captured,
-                at(frame),
-                Size::new(w as u16, h as u16),
-            )
+            ..AnchorHeader::new(HTJ2K, AnchorSource::Captured, at(frame), size)
         },
         payload,
     }
@@ -115,7 +105,7 @@ fn frames_with_anchors_in_the_picture_allocate_nothing() {
 #[test]
 fn memory_is_bounded_whatever_anchors_come() {
     let chunks = ivf(REALTIME);
-    let mut early = anchor(0, (161, 91), 2, false);
+    let mut early = anchor(0, Size::new(161, 91), 2, false);
     early.payload.resize(100_000, 0);
     let mut run = |anchors: bool| {
         peak(|| {
@@ -125,7 +115,7 @@ fn memory_is_bounded_whatever_anchors_come() {
                 if !anchors {
                     continue;
                 }
-                decoder.push_anchor(&anchor(n, (161, 91), 2, n % 3 == 0));
+                decoder.push_anchor(&anchor(n, Size::new(161, 91), 2, n % 3 == 0));
                 for ahead in 1..60 {
                     early.header.rtp_timestamp = at(n + ahead);
                     decoder.push_anchor(&early);

@@ -80,9 +80,12 @@ pub struct AnchorHeader {
 
 impl AnchorHeader {
     /// Size of the anchor's picture over that of a low one, where it is one of [`SCALES`].
-    pub fn scale_over(&self, lr_width: usize, lr_height: usize) -> Option<usize> {
-        let hr = (self.size.width.into(), self.size.height.into());
-        SCALES.into_iter().find(|scale| (scale * lr_width, scale * lr_height) == hr)
+    pub fn scale_over(&self, low: Size) -> Option<usize> {
+        let is_over = |scale: &usize, high: u16, low: u16| scale * usize::from(low) == high.into();
+        SCALES.into_iter().find(|scale| {
+            is_over(scale, self.size.width, low.width)
+                && is_over(scale, self.size.height, low.height)
+        })
     }
 
     /// The header of a key anchor in one chunk, whole and without flags. Fields that are not arguments are 0.

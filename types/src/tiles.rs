@@ -8,20 +8,24 @@
 //! On the wire a map is its bits alone, row by row, the lowest bit of a byte first. The picture's size tells how many
 //! bits there are.
 
+use crate::Size;
+
 /// Side of a tile in low luma samples: a VP9 superblock.
 pub const TILE: usize = 64;
 
 /// Which tiles of a picture an anchor gives.
 ///
 /// ```
+/// use windlass_types::Size;
 /// use windlass_types::tiles::TileMap;
 ///
 /// // A low picture of 320 × 180 samples has 5 × 3 tiles.
-/// let mut tiles = TileMap::empty(320, 180);
+/// let low = Size::new(320, 180);
+/// let mut tiles = TileMap::empty(low);
 /// tiles.set(4, 2);
 /// assert_eq!((tiles.columns(), tiles.rows(), tiles.count()), (5, 3, 1));
 /// assert_eq!(tiles.to_bytes(), [0, 0b0100_0000]);
-/// assert_eq!(TileMap::parse(320, 180, &tiles.to_bytes()), Some(tiles));
+/// assert_eq!(TileMap::parse(low, &tiles.to_bytes()), Some(tiles));
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TileMap {
@@ -32,14 +36,14 @@ pub struct TileMap {
 
 impl TileMap {
     /// No tile of a low picture of this size.
-    pub fn empty(lr_width: usize, lr_height: usize) -> Self {
-        let (columns, rows) = (lr_width.div_ceil(TILE), lr_height.div_ceil(TILE));
+    pub fn empty(low: Size) -> Self {
+        let [columns, rows] = [low.width, low.height].map(|side| usize::from(side).div_ceil(TILE));
         Self { columns, rows, chosen: vec![false; columns * rows] }
     }
 
     /// Every tile of a low picture of this size.
-    pub fn full(lr_width: usize, lr_height: usize) -> Self {
-        let mut map = Self::empty(lr_width, lr_height);
+    pub fn full(low: Size) -> Self {
+        let mut map = Self::empty(low);
         map.chosen.fill(true);
         map
     }
@@ -104,8 +108,9 @@ impl TileMap {
     }
 
     /// Length of a map on the wire, in bytes, for a low picture of this size.
-    pub fn wire_bytes(lr_width: usize, lr_height: usize) -> usize {
-        (lr_width.div_ceil(TILE) * lr_height.div_ceil(TILE)).div_ceil(8)
+    pub fn wire_bytes(low: Size) -> usize {
+        let [columns, rows] = [low.width, low.height].map(|side| usize::from(side).div_ceil(TILE));
+        (columns * rows).div_ceil(8)
     }
 
     /// The map on the wire: a bit for each tile, row by row, the lowest bit of a byte first.
@@ -118,8 +123,8 @@ impl TileMap {
 
     /// Reads a map; `None` where bytes are missing or too many, bits beyond the last tile are set,
     /// or no tile is chosen.
-    pub fn parse(lr_width: usize, lr_height: usize, bytes: &[u8]) -> Option<Self> {
-        let mut map = Self::empty(lr_width, lr_height);
+    pub fn parse(low: Size, bytes: &[u8]) -> Option<Self> {
+        let mut map = Self::empty(low);
         if bytes.len() != map.chosen.len().div_ceil(8) {
             return None;
         }
@@ -129,21 +134,46 @@ impl TileMap {
         (map.count() > 0 && map.to_bytes() == bytes).then_some(map)
     }
 
-    /// Width and height of the mosaic of the chosen tiles, in HR samples.
-    pub fn mosaic(&self, scale: usize) -> (usize, usize) {
+    /// The mosaic of the chosen tiles.
+    pub fn mosaic(&self, scale: usize) -> Mosaic {
         let columns = self.count().min(self.columns);
-        (columns * TILE * scale, self.count().div_ceil(columns.max(1)) * TILE * scale)
+        let rows = self.count().div_ceil(columns.max(1));
+        Mosaic { width: columns * TILE * scale, height: rows * TILE * scale }
     }
 
-    /// The chosen tiles with their upper left corners in the encoded picture, in HR samples. If all tiles are chosen,
-    /// the corners are those in the whole picture, else those in the mosaic.
-    pub fn places(
-        &self,
-        scale: usize,
-    ) -> impl Iterator<Item = ((usize, usize), (usize, usize))> + '_ {
+    /// The chosen tiles with their places in the encoded picture. If all tiles are chosen, that is the whole picture,
+    /// else the mosaic.
+    pub fn places(&self, scale: usize) -> impl Iterator<Item = TilePlace> + '_ {
         let (side, across) = (TILE * scale, self.count().min(self.columns).max(1));
-        self.iter().enumerate().map(move |(i, tile)| (tile, (i % across * side, i / across * side)))
+        self.iter().enumerate().map(move |(i, (column, row))| TilePlace {
+            column,
+            row,
+            x: i % across * side,
+            y: i / across * side,
+        })
     }
+}
+
+/// Size of a mosaic, in HR samples. The mosaic of a large picture may exceed what [`Size`] can hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Mosaic {
+    /// Number of samples in a row.
+    pub width: usize,
+    /// Number of rows.
+    pub height: usize,
+}
+
+/// A chosen tile, and the upper left corner of its samples in the encoded picture.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TilePlace {
+    /// Column of the tile in the low picture, counted in tiles.
+    pub column: usize,
+    /// Row of the tile in the low picture, counted in tiles.
+    pub row: usize,
+    /// Column of the corner, in HR samples.
+    pub x: usize,
+    /// Row of the corner, in HR samples.
+    pub y: usize,
 }
 
 #[cfg(test)]
@@ -153,27 +183,29 @@ mod tests {
 
     proptest! {
         #[test]
-        fn maps_are_read_as_they_were_written((w, h) in (1usize..200, 1usize..150), bits: u64) {
-            let mut map = TileMap::empty(w, h);
+        fn maps_are_read_as_they_were_written((w, h) in (1u16..200, 1u16..150), bits: u64) {
+            let low = Size::new(w, h);
+            let mut map = TileMap::empty(low);
             for i in 0..map.columns() * map.rows() {
                 if bits >> (i % 64) & 1 == 1 {
                     map.set(i % map.columns(), i / map.columns());
                 }
             }
             let bytes = map.to_bytes();
-            prop_assert_eq!(bytes.len(), TileMap::wire_bytes(w, h));
-            let parsed = TileMap::parse(w, h, &bytes);
+            prop_assert_eq!(bytes.len(), TileMap::wire_bytes(low));
+            let parsed = TileMap::parse(low, &bytes);
             prop_assert_eq!(parsed, (map.count() > 0).then_some(map));
         }
     }
 
     #[test]
     fn maps_of_another_size_or_with_stray_bits_are_refused() {
-        assert!(TileMap::parse(640, 360, &[0xff; 7]).is_none());
-        assert!(TileMap::parse(640, 360, &[0xff; 8]).is_none());
+        let low = Size::new(640, 360);
+        assert!(TileMap::parse(low, &[0xff; 7]).is_none());
+        assert!(TileMap::parse(low, &[0xff; 8]).is_none());
         let mut bits = [0xff; 8];
         bits[7] = 0x0f;
-        assert_eq!(TileMap::parse(640, 360, &bits), Some(TileMap::full(640, 360)));
-        assert!(TileMap::parse(640, 360, &[0; 8]).is_none());
+        assert_eq!(TileMap::parse(low, &bits), Some(TileMap::full(low)));
+        assert!(TileMap::parse(low, &[0; 8]).is_none());
     }
 }

@@ -135,6 +135,15 @@ struct Rank {
     number: u64,
 }
 
+/// A task that gets a slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NextTask<T> {
+    /// What was [pushed](SlotQueue::push) with the task.
+    pub of: T,
+    /// Whether the task will be late.
+    pub late: bool,
+}
+
 /// The slots, and the tasks that wait for one.
 #[derive(Debug, Clone)]
 pub struct SlotQueue<T> {
@@ -186,8 +195,8 @@ impl<T> SlotQueue<T> {
         Some(self.waiting.swap_remove(last).of)
     }
 
-    /// The next task, if a slot is free, and whether it will be late. Lost causes are appended to `lost` before.
-    pub fn pop(&mut self, now: Duration, lost: &mut Vec<T>) -> Option<(T, bool)> {
+    /// The next task, if a slot is free. Lost causes are appended to `lost` before.
+    pub fn pop(&mut self, now: Duration, lost: &mut Vec<T>) -> Option<NextTask<T>> {
         self.give_up(now, lost);
         if self.running >= self.config.cap {
             return None;
@@ -197,7 +206,7 @@ impl<T> SlotQueue<T> {
         let next = self.shorter(now, first).unwrap_or(next);
         self.running += 1;
         let Waiting { of, task, .. } = self.waiting.swap_remove(next);
-        Some((of, self.lost(now, &task)))
+        Some(NextTask { of, late: self.lost(now, &task) })
     }
 
     /// The shortest task, if the first one has time to spare for it.

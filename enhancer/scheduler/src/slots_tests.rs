@@ -35,8 +35,8 @@ fn must(key: u64, deadline: u32, expected: u32) -> Task {
 /// What gets slots one after the other at `now`, and what is lost.
 fn served(queue: &mut SlotQueue<u64>, now: Duration) -> (Vec<u64>, Vec<u64>) {
     let (mut order, mut lost) = (Vec::new(), Vec::new());
-    while let Some((key, _)) = queue.pop(now, &mut lost) {
-        order.push(key);
+    while let Some(next) = queue.pop(now, &mut lost) {
+        order.push(next.of);
         queue.done();
     }
     lost.sort_unstable();
@@ -67,7 +67,7 @@ fn a_task_runs_at_once_while_a_slot_is_free_and_nobody_waits() {
     assert_eq!(queue.push(MS, task(3, 100, 5), 3), None);
     queue.done();
     assert_eq!(queue.offer(MS, &task(4, 50, 5)), Offer::Waits, "somebody waits for that slot");
-    assert_eq!(queue.pop(MS, &mut Vec::new()), Some((3, false)));
+    assert_eq!(queue.pop(MS, &mut Vec::new()), Some(NextTask { of: 3, late: false }));
     assert_eq!((queue.running(), queue.waiting()), (2, 0));
 }
 
@@ -104,9 +104,9 @@ fn one_that_must_run_has_its_turn_after_its_patience() {
     for n in 1.. {
         let now = n * 20 * MS;
         queue.push(now, task(u64::from(n), 20 * n + 100, 5), u64::from(n));
-        let (next, late) = queue.pop(now, &mut lost).expect("a slot is free");
+        let NextTask { of, late } = queue.pop(now, &mut lost).expect("a slot is free");
         queue.done();
-        if next == 0 {
+        if of == 0 {
             assert_eq!((now, late), (SlotConfig::default().max_wait, true));
             break;
         }
@@ -163,7 +163,7 @@ fn simulate(
         let before = ends.len();
         ends.retain(|end| *end > now);
         (ends.len()..before).for_each(|_| queue.done());
-        while let Some((n, _)) = queue.pop(now, &mut lost) {
+        while let Some(NextTask { of: n, .. }) = queue.pop(now, &mut lost) {
             began.insert(n, now);
             ends.push(now + tasks[n].2);
         }
@@ -216,7 +216,7 @@ proptest! {
         }
         let (mut lost, mut late_before) = (Vec::new(), false);
         let mut waiting: Vec<(usize, Task)> = tasks.into_iter().enumerate().collect();
-        while let Some((at, late)) = queue.pop(now * MS, &mut lost) {
+        while let Some(NextTask { of: at, late }) = queue.pop(now * MS, &mut lost) {
             queue.done();
             prop_assert!(late || !late_before, "one in time after one that is late");
             late_before = late;
@@ -310,7 +310,11 @@ fn a_short_task_goes_first_while_the_nearest_deadline_has_time_to_spare() {
         assert_eq!(queue.push(ms(now), task(100, 9), 'a'), None);
         assert_eq!(queue.push(ms(now), task(140, 1), 'b'), None);
         let mut lost = Vec::new();
-        assert_eq!(queue.pop(ms(now), &mut lost), Some((first, false)), "at {now} ms");
+        assert_eq!(
+            queue.pop(ms(now), &mut lost),
+            Some(NextTask { of: first, late: false }),
+            "at {now} ms"
+        );
         queue.done();
         assert!(queue.pop(ms(now), &mut lost).is_some() && lost.is_empty());
         queue.done();

@@ -16,6 +16,7 @@ use std::sync::Arc;
 
 use thiserror::Error;
 use windlass_hybrid::resample::{Scratch, lanczos};
+use windlass_types::Size;
 use windlass_vp9::simd::Isa;
 
 use crate::{Architecture, Conv, Engine, InferError, Input, Luma, Model, Residual, SwapError};
@@ -64,7 +65,7 @@ pub struct Case {
     /// The network.
     pub architecture: Architecture,
     /// Sizes of LR pictures.
-    pub sizes: Vec<(usize, usize)>,
+    pub sizes: Vec<Size>,
 }
 
 impl fmt::Display for Case {
@@ -76,8 +77,9 @@ impl fmt::Display for Case {
 impl Case {
     /// Every kind of network, scale and width, at odd and tiny sizes.
     pub fn all() -> Vec<Case> {
-        let tiny = [(1, 1), (2, 1), (1, 7), (3, 2), (13, 11)];
-        let more = [(1, 1), (17, 9), (49, 5), (5, 37)];
+        let size = |(width, height)| Size::new(width, height);
+        let tiny = [(1, 1), (2, 1), (1, 7), (3, 2), (13, 11)].map(size);
+        let more = [(1, 1), (17, 9), (49, 5), (5, 37)].map(size);
         let case = |architecture, sizes: &[_]| Case { architecture, sizes: sizes.to_vec() };
         vec![
             case(Architecture::chain(2, 16, 5), &[&tiny[..], &more].concat()),
@@ -85,7 +87,7 @@ impl Case {
             case(Architecture::chain(4, 16, 5), &tiny),
             case(Architecture::chain(2, 8, 2), &tiny),
             case(Architecture::chain(3, 24, 4), &tiny),
-            case(Architecture::chain(2, 32, 6), &[&more[..], &[(67, 23)]].concat()),
+            case(Architecture::chain(2, 32, 6), &[&more[..], &[Size::new(67, 23)]].concat()),
             case(Architecture::chain(4, 48, 3), &tiny),
             case(Architecture::chain(2, 64, 3), &tiny),
             case(Architecture::blocks(2, 8, 1), &tiny),
@@ -114,15 +116,15 @@ impl Case {
 pub(super) struct Pictures {
     low: Vec<u8>,
     twin: Vec<u8>,
-    size: (usize, usize),
+    size: Size,
     scale: usize,
     has_twin: bool,
 }
 
 impl Pictures {
-    pub(super) fn new(architecture: &Architecture, size: (usize, usize), seed: u32) -> Self {
+    pub(super) fn new(architecture: &Architecture, size: Size, seed: u32) -> Self {
         let scale = architecture.scale;
-        let count = size.0 * size.1;
+        let count = size.pixels() as usize;
         let mut state = seed | 1;
         let mut next = |n: usize| {
             state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -143,7 +145,7 @@ impl Pictures {
     }
 
     pub(super) fn input(&self) -> Result<Input<'_>, InferError> {
-        let (width, height) = self.size;
+        let (width, height) = (self.size.width.into(), self.size.height.into());
         let twin = || Luma::packed(&self.twin, self.scale * width, self.scale * height);
         Ok(Input {
             low: Luma::packed(&self.low, width, height)?,
@@ -179,11 +181,12 @@ pub fn check(engine: &mut dyn Engine, case: &Case) -> Result<f64, Violation> {
             return Err(Violation::Changed("a batch"));
         }
 
-        let stride = size.0 + 5;
+        let (width, height) = (usize::from(size.width), usize::from(size.height));
+        let stride = width + 5;
         let padded: Vec<u8> =
-            pictures.low.chunks(size.0).flat_map(|r| [r, &[99; 5]].concat()).collect();
+            pictures.low.chunks(width).flat_map(|r| [r, &[99; 5]].concat()).collect();
         let strided =
-            Input { low: Luma::new(&padded, size.0, size.1, stride)?, ..pictures.input()? };
+            Input { low: Luma::new(&padded, width, height, stride)?, ..pictures.input()? };
         if infer(engine, strided)? != got {
             return Err(Violation::Changed("a stride"));
         }
@@ -364,7 +367,7 @@ mod tests {
 
     fn check_spoilt(spoil: fn(&mut Residual)) -> Result<f64, Violation> {
         let architecture = Architecture::chain(2, 8, 2).with_twin();
-        let case = Case { architecture, sizes: vec![(3, 2), (1, 1)] };
+        let case = Case { architecture, sizes: vec![Size::new(3, 2), Size::new(1, 1)] };
         check(&mut Spoilt { model: Arc::new(case.model()), spoil }, &case)
     }
 

@@ -34,5 +34,5 @@ pub use model::{
 pub use network_choice::{NamedModel, NetworkChoice, NetworkError};
 pub use picture::{InferError, Input, Luma, MAX_SIDE, Residual};
 pub use simd::Simd;
-pub use tiles::{energy_by_tile, infer_tiles, infer_tiles_fused};
+pub use tiles::{EnergyOfTile, energy_by_tile, infer_tiles, infer_tiles_fused};
 pub use windlass_vp9::simd::cap::cap as max_isa;

@@ -148,13 +148,24 @@ fn copy(
     }
 }
 
-/// Mean energy of some tiles of a detail in square grey levels per sample, tile by tile, row by row. A tile to which
+/// The energy of a tile of a detail.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct EnergyOfTile {
+    /// Column of the tile, counted in tiles.
+    pub column: usize,
+    /// Row of the tile, counted in tiles.
+    pub row: usize,
+    /// Mean energy in square grey levels per sample.
+    pub energy: f64,
+}
+
+/// Mean energy of some tiles of a detail, tile by tile, row by row. A tile to which
 /// super-resolution adds much has much to learn. If two details differ much, one has what the other lacks.
 pub fn energy_by_tile<'a>(
     detail: &'a Detail,
     tiles: &'a TileMap,
     scale: usize,
-) -> impl Iterator<Item = ((usize, usize), f64)> + 'a {
+) -> impl Iterator<Item = EnergyOfTile> + 'a {
     let side = TILE * scale;
     tiles.iter().map(move |(column, row)| {
         let (x, y) = (column * side, row * side);
@@ -166,7 +177,7 @@ pub fn energy_by_tile<'a>(
             .map(|&d| i64::from(d) * i64::from(d))
             .sum();
         let unit = f64::from(ONE) * f64::from(ONE);
-        ((column, row), sum as f64 / unit / area as f64)
+        EnergyOfTile { column, row, energy: sum as f64 / unit / area as f64 }
     })
 }
 
@@ -177,6 +188,7 @@ mod tests {
     use super::*;
     use crate::{Architecture, CpuEngine, Model, embedded_model};
     use windlass_hybrid::anchor::mosaic::gather;
+    use windlass_types::Size;
     use windlass_vp9::Plane;
 
     fn plane(width: usize, height: usize) -> Plane {
@@ -185,7 +197,7 @@ mod tests {
     }
 
     fn some_tiles() -> TileMap {
-        let mut some = TileMap::empty(200, 150);
+        let mut some = TileMap::empty(Size::new(200, 150));
         for (column, row) in [(0, 0), (1, 0), (3, 1), (2, 2)] {
             some.set(column, row);
         }
@@ -197,7 +209,7 @@ mod tests {
         let low = plane(200, 150);
         let mut engine = CpuEngine::new(embedded_model().expect("built in"));
         let mut residual = Residual::default();
-        let full = TileMap::full(200, 150);
+        let full = TileMap::full(Size::new(200, 150));
         let (whole, work) =
             infer_tiles(&mut engine, (&low).into(), &full, &mut residual).expect("a size");
         assert_eq!(work, 200 * 150);
@@ -210,7 +222,7 @@ mod tests {
 
     #[test]
     fn tiles_of_other_scales_blocks_and_twins_come_out_as_from_the_whole_picture() {
-        let (low, full, some) = (plane(200, 150), TileMap::full(200, 150), some_tiles());
+        let (low, full, some) = (plane(200, 150), TileMap::full(Size::new(200, 150)), some_tiles());
         for architecture in [
             Architecture::blocks(3, 8, 2),
             Architecture::chain(4, 8, 2).with_twin(),
@@ -237,7 +249,7 @@ mod tests {
         let model = Model::random(Architecture::chain(2, 8, 2).with_twin(), 3).expect("it runs");
         let mut engine = CpuEngine::new(Arc::new(model));
         let (low, twin) = ((&low).into(), (&twin).into());
-        let tiles = TileMap::full(64, 64);
+        let tiles = TileMap::full(Size::new(64, 64));
         let refused = infer_tiles_fused(&mut engine, low, twin, &tiles, &mut Residual::default());
         assert!(matches!(refused, Err(InferError::Twin(_))));
     }

@@ -16,6 +16,7 @@ use windlass_sr::{
     Architecture, CpuEngine, CudaEngine, CudaError, Engine, EngineChoice, InferError, Input, Luma,
     Model, Residual, Simd, embedded_model,
 };
+use windlass_types::Size;
 
 /// Error of half precision relative to the residual, 2⁻¹¹ in each of some layers, and of steps of 1/64 grey level.
 const TOLERANCE: f64 = 6e-3;
@@ -34,7 +35,7 @@ fn conform(cases: impl IntoIterator<Item = Case>) {
 fn cases(max: usize, more: bool) -> impl Iterator<Item = Case> {
     let cases = Case::all().into_iter();
     let cases = cases.filter(move |case| (case.architecture.channels > max) == more);
-    cases.map(|case| Case { sizes: vec![(13, 5)], ..case })
+    cases.map(|case| Case { sizes: vec![Size::new(13, 5)], ..case })
 }
 
 /// Little shared memory makes tiles hardly larger than the pictures: the emulated device takes a second for some ten
@@ -55,13 +56,13 @@ fn wide_networks_conform() {
 #[test]
 fn large_tiles_conform() {
     on_emulated_device("large_tiles_conform", &[], || {
-        let case = |architecture| Case { architecture, sizes: vec![(50, 11)] };
+        let case = |architecture| Case { architecture, sizes: vec![Size::new(50, 11)] };
         conform([
             case(Architecture::blocks(3, 32, 2)),
             case(Architecture::chain(2, 16, 5)),
             Case {
                 architecture: Architecture::chain(2, 8, 2).with_twin(),
-                sizes: vec![(1, 1), (7, 2)],
+                sizes: vec![Size::new(1, 1), Size::new(7, 2)],
             },
         ]);
     });
@@ -77,11 +78,14 @@ fn pictures_of_many_tiles_conform() {
         ("EMULATED_BACKWARDS", "1"),
     ];
     on_emulated_device("pictures_of_many_tiles_conform", &small, || {
-        let case = |architecture, size| Case { architecture, sizes: vec![size] };
+        let case = |architecture, width, height| Case {
+            architecture,
+            sizes: vec![Size::new(width, height)],
+        };
         conform([
-            case(Architecture::chain(2, 16, 5), (75, 50)),
-            case(Architecture::chain(3, 16, 4).with_twin(), (53, 37)),
-            case(Architecture::blocks(2, 16, 2), (61, 45)),
+            case(Architecture::chain(2, 16, 5), 75, 50),
+            case(Architecture::chain(3, 16, 4).with_twin(), 53, 37),
+            case(Architecture::blocks(2, 16, 2), 61, 45),
         ]);
     });
 }

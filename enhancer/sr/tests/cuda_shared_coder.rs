@@ -17,7 +17,8 @@ use windlass_hybrid::anchor::payload;
 use windlass_hybrid::anchor::prior::Prior;
 use windlass_sr::CudaError;
 use windlass_sr::cuda::ResidentPicture;
-use windlass_sr::cuda::coder::{AnchorError, CudaCoder, Encoding, SharedCoder};
+use windlass_sr::cuda::coder::{AnchorError, CoderWork, CudaCoder, Encoding, SharedCoder};
+use windlass_types::Size;
 use windlass_types::tiles::TileMap;
 use windlass_vp9::Plane;
 use windlass_vp9::simd::Isa;
@@ -62,7 +63,7 @@ fn workers_share_a_coder_that_keeps_quality_and_budget() {
                 });
             }
         });
-        let (pictures, batches) = coder.coded();
+        let CoderWork { pictures, batches } = coder.done();
         assert!(pictures == 24 && batches <= pictures, "{pictures} in {batches}");
         // Too large to be an anchor, on the CPU or elsewhere.
         let wide = Arc::new(Detail::zero(9_000, 1));
@@ -96,12 +97,13 @@ fn pictures_that_stay_on_the_card_are_coded_as_if_they_had_come_back() {
         for (scale, bits) in [(2, 0b1_1111_1111), (3, 0b1_0100_1001), (2, 0b10), (4, 0b1_1000_0000)]
         {
             let (resident, low, residual) = on_the_gpu(&mut own, scale, bits);
-            let mut tiles = TileMap::empty(150, 140);
+            let mut tiles = TileMap::empty(Size::new(150, 140));
             (0..9).filter(|n| bits >> n & 1 == 1).for_each(|n| tiles.set(n % 3, n / 3));
             let quarter = |v: i16| (f32::from(v) / 4.0).round().clamp(-4080.0, 4080.0) as i16;
             let samples = residual.into_iter().map(quarter).collect();
-            let (width, height) = resident.size();
-            let mut rest = Detail::from_samples(width, height, samples).expect("the count");
+            let size = resident.size();
+            let mut rest =
+                Detail::from_samples(size.width, size.height, samples).expect("the count");
             Prior::new(Isa::detect(), scale).take_out((&low).into(), &mut rest);
             let image = payload::image(rest, &tiles, scale);
             for (quality, max) in [(80, usize::MAX), (95, 3_000)] {
@@ -114,7 +116,7 @@ fn pictures_that_stay_on_the_card_are_coded_as_if_they_had_come_back() {
         }
         // Several of one size together, each with its own.
         let three: Vec<_> = (0..3).map(|seed| on_the_gpu(&mut own, 2, seed).0).collect();
-        let full = TileMap::full(150, 140);
+        let full = TileMap::full(Size::new(150, 140));
         let code = |resident: &ResidentPicture| {
             coder.code_resident(resident, &full, coding(60, usize::MAX), true)
         };

@@ -12,6 +12,7 @@ use emulated::on_emulated_device;
 use windlass_sr::conformance::{self, Case};
 use windlass_sr::cuda::Variant;
 use windlass_sr::{Architecture, CudaEngine, CudaError, Engine, Luma, Residual};
+use windlass_types::Size;
 
 const HOPPER: (&str, &str) = ("EMULATED_ARCH", "90");
 const BACKWARDS: (&str, &str) = ("EMULATED_BACKWARDS", "1");
@@ -27,7 +28,7 @@ fn conform(variant: Variant, tolerance: f64, cases: impl IntoIterator<Item = Cas
     }
 }
 
-fn case(architecture: Architecture, sizes: &[(usize, usize)]) -> Case {
+fn case(architecture: Architecture, sizes: &[Size]) -> Case {
     Case { architecture, sizes: sizes.to_vec() }
 }
 
@@ -39,9 +40,9 @@ fn networks_conform_in_half_precision() {
             6e-3,
             [
                 // More than a strip across, and than a segment down.
-                case(Architecture::blocks(2, 32, 1), &[(67, 23)]),
-                case(Architecture::blocks(3, 24, 3), &[(1, 1), (13, 5)]),
-                case(Architecture::chain(2, 32, 5), &[(3, 2), (65, 9)]),
+                case(Architecture::blocks(2, 32, 1), &[Size::new(67, 23)]),
+                case(Architecture::blocks(3, 24, 3), &[Size::new(1, 1), Size::new(13, 5)]),
+                case(Architecture::chain(2, 32, 5), &[Size::new(3, 2), Size::new(65, 9)]),
             ],
         );
     });
@@ -55,9 +56,9 @@ fn wide_networks_and_those_with_twins_conform_in_half_precision() {
             Variant::Wgmma,
             6e-3,
             [
-                case(Architecture::blocks(2, 32, 2).with_twin(), &[(13, 5)]),
-                case(Architecture::blocks(4, 48, 1), &[(1, 1), (13, 5)]),
-                case(Architecture::chain(2, 64, 3), &[(13, 5)]),
+                case(Architecture::blocks(2, 32, 2).with_twin(), &[Size::new(13, 5)]),
+                case(Architecture::blocks(4, 48, 1), &[Size::new(1, 1), Size::new(13, 5)]),
+                case(Architecture::chain(2, 64, 3), &[Size::new(13, 5)]),
             ],
         );
     });

@@ -18,6 +18,7 @@ use windlass_sr::{
     Architecture, CudaEngine, CudaError, Engine, EngineChoice, InferError, Input, Luma, Model,
     Residual, embedded_model,
 };
+use windlass_vp9::PlaneSize;
 
 /// A file by which the emulated driver is told something.
 fn told(variable: &str, of: &str) -> PathBuf {
@@ -154,7 +155,7 @@ fn nothing_is_allocated_once_the_sizes_are_known() {
         engine.hold(large).expect("a picture");
         fs::write(&full, "").expect("a file");
         let resident = engine.hold(small).expect("a picture").expect("it stays");
-        assert_eq!(resident.size(), (12, 10));
+        assert_eq!(resident.size(), PlaneSize::new(12, 10));
         // What is larger says so, and no more.
         let low = vec![9; 900];
         let mut one = Residual::default();

@@ -11,6 +11,7 @@ use parking_lot::Mutex;
 
 use windlass_scheduler::worth::Belief;
 use windlass_sr::Model;
+use windlass_types::Size;
 
 /// Minimum time between two samples of a stream: closer pictures add little.
 const EVERY: Duration = Duration::from_secs(1);
@@ -22,8 +23,8 @@ const KEPT: usize = 4;
 pub(crate) struct Of {
     /// Index of the network in the pipeline's list.
     pub network: usize,
-    /// Width and height of the low pictures. Weights for one size were not tried on others.
-    pub size: (usize, usize),
+    /// Size of the low pictures. Weights for one size were not tried on others.
+    pub size: Size,
 }
 
 /// A stream's learned weights, shared by its decoder, the workers and the learner.
@@ -145,18 +146,18 @@ mod tests {
     fn weights_are_of_a_network_and_a_size_and_few() {
         let progress = Progress::default();
         let model = |seed| Arc::new(Model::random(Architecture::chain(2, 8, 2), seed).unwrap());
-        let of = |network, width| Of { network, size: (width, 90) };
+        let of = |network, width| Of { network, size: Size::new(width, 90) };
         let (first, second) = (model(1), model(2));
         progress.put(of(0, 160), Some(first.clone()));
         assert!(progress.weights(of(1, 160)).is_none() && progress.weights(of(0, 320)).is_none());
         progress.put(of(0, 160), Some(second.clone()));
         assert!(progress.weights(of(0, 160)).is_some_and(|kept| Arc::ptr_eq(&kept, &second)));
-        for width in 1..=KEPT {
+        for width in 1..=KEPT as u16 {
             progress.put(of(0, width), Some(first.clone()));
         }
         assert!(progress.weights(of(0, 160)).is_none(), "the oldest went");
-        assert!(progress.weights(of(0, KEPT)).is_some());
-        progress.put(of(0, KEPT), None);
-        assert!(progress.weights(of(0, KEPT)).is_none());
+        assert!(progress.weights(of(0, KEPT as u16)).is_some());
+        progress.put(of(0, KEPT as u16), None);
+        assert!(progress.weights(of(0, KEPT as u16)).is_none());
     }
 }

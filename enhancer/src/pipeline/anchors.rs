@@ -9,11 +9,12 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use windlass_hybrid::Detail;
 use windlass_hybrid::anchor::codec::Htj2k;
-use windlass_hybrid::anchor::payload;
+use windlass_hybrid::anchor::payload::{self, Packed};
+use windlass_sr::EnergyOfTile;
 use windlass_sr::cuda::coder::Encoding;
-use windlass_types::Anchor;
 use windlass_types::message::{AnchorHeader, ReassembledAnchor};
 use windlass_types::tiles::TileMap;
+use windlass_types::{Anchor, Size};
 
 use super::key_anchor_throttle::KeyAnchorThrottle;
 use crate::tiles::{
@@ -202,10 +203,9 @@ impl Anchors {
     /// Notes that subscribers have the publisher's own detail of some tiles of a frame. `energy` has the frame's
     /// totals, `tiles` the bits of the tile map (`None`: all tiles).
     pub(super) fn given(&self, energy: &TileEnergy, tiles: Option<&[u8]>, now: Duration) {
-        let (width, height) = energy.size();
         let map = match tiles {
-            None => TileMap::full(width, height),
-            Some(bits) => match TileMap::parse(width, height, bits) {
+            None => TileMap::full(energy.size()),
+            Some(bits) => match TileMap::parse(energy.size(), bits) {
                 Some(map) => map,
                 None => return,
             },
@@ -218,7 +218,7 @@ impl Anchors {
     /// share of captured detail that no longer fits; it costs a search.
     pub(super) fn regions(
         &self,
-        size: (usize, usize),
+        low: Size,
         now: Duration,
         config: &RegionConfig,
         lost: impl FnOnce() -> Option<Vec<f64>>,
@@ -238,7 +238,7 @@ impl Anchors {
             return None;
         }
         let stakes = stakes(uncertainty, subjects);
-        let tiles = ledger.choose(size, &lost, stakes.as_deref(), now, config)?;
+        let tiles = ledger.choose(low, &lost, stakes.as_deref(), now, config)?;
         let bytes = config.bytes(last.map(|last| now.saturating_sub(last)));
         *last = Some(now);
         Some(Request { tiles, bytes })
@@ -248,11 +248,11 @@ impl Anchors {
     pub(super) fn note_uncertainty(
         &self,
         tiles: &TileMap,
-        energies: impl Iterator<Item = ((usize, usize), f64)>,
+        energies: impl Iterator<Item = EnergyOfTile>,
     ) {
         let known = &mut self.asked.lock().uncertainty;
         known.resize(tiles.columns() * tiles.rows(), 1.0);
-        for ((column, row), energy) in energies {
+        for EnergyOfTile { column, row, energy } in energies {
             known[row * tiles.columns() + column] = energy;
         }
     }
@@ -279,15 +279,14 @@ pub(super) struct Content {
     pub colour: Option<Detail>,
 }
 
-/// Encodes some tiles to a payload; also returns whether the payload is tiled. Content without colour is encoded by
-/// `stills`.
+/// Encodes some tiles to a payload. Content without colour is encoded by `stills`.
 pub(super) fn encode(
     coding: Encoding,
     content: Content,
     tiles: &TileMap,
     scale: usize,
     stills: &mut dyn Stills,
-) -> Result<(Vec<u8>, bool), EncodeError> {
+) -> Result<Packed, EncodeError> {
     let image = payload::image(content.detail, tiles, scale);
     let coded = match &content.colour {
         colour @ Some(_) => encode_still(&image, colour.as_ref(), coding)?,
@@ -315,7 +314,7 @@ mod tests {
     use super::*;
     use windlass_sr::energy_by_tile;
 
-    const SIZE: (usize, usize) = (96, 64);
+    const SIZE: Size = Size::new(96, 64);
 
     fn at(seconds: u64) -> Duration {
         Duration::from_secs(seconds)
@@ -388,7 +387,7 @@ mod tests {
         assert_eq!(ask(0.3, at(2)), None, "most of it is of use");
         assert_eq!(ask(0.9, at(2)), None, "it was looked at just now");
         let request = ask(0.9, at(2) + POLL_INTERVAL).expect("all has changed");
-        assert_eq!((request.tiles, request.bytes), (TileMap::full(SIZE.0, SIZE.1), 7500));
+        assert_eq!((request.tiles, request.bytes), (TileMap::full(SIZE), 7500));
     }
 
     #[test]
@@ -398,7 +397,7 @@ mod tests {
         for y in 0..128 {
             detail.row_mut(y)[128..].fill(5 * ONE);
         }
-        let full = TileMap::full(96, 64);
+        let full = TileMap::full(SIZE);
         anchors.note_uncertainty(&full, energy_by_tile(&detail, &full, 2));
         let one = RegionConfig { area: 0.5, ..RegionConfig::default() };
         let request = anchors.regions(SIZE, at(1), &one, || Some(vec![1.0; 2]));
@@ -423,12 +422,11 @@ mod tests {
 
     #[test]
     fn no_anchor_takes_more_bytes_than_it_may() {
-        let tiles = TileMap::full(96, 64);
+        let tiles = TileMap::full(SIZE);
         let bytes = |max_bytes| {
             let coding = Encoding { quality: 95, max_bytes };
-            let (payload, _) =
-                encode(coding, content(), &tiles, 2, &mut CpuStills).expect("a code");
-            payload.len()
+            let coded = encode(coding, content(), &tiles, 2, &mut CpuStills).expect("a code");
+            coded.payload.len()
         };
         let free = bytes(usize::MAX);
         let max = free / 3;
@@ -438,11 +436,11 @@ mod tests {
 
     #[test]
     fn some_tiles_are_coded_with_their_map() {
-        let mut tiles = TileMap::empty(96, 64);
+        let mut tiles = TileMap::empty(SIZE);
         tiles.set(1, 0);
         let coding = Encoding { quality: 75, max_bytes: usize::MAX };
         let coded = encode(coding, content(), &tiles, 2, &mut CpuStills);
-        let (payload, tiled) = coded.expect("a code");
+        let Packed { payload, tiled } = coded.expect("a code");
         assert!(tiled && payload.starts_with(&tiles.to_bytes()));
     }
 }

@@ -346,8 +346,7 @@ impl StreamDecoder {
         }
         let known = state.energies.iter().find(|(timestamp, _)| *timestamp == at);
         let Some((_, energy)) = known.or(state.energies.front()) else { return };
-        let (width, height) = energy.size();
-        let bits = anchor.payload.get(..TileMap::wire_bytes(width, height));
+        let bits = anchor.payload.get(..TileMap::wire_bytes(energy.size()));
         let tiles = anchor.tiled.then_some(bits.unwrap_or_default());
         let now = self.clock.elapsed();
         state.anchors.given(energy, tiles, now);

@@ -11,9 +11,10 @@ use windlass_hybrid::Detail;
 use windlass_hybrid::anchor::mosaic::scatter;
 use windlass_sr::cuda::ResidentPicture;
 use windlass_sr::cuda::coder::{AnchorError, Coded, Encoding, SharedCoder, TileDetail};
-use windlass_sr::{Engine, InferError, Input, Inputs, Luma};
+use windlass_sr::{EnergyOfTile, Engine, InferError, Input, Inputs, Luma};
+use windlass_types::Size;
 use windlass_types::tiles::TileMap;
-use windlass_vp9::{Plane, Samples};
+use windlass_vp9::{Plane, PlaneSize, Samples};
 
 use super::anchors::EncodeError;
 
@@ -55,7 +56,7 @@ impl GpuPicture {
                 return Err(Unfit);
             }
         };
-        let columns = TileMap::empty(low.width, low.height).columns();
+        let columns = TileMap::empty(Size::saturating(low.width, low.height)).columns();
         Ok(Some(GpuPicture { resident, tiles, columns, scale: engine.scale() }))
     }
 
@@ -64,13 +65,16 @@ impl GpuPicture {
         &self,
         tiles: &TileMap,
         measure: fn(&TileDetail) -> f64,
-    ) -> Vec<((usize, usize), f64)> {
-        let of = |(column, row)| self.tiles.get(row * self.columns + column).map(measure);
-        tiles.iter().filter_map(|tile| Some((tile, of(tile)?))).collect()
+    ) -> Vec<EnergyOfTile> {
+        let of = |(column, row)| {
+            let energy = self.tiles.get(row * self.columns + column).map(measure)?;
+            Some(EnergyOfTile { column, row, energy })
+        };
+        tiles.iter().filter_map(of).collect()
     }
 
     /// Width and height in HR samples.
-    pub(super) fn size(&self) -> (usize, usize) {
+    pub(super) fn size(&self) -> PlaneSize {
         self.resident.size()
     }
 
@@ -87,7 +91,7 @@ impl GpuPicture {
             Ok((code, None)) => Some(Ok((code, None))),
             Ok((code, Some(image))) if tiles.is_full() => Some(Ok((code, Some(image)))),
             Ok((code, Some(mosaic))) => {
-                let (width, height) = self.size();
+                let PlaneSize { width, height } = self.size();
                 let mut detail = Detail::zero(width, height);
                 let fits = scatter(tiles, &mosaic, self.scale, &mut detail);
                 Some(Ok((code, fits.then_some(detail))))

@@ -16,6 +16,7 @@ use windlass_hybrid::anchor::prior::Prior;
 use windlass_hybrid::cells::Cells;
 use windlass_hybrid::resample::{Scratch, lanczos, to_plane};
 use windlass_sr::{Engine, InferError, Input, Luma, Model};
+use windlass_types::Size;
 use windlass_vp9::simd::Isa;
 use windlass_vp9::{FrameBuffer, Plane, Samples};
 
@@ -79,15 +80,14 @@ impl SampleQueue {
             return;
         }
         let of = of(job);
-        if of.size.0 * of.size.1 > MAX_SAMPLES || self.samples.is_full() {
+        if of.size.pixels() as usize > MAX_SAMPLES || self.samples.is_full() {
             return count(&self.stats.counters.dropped_lessons);
         }
         let (low, high) = (frame.picture.clone(), high.clone());
-        let size = |plane: &Plane| (plane.width(), plane.height());
         let seen = if model.architecture().has_twin() {
             let seen = frame.twin.start(frame.rtp_timestamp);
             // Forgotten, or the stream's scale has just changed.
-            if seen.as_ref().map(size) != Some((high.width(), high.height())) {
+            if seen.as_ref().map(Plane::size) != Some(high.size()) {
                 return;
             }
             seen
@@ -104,7 +104,7 @@ impl SampleQueue {
 /// Key of the weights that a job uses.
 pub(super) fn of(job: &Job) -> Of {
     let picture = &job.frame.picture;
-    Of { network: job.chosen.network, size: (picture.width(), picture.height()) }
+    Of { network: job.chosen.network, size: Size::saturating(picture.width(), picture.height()) }
 }
 
 /// Gives the engine the learned weights of the job's stream, or the generic ones if there are none. Returns whether
@@ -356,7 +356,7 @@ mod tests {
     }
 
     fn sample(progress: &Arc<Progress>, width: usize) -> Sample {
-        let of = Of { network: 0, size: (width, 90) };
+        let of = Of { network: 0, size: Size::saturating(width, 90) };
         let (low, high) =
             (Arc::new(FrameBuffer::grey(width, 90)), Arc::new(FrameBuffer::grey(2 * width, 180)));
         Sample { progress: Arc::downgrade(progress), of, low, seen: None, high }

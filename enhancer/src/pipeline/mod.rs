@@ -53,7 +53,7 @@ use windlass_sr::{
     Engine, EngineChoice, InferError, Input, Luma, Model, NetworkChoice, NetworkError, Residual,
 };
 use windlass_types::tiles::TileMap;
-use windlass_types::{EnhancerOutput, MAX_LR_PIXELS};
+use windlass_types::{EnhancerOutput, MAX_LR_PIXELS, Size};
 use windlass_vp9::{Decoder, FrameBuffer, Picture};
 
 use crate::stats::{EnhancerStats, NetworkStats, QueueLengths, Stats};
@@ -589,7 +589,7 @@ fn calibrate(networks: &[Network], quality: u8, clock: &Clock) -> Result<Measure
 fn measure(engine: &mut dyn Engine, quality: u8, clock: &Clock) -> Duration {
     let (low, scale) = (FrameBuffer::grey(160, 90), engine.scale());
     let seen = Picture::grey(scale * 160, scale * 90).y;
-    let tiles = TileMap::full(160, 90);
+    let tiles = TileMap::full(Size::new(160, 90));
     let mut residual = Residual::default();
     let mut best = Duration::MAX;
     for _ in 0..3 {

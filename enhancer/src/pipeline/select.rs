@@ -191,11 +191,10 @@ impl Selector {
             }
         }
         for (&stream, frame) in &newest {
-            let (width, height) = (frame.picture.width(), frame.picture.height());
-            let lost = || frame.twin.lost(frame.rtp_timestamp);
-            let request = frame.anchors.regions((width, height), now, &self.regions, lost);
-            let Some(request) = request else { continue };
             let size = size(&frame.picture);
+            let lost = || frame.twin.lost(frame.rtp_timestamp);
+            let request = frame.anchors.regions(size, now, &self.regions, lost);
+            let Some(request) = request else { continue };
             let (tiles, bytes) = (request.tiles.to_bytes().into(), request.bytes);
             let wanted = EnhancerOutput::WantRegions { stream, size, tiles, bytes };
             match self.output.try_send(wanted) {

@@ -15,7 +15,7 @@ use super::clock::Clock;
 use crate::stats::{SlotStats, StageSlots, count};
 use windlass_scheduler::NetworkCost;
 use windlass_scheduler::job_time::JobTimes;
-use windlass_scheduler::slots::{Offer, SlotConfig, SlotQueue, Task};
+use windlass_scheduler::slots::{NextTask, Offer, SlotConfig, SlotQueue, Task};
 use windlass_types::SharedLatencies;
 
 /// Stages that run on the CPU.
@@ -269,8 +269,8 @@ impl Drop for Slot<'_> {
         }
         queue.done();
         let now = self.slots.clock.span_to(now);
-        while let Some((next, late)) = queue.pop(now, lost) {
-            next.give(if late { RUNS_LATE } else { RUNS }, now);
+        while let Some(NextTask { of, late }) = queue.pop(now, lost) {
+            of.give(if late { RUNS_LATE } else { RUNS }, now);
         }
         lost.drain(..).for_each(|waiter| waiter.report(LOST));
     }

@@ -7,6 +7,7 @@
 
 use std::time::Duration;
 
+use windlass_types::Size;
 use windlass_types::tiles::{TILE, TileMap};
 use windlass_vp9::{FrameInfo, FrameKind};
 
@@ -16,15 +17,14 @@ const INTRA: u64 = 64;
 /// Accumulated residual of a stream's tiles: sums that only grow.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TileEnergy {
-    width: usize,
-    height: usize,
+    size: Size,
     totals: Vec<u64>,
 }
 
 impl TileEnergy {
-    /// Width and height of the low picture.
-    pub fn size(&self) -> (usize, usize) {
-        (self.width, self.height)
+    /// Size of the low picture.
+    pub fn size(&self) -> Size {
+        self.size
     }
 
     /// Adds the residual of a frame. A frame of another size resets the ledger.
@@ -32,12 +32,12 @@ impl TileEnergy {
         if matches!(info.kind, FrameKind::ShowExisting { .. }) {
             return;
         }
-        let size = (info.width as usize, info.height as usize);
-        let columns = size.0.div_ceil(TILE);
-        if (self.width, self.height) != size {
-            (self.width, self.height) = size;
+        let size = Size::saturating(info.width as usize, info.height as usize);
+        let columns = usize::from(size.width).div_ceil(TILE);
+        if self.size != size {
+            self.size = size;
             self.totals.clear();
-            self.totals.resize(columns * size.1.div_ceil(TILE), 0);
+            self.totals.resize(columns * usize::from(size.height).div_ceil(TILE), 0);
         }
         for block in &info.blocks {
             let tile = usize::from(block.y) / TILE * columns + usize::from(block.x) / TILE;
@@ -52,7 +52,7 @@ impl TileEnergy {
 /// State of each tile at the subscribers.
 #[derive(Debug, Clone, Default)]
 pub struct TileLedger {
-    size: (usize, usize),
+    size: Size,
     /// Total and time of each tile at its last anchor; `None` if subscribers have nothing.
     sent: Vec<Option<(u64, Duration)>>,
     /// For each tile, the time of the frame of its last captured detail.
@@ -86,22 +86,22 @@ impl TileLedger {
         now: Duration,
         config: &TileConfig,
     ) -> Option<TileMap> {
-        let size = (energy.width, energy.height);
         // A frame from shortly before the last one has a little less; a stream that began anew has next to nothing.
         let restarted = self
             .sent
             .iter()
             .zip(&energy.totals)
             .any(|(s, t)| s.is_some_and(|(then, _)| then / 2 > *t));
-        if self.size != size || restarted {
+        if self.size != energy.size || restarted {
             self.begin(energy);
         }
-        let mut map = TileMap::empty(size.0, size.1);
+        let (width, height) = (usize::from(energy.size.width), usize::from(energy.size.height));
+        let mut map = TileMap::empty(energy.size);
         let columns = map.columns().max(1);
         let tiles = self.sent.iter_mut().zip(&self.captured).zip(&energy.totals);
         for (i, ((sent, captured), &total)) in tiles.enumerate() {
             let (column, row) = (i % columns, i / columns);
-            let area = TILE.min(size.0 - column * TILE) * TILE.min(size.1 - row * TILE);
+            let area = TILE.min(width - column * TILE) * TILE.min(height - row * TILE);
             let due = sent.is_none_or(|(then, at)| {
                 // A frame from before what they have tells nothing new.
                 total.saturating_sub(then) as f64 >= config.threshold * area as f64
@@ -120,8 +120,7 @@ impl TileLedger {
 impl TileLedger {
     /// Notes that subscribers have the publisher's own detail of some tiles of a frame with these totals.
     pub fn captured(&mut self, tiles: &TileMap, energy: &TileEnergy, at: Duration) {
-        let size = (energy.width, energy.height);
-        if self.size != size {
+        if self.size != energy.size {
             self.begin(energy);
         }
         for (column, row) in tiles.iter() {
@@ -134,7 +133,7 @@ impl TileLedger {
     }
 
     fn begin(&mut self, energy: &TileEnergy) {
-        self.size = (energy.width, energy.height);
+        self.size = energy.size;
         self.sent.clear();
         self.sent.resize(energy.totals.len(), None);
         self.captured.clear();
@@ -177,7 +176,7 @@ mod tests {
         let mut ledger = TileLedger::default();
         let config = TileConfig::default();
         let first = ledger.choose(&energies[0], Duration::ZERO, &config);
-        assert_eq!(first, Some(TileMap::full(161, 91)));
+        assert_eq!(first, Some(TileMap::full(Size::new(161, 91))));
         assert_eq!(ledger.choose(&energies[0], Duration::from_secs(1), &config), None);
         let never = TileConfig { threshold: 1e9, ..config };
         assert_eq!(ledger.choose(&energies[9], Duration::from_secs(1), &never), None);
@@ -203,7 +202,7 @@ mod tests {
         let mut ledger = TileLedger::default();
         let config = TileConfig { threshold: 1e9, ..TileConfig::default() };
         let all = ledger.choose(&energies[0], Duration::ZERO, &config).expect("the first");
-        let mut one = TileMap::empty(161, 91);
+        let mut one = TileMap::empty(Size::new(161, 91));
         one.set(1, 1);
         ledger.forget(&one);
         assert!(all.is_full());
@@ -215,8 +214,8 @@ mod tests {
         let energies = energies();
         let mut ledger = TileLedger::default();
         let config = TileConfig { threshold: 1e9, ..TileConfig::default() };
-        let mut left = TileMap::full(161, 91);
-        let mut own = TileMap::empty(161, 91);
+        let mut left = TileMap::full(Size::new(161, 91));
+        let mut own = TileMap::empty(Size::new(161, 91));
         own.set(1, 1);
         ledger.captured(&own, &energies[0], Duration::ZERO);
         left = left.without(&own);
@@ -247,6 +246,6 @@ mod tests {
         let config = TileConfig::default();
         ledger.choose(&energies[9], Duration::ZERO, &config);
         let again = ledger.choose(&energies[0], Duration::from_millis(100), &config);
-        assert_eq!(again, Some(TileMap::full(161, 91)));
+        assert_eq!(again, Some(TileMap::full(Size::new(161, 91))));
     }
 }

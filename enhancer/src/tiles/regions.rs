@@ -19,8 +19,8 @@
 
 use std::time::Duration;
 
-use windlass_types::Bitrate;
 use windlass_types::tiles::TileMap;
+use windlass_types::{Bitrate, Size};
 
 /// Limits of a request, and the times of tiles.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -105,13 +105,13 @@ impl RegionLedger {
     /// lacks while nothing is known of it, as from [`stakes`]; without it all tiles are alike.
     pub fn choose(
         &mut self,
-        (width, height): (usize, usize),
+        low: Size,
         lost: &[f64],
         stakes: Option<&[f64]>,
         now: Duration,
         config: &RegionConfig,
     ) -> Option<TileMap> {
-        let mut map = TileMap::empty(width, height);
+        let mut map = TileMap::empty(low);
         self.tiles.resize(map.columns() * map.rows(), Known::default());
         let columns = map.columns().max(1);
         let mut worth: Vec<(f64, usize)> = (0..self.tiles.len())
@@ -167,7 +167,7 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     /// Low samples of 4 × 2 tiles.
-    const SIZE: (usize, usize) = (256, 128);
+    const SIZE: Size = Size::new(256, 128);
     const ALL: [f64; 8] = [1.0; 8];
     const NONE: [f64; 8] = [0.0; 8];
 
@@ -211,7 +211,7 @@ mod tests {
     #[test]
     fn captured_detail_is_asked_for_again_where_it_no_longer_fits_or_is_old() {
         let mut ledger = RegionLedger::default();
-        ledger.captured(&TileMap::full(SIZE.0, SIZE.1), SECOND);
+        ledger.captured(&TileMap::full(SIZE), SECOND);
         let mut choose = |lost: &[f64], now| ledger.choose(SIZE, lost, None, now, &config());
         assert_eq!(choose(&NONE, 2 * SECOND), None);
         assert_eq!(chosen(choose(&one_lost(5), 2 * SECOND)), [(1, 1)]);
@@ -229,7 +229,7 @@ mod tests {
     fn what_was_captured_is_outdated_once_most_of_it_no_longer_fits() {
         let (mut ledger, config) = (RegionLedger::default(), config());
         assert!(ledger.outdated(&ALL, SECOND, &config), "there is nothing yet");
-        ledger.captured(&TileMap::full(SIZE.0, SIZE.1), SECOND);
+        ledger.captured(&TileMap::full(SIZE), SECOND);
         assert!(!ledger.outdated(&one_lost(2), SECOND, &config), "one tile is not most of it");
         assert!(ledger.outdated(&[0.6; 8], SECOND, &config));
     }

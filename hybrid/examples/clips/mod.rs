@@ -2,21 +2,42 @@
 
 use std::process::Command;
 
-/// A clip: name, file, crop and HR size in samples.
-pub(crate) type Clip = (&'static str, &'static str, &'static str, (usize, usize));
+use windlass_vp9::PlaneSize;
+
+/// A clip.
+#[derive(Clone, Copy)]
+pub(crate) struct Clip {
+    pub name: &'static str,
+    pub file: &'static str,
+    /// The filter that crops it, with a comma behind it.
+    pub crop: &'static str,
+    /// Size in HR samples.
+    pub size: PlaneSize,
+}
+
+const fn clip(
+    name: &'static str,
+    file: &'static str,
+    crop: &'static str,
+    width: usize,
+    height: usize,
+) -> Clip {
+    Clip { name, file, crop, size: PlaneSize::new(width, height) }
+}
 
 /// Clips with people, cropped as the probe of flow and the training of the built-in filters had them.
 pub(crate) const CLIPS: [Clip; 5] = [
-    ("d13", "LivePortrait__d13.mp4", "crop=720:405:0:300,", (640, 360)),
-    ("demo2", "LatentSync__assets_demo2_video.mp4", "crop=1080:608:0:100,", (640, 360)),
-    ("demo1", "LatentSync__assets_demo1_video.mp4", "crop=1080:608:0:480,", (640, 360)),
-    ("d6", "LivePortrait__d6.mp4", "crop=480:272:0:60,", (480, 272)),
-    ("s18", "LivePortrait__s18.mp4", "", (960, 540)),
+    clip("d13", "LivePortrait__d13.mp4", "crop=720:405:0:300,", 640, 360),
+    clip("demo2", "LatentSync__assets_demo2_video.mp4", "crop=1080:608:0:100,", 640, 360),
+    clip("demo1", "LatentSync__assets_demo1_video.mp4", "crop=1080:608:0:480,", 640, 360),
+    clip("d6", "LivePortrait__d6.mp4", "crop=480:272:0:60,", 480, 272),
+    clip("s18", "LivePortrait__s18.mp4", "", 960, 540),
 ];
 
 /// The first six seconds: the originals as I420, one behind the other, and the low layer's VP9 frames
 /// (`scale` times smaller, libvpx in real time at 300 kbit/s, one key frame).
-pub(crate) fn coded((_, file, crop, (w, h)): Clip, scale: usize) -> (Vec<u8>, Vec<Vec<u8>>) {
+pub(crate) fn coded(clip: Clip, scale: usize) -> (Vec<u8>, Vec<Vec<u8>>) {
+    let Clip { file, crop, size: PlaneSize { width: w, height: h }, .. } = clip;
     let clip = windlass_files::clip(file);
     let ffmpeg = |filter: &str, more: &str| {
         let done = Command::new("ffmpeg")

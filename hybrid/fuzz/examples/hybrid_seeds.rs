@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use libfuzzer_sys::fuzz_target;
 use windlass_hybrid::Detail;
 use windlass_hybrid::anchor::codec::Htj2k;
-use windlass_hybrid::anchor::payload;
+use windlass_hybrid::anchor::payload::{self, Packed};
 use windlass_hybrid_fuzz::scale;
 use windlass_types::AnchorSource;
 use windlass_types::Size;
@@ -104,14 +104,15 @@ fn with_anchors(frames: &[&[u8]], options: u8) -> Result<Option<Vec<Vec<u8>>>, B
             continue;
         }
         let late = n / 2 % 3;
-        let mut tiles = TileMap::empty(width, height);
+        let low = Size::saturating(width, height);
+        let mut tiles = TileMap::empty(low);
         tiles.set(n % tiles.columns(), n / 3 % tiles.rows());
-        let tiles = if n % 2 == 0 { tiles } else { TileMap::full(width, height) };
+        let tiles = if n % 2 == 0 { tiles } else { TileMap::full(low) };
         let (w, h) = (width * scale, height * scale);
         let samples = (0..w * h).map(|i| ((i / 5 % w * 37 + i / w / 9 * 91) % 400) as i16 - 200);
         let detail = Detail::from_samples(w, h, samples.collect()).ok_or("a wrong count")?;
         let coded = Htj2k::encode(&payload::image(detail, &tiles, scale), 1)?;
-        let (payload, tiled) = payload::pack(&tiles, coded);
+        let Packed { payload, tiled } = payload::pack(&tiles, coded);
         let header = AnchorHeader {
             codec: HTJ2K,
             // Only what a publisher gave teaches the filters.

@@ -56,6 +56,19 @@ pub(crate) fn bands(
     })
 }
 
+/// Binary logarithms of the sides of a cell of a regular division.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct LogSides {
+    pub(crate) width: u32,
+    pub(crate) height: u32,
+}
+
+impl LogSides {
+    pub(crate) const fn square(side: u32) -> Self {
+        Self { width: side, height: side }
+    }
+}
+
 /// The part of a length that a cell of a regular division covers: where it starts, and its length.
 fn cell(length: usize, log_side: u32, at: usize) -> (usize, usize) {
     let start = (at << log_side).min(length);
@@ -63,9 +76,9 @@ fn cell(length: usize, log_side: u32, at: usize) -> (usize, usize) {
 }
 
 /// The part of a band that a cell of a division in both directions covers.
-pub(crate) fn cell_of(area: Area, log_side: (u32, u32), column: usize, row: usize) -> Area {
-    let (x, width) = cell(area.width, log_side.0, column);
-    let (y, height) = cell(area.height, log_side.1, row);
+pub(crate) fn cell_of(area: Area, log_sides: LogSides, column: usize, row: usize) -> Area {
+    let (x, width) = cell(area.width, log_sides.width, column);
+    let (y, height) = cell(area.height, log_sides.height, row);
     Area { x: area.x + x, y: area.y + y, width, height }
 }
 

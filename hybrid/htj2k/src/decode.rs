@@ -2,7 +2,7 @@
 
 #![allow(clippy::inline_always)] // functions take on the target features of their callers
 
-use crate::bands::{Area, Band, bands, cell_of};
+use crate::bands::{Area, Band, LogSides, bands, cell_of};
 use crate::bits::BitReader;
 use crate::block::decode::BlockDecoder;
 use crate::headers::{Header, Transform};
@@ -126,17 +126,21 @@ fn visit_blocks<'a>(
     let mut rest = packets;
     for resolution in 0..=header.levels {
         let level = header.levels - resolution;
-        let size = (low_length(width, level), low_length(height, level));
-        let log_precinct = header.precincts.get(usize::from(resolution)).map_or((15, 15), |&p| p);
-        let columns = size.0.div_ceil(1 << log_precinct.0);
-        let rows = size.1.div_ceil(1 << log_precinct.1);
+        let log_precinct = header.precincts.get(usize::from(resolution)).copied();
+        let log_precinct = log_precinct.unwrap_or(LogSides::square(15));
+        let columns = low_length(width, level).div_ceil(1 << log_precinct.width);
+        let rows = low_length(height, level).div_ceil(1 << log_precinct.height);
         if header.position_first && columns * rows > 1 {
             return Err(Error::Unsupported("progression by position with several precincts"));
         }
         // Precincts divide the bands of all but the coarsest resolution at half their size.
         let halved = u32::from(resolution > 0);
-        let log_cell = (log_precinct.0 - halved, log_precinct.1 - halved);
-        let log_block = (header.log_block.0.min(log_cell.0), header.log_block.1.min(log_cell.1));
+        let log_cell =
+            LogSides { width: log_precinct.width - halved, height: log_precinct.height - halved };
+        let log_block = LogSides {
+            width: header.log_block.width.min(log_cell.width),
+            height: header.log_block.height.min(log_cell.height),
+        };
         for precinct in 0..columns * rows {
             let bands = bands(width, height, header.levels, resolution).map(|band| {
                 (band, cell_of(band.area, log_cell, precinct % columns, precinct / columns))
@@ -152,7 +156,7 @@ fn read_packet<'a>(
     header: &Header,
     mut data: &'a [u8],
     bands: impl Iterator<Item = (Band, Area)>,
-    log_block: (u32, u32),
+    log_block: LogSides,
     visit: &mut impl FnMut(&Band, Block<'a>) -> Result<(), Error>,
 ) -> Result<&'a [u8], Error> {
     if header.sop && data.starts_with(&[0xff, 0x91]) {
@@ -162,8 +166,8 @@ fn read_packet<'a>(
     let mut found = Vec::new();
     if bits.get()? {
         for (band, area) in bands {
-            let columns = area.width.div_ceil(1 << log_block.0);
-            let rows = area.height.div_ceil(1 << log_block.1);
+            let columns = area.width.div_ceil(1 << log_block.width);
+            let rows = area.height.div_ceil(1 << log_block.height);
             if columns * rows == 0 {
                 continue;
             }

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use crate::bands::LogSides;
 use crate::{Error, Format, Limits};
 
 /// Marker: start of codestream (ITU-T T.800, table A.2).
@@ -89,9 +90,9 @@ pub(crate) struct Header {
     pub(crate) levels: u8,
     pub(crate) transform: Transform,
     /// Logarithms of a block's width and height.
-    pub(crate) log_block: (u32, u32),
+    pub(crate) log_block: LogSides,
     /// Logarithms of a precinct's width and height, by resolution. Empty when each resolution is one precinct.
-    pub(crate) precincts: Vec<(u32, u32)>,
+    pub(crate) precincts: Vec<LogSides>,
     /// Whether packets are ordered by place before resolution.
     pub(crate) position_first: bool,
     /// Whether packets may start with, and their headers end in, a marker.
@@ -119,10 +120,10 @@ impl Header {
         put16(out, &[irreversible | magnitude.saturating_sub(8)]);
 
         put16(out, &[COD, 12]);
-        let log_block = (self.log_block.0 as u8 - 2, self.log_block.1 as u8 - 2);
+        let LogSides { width, height } = self.log_block;
         let transform = u8::from(self.transform == Transform::Reversible);
         out.extend_from_slice(&[0, 0, 0, 1, 0]);
-        out.extend_from_slice(&[self.levels, log_block.0, log_block.1, 0x40, transform]);
+        out.extend_from_slice(&[self.levels, width as u8 - 2, height as u8 - 2, 0x40, transform]);
 
         let steps = &self.quantiser.steps;
         let guard = self.quantiser.guard_bits << 5;
@@ -295,8 +296,8 @@ fn check_capabilities(mut reader: Reader) -> Result<(), Error> {
 struct Coding {
     levels: u8,
     transform: Transform,
-    log_block: (u32, u32),
-    precincts: Vec<(u32, u32)>,
+    log_block: LogSides,
+    precincts: Vec<LogSides>,
     position_first: bool,
     sop: bool,
     eph: bool,
@@ -309,14 +310,18 @@ impl Coding {
         let layers = reader.u16()?;
         let _component_transform = reader.u8()?;
         let levels = reader.u8()?;
-        let log_block = (u32::from(reader.u8()?) + 2, u32::from(reader.u8()?) + 2);
+        let log_block =
+            LogSides { width: u32::from(reader.u8()?) + 2, height: u32::from(reader.u8()?) + 2 };
         let block_style = reader.u8()?;
         let transform = match reader.u8()? {
             0 => Transform::Irreversible,
             1 => Transform::Reversible,
             _ => return Err(Error::Unsupported("a transform of its own")),
         };
-        if levels > 32 || log_block.0.max(log_block.1) > 10 || log_block.0 + log_block.1 > 12 {
+        if levels > 32
+            || log_block.width.max(log_block.height) > 10
+            || log_block.width + log_block.height > 12
+        {
             return Err(Error::Malformed("COD"));
         }
         if progression > 4 || layers == 0 {
@@ -333,11 +338,11 @@ impl Coding {
         if style & 1 != 0 {
             for resolution in 0..=levels {
                 let byte = u32::from(reader.u8()?);
-                let (w, h) = (byte & 15, byte >> 4);
-                if resolution > 0 && (w == 0 || h == 0) {
+                let sides = LogSides { width: byte & 15, height: byte >> 4 };
+                if resolution > 0 && (sides.width == 0 || sides.height == 0) {
                     return Err(Error::Malformed("COD"));
                 }
-                precincts.push((w, h));
+                precincts.push(sides);
             }
         }
         Ok(Self {

@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use crate::bands::{Band, bands, cell_of};
+use crate::bands::{Band, LogSides, bands, cell_of};
 use crate::bits::BitWriter;
 use crate::headers::{self, Header, Step, Transform};
 use crate::tag_tree::TagTree;
@@ -84,7 +84,8 @@ impl Layout {
             let count = columns * band.area.height.div_ceil(BLOCK);
             let first = layout.blocks.len();
             layout.blocks.extend((0..count).map(|i| {
-                let area = cell_of(band.area, (LOG_BLOCK, LOG_BLOCK), i % columns, i / columns);
+                let area =
+                    cell_of(band.area, LogSides::square(LOG_BLOCK), i % columns, i / columns);
                 let y = band.rows.at(area.y);
                 Block {
                     band: band.index,
@@ -170,7 +171,7 @@ impl Layout {
             format: self.format,
             levels: self.levels,
             transform,
-            log_block: (LOG_BLOCK, LOG_BLOCK),
+            log_block: LogSides::square(LOG_BLOCK),
             precincts: Vec::new(),
             position_first: false,
             sop: false,

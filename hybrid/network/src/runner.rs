@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use windlass_vp9::simd::Isa;
-use windlass_vp9::{Plane, Samples};
+use windlass_vp9::{Plane, PlaneSize, Samples};
 
 use crate::Network;
 use crate::kernel::convolve;
@@ -58,11 +58,11 @@ impl Runner {
         changed: Changed<'_>,
         shown: &mut Plane,
     ) {
-        let (width, height, scale) = (low.width, low.height, network.scale());
-        let size = (scale * width, scale * height);
-        assert_eq!((high.width, high.height), size, "the high picture has another size");
-        assert_eq!((shown.width(), shown.height()), size, "the picture to show has another size");
-        self.plan(network, (width, height), changed);
+        let (height, scale) = (low.height, network.scale());
+        let size = low.size().scaled(scale);
+        assert_eq!(high.size(), size, "the high picture has another size");
+        assert_eq!(shown.size(), size, "the picture to show has another size");
+        self.plan(network, low.size(), changed);
         if self.spans[0].is_empty() {
             return;
         }
@@ -91,24 +91,26 @@ impl Runner {
     }
 
     /// Finds the samples that must be made of each layer's output, and makes room for them.
-    fn plan(&mut self, network: &Network, size: (usize, usize), changed: Changed<'_>) {
+    fn plan(&mut self, network: &Network, size: PlaneSize, changed: Changed<'_>) {
         let (layers, reach) = (network.layers(), network.reach());
         self.rings.resize_with(layers.len() + 1, Ring::default);
         self.spans.resize_with(layers.len() + 1, Spans::default);
         for (ring, layer) in self.rings.iter_mut().zip(layers) {
-            ring.resize(size.0, layer.inputs);
+            ring.resize(size.width, layer.inputs);
         }
         if let (Some(ring), Some(layer)) = (self.rings.last_mut(), layers.last()) {
-            ring.resize(size.0, layer.outputs);
+            ring.resize(size.width, layer.outputs);
         }
         let [input, ..] = &mut self.spans[..] else { return };
         match changed {
-            Changed::All => input.fill(size, |_| 0..size.0),
+            Changed::All => input.fill(size.width, size.height, |_| 0..size.width),
             Changed::Cells { changed, side } => {
                 let side = side.max(1);
-                let columns = size.0.div_ceil(side);
-                assert_eq!(changed.len(), columns * size.1.div_ceil(side), "cells");
-                input.fill(size, |y| row_of(&changed[y / side * columns..][..columns], side));
+                let columns = size.width.div_ceil(side);
+                assert_eq!(changed.len(), columns * size.height.div_ceil(side), "cells");
+                input.fill(size.width, size.height, |y| {
+                    row_of(&changed[y / side * columns..][..columns], side)
+                });
             }
         }
         // The samples that the changes reach must be made, and of each layer the samples that these need.

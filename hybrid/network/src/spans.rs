@@ -15,7 +15,8 @@ impl Spans {
     /// picture.
     pub(crate) fn fill(
         &mut self,
-        (width, height): (usize, usize),
+        width: usize,
+        height: usize,
         row: impl Fn(usize) -> Range<usize>,
     ) {
         self.width = width;
@@ -35,7 +36,7 @@ impl Spans {
             let span = near.cloned().reduce(|a, b| a.start.min(b.start)..a.end.max(b.end));
             span.map_or(0..0, |span| span.start.saturating_sub(by)..span.end + by)
         };
-        self.fill((other.width, height), around);
+        self.fill(other.width, height, around);
     }
 
     /// The span of a row.
@@ -56,7 +57,7 @@ mod tests {
     #[test]
     fn widening_takes_rows_and_samples_around() {
         let mut spans = Spans::default();
-        spans.fill((10, 5), |y| if y == 1 { 4..6 } else { 0..0 });
+        spans.fill(10, 5, |y| if y == 1 { 4..6 } else { 0..0 });
         let mut wide = Spans::default();
         wide.widen(&spans, 2);
         let rows: Vec<_> = (0..5).map(|y| wide.row(y)).collect();

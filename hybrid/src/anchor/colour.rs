@@ -11,44 +11,51 @@ use crate::reconstruct::carry::cells::SIDE;
 use crate::resample::{Scratch, bicubic};
 use windlass_types::Size;
 use windlass_types::message::HTJ2K;
-use windlass_types::tiles::{TILE, TileMap};
+use windlass_types::tiles::{Mosaic, TILE, TileMap};
 use windlass_vp9::simd::Isa;
-use windlass_vp9::{Plane, Samples};
+use windlass_vp9::{Plane, PlaneSize, Samples};
 
 /// Minimum change that counts as encoded, in 1/16 grey level: a smaller one is the rest of wavelets from cells
 /// beside.
 const MIN_CHANGE: u16 = ONE.unsigned_abs();
 
-/// Width and height of the image that holds the colour of some tiles, for HR chroma planes of this size.
-fn image_size(tiles: &TileMap, (width, height): (usize, usize), scale: usize) -> (usize, usize) {
+/// Size of the image that holds the colour of some tiles, for HR chroma planes of this size.
+fn image_size(tiles: &TileMap, chroma: PlaneSize, scale: usize) -> PlaneSize {
     if tiles.is_full() {
-        return (width, 2 * height);
+        return PlaneSize::new(chroma.width, 2 * chroma.height);
     }
-    let (columns, rows) = tiles.mosaic(scale);
-    (columns / 2, rows)
+    let Mosaic { width, height } = tiles.mosaic(scale);
+    PlaneSize::new(width / 2, height)
 }
 
-/// Every row of every chosen tile of one plane: its place in the image, its place in the plane, and its number of
-/// samples.
-fn rows(
-    tiles: &TileMap,
-    (width, height): (usize, usize),
-    scale: usize,
-    mut visit: impl FnMut((usize, usize), (usize, usize), usize),
-) {
+/// A row of a chosen tile of one plane.
+struct Row {
+    /// Where it starts in the image.
+    image_x: usize,
+    image_y: usize,
+    /// Where it starts in the plane.
+    x: usize,
+    y: usize,
+    /// Number of its samples.
+    columns: usize,
+}
+
+/// Every row of every chosen tile of one plane.
+fn rows(tiles: &TileMap, chroma: PlaneSize, scale: usize, mut visit: impl FnMut(Row)) {
     let side = TILE * scale / 2;
-    for ((column, row), (from_x, from_y)) in tiles.places(scale) {
-        let (x, y) = (column * side, row * side);
-        let columns = side.min(width.saturating_sub(x));
-        for line in 0..side.min(height.saturating_sub(y)) {
-            visit((from_x / 2, from_y / 2 + line), (x, y + line), columns);
+    for tile in tiles.places(scale) {
+        let (x, y) = (tile.column * side, tile.row * side);
+        let columns = side.min(chroma.width.saturating_sub(x));
+        for line in 0..side.min(chroma.height.saturating_sub(y)) {
+            let (image_x, image_y) = (tile.x / 2, tile.y / 2 + line);
+            visit(Row { image_x, image_y, x, y: y + line, columns });
         }
     }
 }
 
 /// Bicubic HR chroma of a low picture.
 pub(crate) fn upsampled([luma, u, v]: [Samples<'_>; 3], scale: usize) -> [Plane; 2] {
-    let (width, height) = ((luma.width * scale).div_ceil(2), (luma.height * scale).div_ceil(2));
+    let PlaneSize { width, height } = luma.size().scaled(scale).chroma();
     [u, v].map(|plane| {
         let mut high = Plane::filled(width, height, 128);
         let (isa, rows) = (Isa::detect(), 0..plane.height);
@@ -69,14 +76,14 @@ pub fn image(
     scale: usize,
 ) -> Detail {
     let base = upsampled(low, scale);
-    let size = (base[0].width(), base[0].height());
-    let (width, height) = image_size(tiles, size, scale);
+    let size = base[0].size();
+    let PlaneSize { width, height } = image_size(tiles, size, scale);
     let mut image = Detail::zero(width, height);
     for (n, (high, base)) in high.into_iter().zip(&base).enumerate() {
-        assert_eq!((high.width, high.height), size, "chroma of the HR picture");
-        rows(tiles, size, scale, |(to_x, to_y), (x, y), columns| {
-            let to = &mut image.row_mut(n * height / 2 + to_y)[to_x..][..columns];
-            let pairs = high.row(y)[x..].iter().zip(&base.samples()[y * size.0 + x..]);
+        assert_eq!(high.size(), size, "chroma of the HR picture");
+        rows(tiles, size, scale, |Row { image_x, image_y, x, y, columns }| {
+            let to = &mut image.row_mut(n * height / 2 + image_y)[image_x..][..columns];
+            let pairs = high.row(y)[x..].iter().zip(&base.samples()[y * size.width + x..]);
             for (to, (&high, &base)) in to.iter_mut().zip(pairs) {
                 *to = (i16::from(high) - i16::from(base)) * ONE;
             }
@@ -106,15 +113,15 @@ pub fn decode(
     scale: usize,
 ) -> Result<Decoded, AnchorCodecError> {
     let mut planes = upsampled(low, scale);
-    let size = (planes[0].width(), planes[0].height());
-    let (width, height) = image_size(tiles, size, scale);
+    let size = planes[0].size();
+    let PlaneSize { width, height } = image_size(tiles, size, scale);
     let image = super::codec::decode(HTJ2K, code, Size::saturating(width, height))?;
     let (across, side) = (low[0].width.div_ceil(SIDE), SIDE * scale / 2);
     let mut coded = vec![false; across * low[0].height.div_ceil(SIDE)];
     for (n, plane) in planes.iter_mut().enumerate() {
-        rows(tiles, size, scale, |(from_x, from_y), (x, y), columns| {
-            let from = &image.row(n * height / 2 + from_y)[from_x..][..columns];
-            let to = &mut plane.samples_mut()[y * size.0 + x..][..columns];
+        rows(tiles, size, scale, |Row { image_x, image_y, x, y, columns }| {
+            let from = &image.row(n * height / 2 + image_y)[image_x..][..columns];
+            let to = &mut plane.samples_mut()[y * size.width + x..][..columns];
             for (i, (to, &d)) in to.iter_mut().zip(from).enumerate() {
                 let moved = i32::from(*to) * i32::from(ONE) + i32::from(d);
                 *to = ((moved + i32::from(ONE) / 2) >> 4).clamp(0, 255) as u8;
@@ -140,18 +147,18 @@ mod tests {
 
     use super::*;
     use crate::anchor::payload;
+    use windlass_types::AnchorSource;
     use windlass_types::message::{AnchorHeader, ReassembledAnchor};
-    use windlass_types::{AnchorSource, Size};
     use windlass_vp9::{FrameBuffer, psnr};
 
-    const SIZE: (usize, usize) = (150, 70);
+    const SIZE: Size = Size::new(150, 70);
 
     fn low() -> FrameBuffer {
-        FrameBuffer::grey(SIZE.0, SIZE.1)
+        FrameBuffer::grey(SIZE.width.into(), SIZE.height.into())
     }
 
     fn chroma(scale: usize) -> [Plane; 2] {
-        let (width, height) = ((SIZE.0 * scale).div_ceil(2), (SIZE.1 * scale).div_ceil(2));
+        let PlaneSize { width, height } = low().size().scaled(scale).chroma();
         [3, 5].map(|n| {
             let samples =
                 (0..width * height).map(|i| (118 + (i % width / 5 * n + i / width / 9) % 20) as u8);
@@ -168,10 +175,10 @@ mod tests {
     #[test]
     fn chosen_tiles_have_their_colour_and_others_that_of_the_low_picture() {
         for scale in 2..=4 {
-            let mut some = TileMap::empty(SIZE.0, SIZE.1);
+            let mut some = TileMap::empty(SIZE);
             some.set(1, 0);
             some.set(2, 1);
-            for tiles in [some, TileMap::full(SIZE.0, SIZE.1)] {
+            for tiles in [some, TileMap::full(SIZE)] {
                 let decoded =
                     decode(&code(&tiles, scale), low().samples(), &tiles, scale).expect("our own");
                 let mut wanted = chroma(scale);
@@ -187,7 +194,7 @@ mod tests {
                 for (a, b) in decoded.planes.iter().zip(&wanted) {
                     assert!(psnr(a, b) > 45.0, "{} dB at {scale}", psnr(a, b));
                 }
-                let across = SIZE.0.div_ceil(SIDE);
+                let across = low().width().div_ceil(SIDE);
                 let coded = |column: usize, row: usize| decoded.coded[row * across + column];
                 assert_eq!((coded(2, 2), coded(18, 2)), (tiles.is_full(), true));
             }
@@ -196,7 +203,7 @@ mod tests {
 
     #[test]
     fn a_code_is_split_behind_its_first_stream() {
-        let tiles = TileMap::full(SIZE.0, SIZE.1);
+        let tiles = TileMap::full(SIZE);
         let colour = code(&tiles, 2);
         let luma = Htj2k::fill(&Detail::zero(300, 140), None, 900).expect("it fits");
         let both = [luma.clone(), colour.clone()].concat();
@@ -215,7 +222,7 @@ mod tests {
             edits in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..12),
             end: prop::sample::Index,
         ) {
-            let tiles = TileMap::full(SIZE.0, SIZE.1);
+            let tiles = TileMap::full(SIZE);
             let mut code = code(&tiles, 2);
             for (at, value) in edits {
                 *at.get_mut(&mut code) = value;

@@ -9,16 +9,27 @@ use super::mosaic::{gather, scatter};
 use crate::detail::Detail;
 use windlass_types::Size;
 use windlass_types::message::{AnchorHeader, ReassembledAnchor};
-use windlass_types::tiles::TileMap;
+use windlass_types::tiles::{Mosaic, TileMap};
 
 /// The detail as the codec gets it: all of it, or the mosaic of the chosen tiles.
 pub fn image(detail: Detail, tiles: &TileMap, scale: usize) -> Detail {
     if tiles.is_full() { detail } else { gather(tiles, &detail, scale) }
 }
 
-/// The payload of an encoded [`image`], and whether the header must say that the payload begins with a tile map.
-pub fn pack(tiles: &TileMap, coded: Vec<u8>) -> (Vec<u8>, bool) {
-    if tiles.is_full() { (coded, false) } else { ([tiles.to_bytes(), coded].concat(), true) }
+/// The payload of an anchor.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Packed {
+    /// The tile map, where there is one, and the code.
+    pub payload: Vec<u8>,
+    /// Whether the payload begins with a tile map: the header must say so.
+    pub tiled: bool,
+}
+
+/// The payload of an encoded [`image`].
+pub fn pack(tiles: &TileMap, coded: Vec<u8>) -> Packed {
+    let tiled = !tiles.is_full();
+    let payload = if tiled { [tiles.to_bytes(), coded].concat() } else { coded };
+    Packed { payload, tiled }
 }
 
 /// The tiles that an anchor gives, and the code of its image.
@@ -36,12 +47,13 @@ pub fn unpack(
     if (width * scale, height * scale) != (hr_width.into(), hr_height.into()) {
         return Err(AnchorCodecError::WrongSize);
     }
+    let low = Size::saturating(width, height);
     if !anchor.header.tiled {
-        return Ok((TileMap::full(width, height), &anchor.payload));
+        return Ok((TileMap::full(low), &anchor.payload));
     }
-    let map = anchor.payload.split_at_checked(TileMap::wire_bytes(width, height));
+    let map = anchor.payload.split_at_checked(TileMap::wire_bytes(low));
     let (map, coded) = map.ok_or(AnchorCodecError::Malformed)?;
-    let tiles = TileMap::parse(width, height, map).ok_or(AnchorCodecError::Malformed)?;
+    let tiles = TileMap::parse(low, map).ok_or(AnchorCodecError::Malformed)?;
     Ok((tiles, coded))
 }
 
@@ -73,7 +85,7 @@ pub fn decode_image(
     if tiles.is_full() {
         return codec::decode(header.codec, coded, size);
     }
-    let (width, height) = tiles.mosaic(scale);
+    let Mosaic { width, height } = tiles.mosaic(scale);
     let mosaic = codec::decode(header.codec, coded, Size::saturating(width, height))?;
     let mut detail = Detail::zero(size.width.into(), size.height.into());
     if scatter(tiles, &mosaic, scale, &mut detail) {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::anchor::codec::{Htj2k, detail_of};
-use crate::anchor::payload;
+use crate::anchor::payload::{self, Packed};
 use crate::resample::box_half;
 use windlass_types::message::AnchorHeader;
 use windlass_types::message::HTJ2K;
@@ -13,6 +13,7 @@ use windlass_types::{AnchorSource, Size};
 use windlass_vp9::{FrameInfo, Plane, psnr};
 
 const SIZE: (usize, usize) = (256, 192);
+const LOW: Size = Size::new(128, 96);
 
 /// A scene that has moved to the left by so many HR samples.
 fn scene(number: usize, moved: f64) -> Plane {
@@ -31,7 +32,11 @@ fn scene(number: usize, moved: f64) -> Plane {
 fn show(d: &mut HybridDecoder, at: u32, high: &Plane) -> Plane {
     let mut info = FrameInfo::default();
     info.shown = true;
-    let picture = Arc::new(FrameBuffer::from_luma(&box_half(high)));
+    let (mut low, luma) = (Picture::grey(SIZE.0 / 2, SIZE.1 / 2), box_half(high));
+    low.y = luma;
+    let [y, u, v] = low.planes().map(Plane::samples);
+    let picture = FrameBuffer::from_i420(low.width(), low.height(), &[y, u, v].concat());
+    let picture = Arc::new(picture.expect("the count is right"));
     d.push_decoded(at, &[DecodedFrame { picture, info: Arc::new(info) }]);
     d.picture_at(at).expect("it was shown").y.clone()
 }
@@ -50,14 +55,14 @@ fn give_from(
     let low = box_half(high);
     let detail = detail_of(high, &low, 2).expect("sizes fit");
     let coded = Htj2k::encode(&payload::image(detail, tiles, 2), 98).expect("a legal size");
-    let (payload, tiled) = payload::pack(tiles, coded);
+    let Packed { payload, tiled } = payload::pack(tiles, coded);
     let size = Size::new(SIZE.0 as u16, SIZE.1 as u16);
     let header = AnchorHeader { stream: 1, tiled, ..AnchorHeader::new(HTJ2K, source, at, size) };
     d.push_anchor(&ReassembledAnchor { header, payload })
 }
 
 fn all() -> TileMap {
-    TileMap::full(SIZE.0 / 2, SIZE.1 / 2)
+    TileMap::full(LOW)
 }
 
 /// A decoder that has been given the first scene, and one that has not.
@@ -98,7 +103,7 @@ fn tiles_of_a_later_anchor_leave_the_rest_as_it_was_shown() {
     let [mut with, _] = decoders();
     let now = scene(0, 2.0);
     let before = show(&mut with, 1, &now);
-    let mut some = TileMap::empty(SIZE.0 / 2, SIZE.1 / 2);
+    let mut some = TileMap::empty(LOW);
     some.set(0, 0);
     give(&mut with, 1, &now, &some);
     let after = with.picture_at(1).expect("it is remembered").y.clone();

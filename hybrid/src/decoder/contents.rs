@@ -1,8 +1,8 @@
 //! The contents of an anchor: its payload decoded, at the scale that is shown.
 
-use windlass_types::AnchorSource;
 use windlass_types::message::ReassembledAnchor;
 use windlass_types::tiles::TileMap;
+use windlass_types::{AnchorSource, Size};
 use windlass_vp9::Samples;
 use windlass_vp9::simd::Isa;
 
@@ -51,8 +51,9 @@ impl AnchorReader {
         references: &mut References,
     ) -> Result<AnchorContents, AnchorOutcome> {
         let header = &anchor.header;
-        let (width, height) = frame.size();
-        let made = header.scale_over(width, height).ok_or(AnchorOutcome::WrongSize)?;
+        let low = frame.size();
+        let made = header.scale_over(Size::saturating(low.width, low.height));
+        let made = made.ok_or(AnchorOutcome::WrongSize)?;
         // An anchor may serve viewers of larger pictures too.
         let shrink = Shrink::new(made, scale);
         if made != scale && shrink.is_none() {
@@ -70,7 +71,7 @@ impl AnchorReader {
             let decoded = decode_colour(code, frame.low.samples(), &coded_tiles, made);
             let decoded = decoded.map_err(|_| AnchorOutcome::Malformed)?;
             let show = |colour: &mut Colour| colour.show(decoded);
-            colour = Some(references.colour((width, height), made, scale, show));
+            colour = Some(references.colour(low, made, scale, show));
         }
         let detail = payload::decode_image(header, &coded_tiles, coded, made);
         let mut detail = detail.map_err(|error| match error {
@@ -79,7 +80,7 @@ impl AnchorReader {
         })?;
         let low = Samples::from(&frame.low.planes()[0]);
         let mut mask = Vec::new();
-        let cells = Cells::of_tiles(&tiles, width, height, &mut mask);
+        let cells = Cells::of_tiles(&tiles, low.width, low.height, &mut mask);
         if header.beyond_prior {
             let prior = match &mut self.prior {
                 Some(prior) if prior.scale() == made => prior,

@@ -12,7 +12,7 @@ fn play(second: Option<usize>) -> HybridDecoder {
     let mut decoder = decoder();
     for (n, data) in frames(REALTIME).into_iter().take(13).enumerate() {
         decoder.push_frame(at(n), data).expect("the fixture is a stream");
-        let (width, height) = decoder.size.expect("there is a picture");
+        let PlaneSize { width, height } = decoder.size.expect("there is a picture");
         let (width, height) = (2 * width as u16, 2 * height as u16);
         if n == 2 || Some(n) == second {
             let outcome = decoder.push_anchor(&anchor(n, width, height));
@@ -47,7 +47,7 @@ fn what_follows_a_reset_does_not_count_from_before_it() {
     for (n, data) in frames(REALTIME).into_iter().take(6).enumerate() {
         decoder.push_frame(at(20 + n), data).expect("it begins with a key frame");
     }
-    let (width, height) = decoder.size.expect("there is a picture");
+    let PlaneSize { width, height } = decoder.size.expect("there is a picture");
     decoder.push_anchor(&anchor(24, 2 * width as u16, 2 * height as u16));
     assert_eq!(decoder.decay().frames, 0);
 }

@@ -56,9 +56,8 @@ impl FrameNetworks {
             return;
         };
         let best = best();
-        let size = (high.width(), high.height());
-        if (self.shown.width(), self.shown.height()) != size {
-            self.shown = Picture::grey(size.0, size.1);
+        if self.shown.size() != high.size() {
+            self.shown = Picture::grey(high.width(), high.height());
             self.current = false;
         }
         let (low, luma) = (Samples::from(&low.planes()[0]), Samples::from(&high.y));

@@ -77,7 +77,7 @@ fn an_anchor_of_a_larger_scale_shows_its_picture_made_smaller() {
     let (_, four) = shown(4);
     for scale in [2, 3] {
         let (plain, seen) = shown(scale);
-        let wanted = area((&four).into(), (seen.width(), seen.height()));
+        let wanted = area((&four).into(), seen.size());
         let (before, after) = (psnr(&plain, &wanted), psnr(&seen, &wanted));
         assert!(after > 42.0 && after > before + 3.0, "{before:.1} to {after:.1} dB at {scale}");
     }

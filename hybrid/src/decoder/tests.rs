@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::early::MAX_LEAD;
 use super::*;
 use crate::anchor::codec::Htj2k;
-use crate::anchor::payload;
+use crate::anchor::payload::{self, Packed};
 use crate::anchor::prior::Prior;
 use crate::detail::Detail;
 use crate::reconstruct::carry::searches::Searches;
@@ -36,19 +36,15 @@ pub(super) fn anchor(frame: usize, width: u16, height: u16) -> ReassembledAnchor
 }
 
 /// The anchor of only some tiles, given as (column, row).
-fn tiles(
-    frame: usize,
-    (width, height): (u16, u16),
-    scale: usize,
-    chosen: &[(usize, usize)],
-) -> ReassembledAnchor {
-    let mut map = TileMap::empty(usize::from(width) / scale, usize::from(height) / scale);
+fn tiles(frame: usize, size: Size, scale: usize, chosen: &[(usize, usize)]) -> ReassembledAnchor {
+    let mut map = TileMap::empty(Size::new(size.width / scale as u16, size.height / scale as u16));
     for &(column, row) in chosen {
         map.set(column, row);
     }
+    let Size { width, height } = size;
     let image = payload::image(detail(width, height), &map, scale);
     let coded = Htj2k::encode(&image, 70).expect("a legal size");
-    let (payload, tiled) = payload::pack(&map, coded);
+    let Packed { payload, tiled } = payload::pack(&map, coded);
     packed(frame, width, height, payload, tiled)
 }
 
@@ -352,7 +348,7 @@ fn anchors_find_a_frame_by_each_time_that_it_was_shown() {
     let mut d = HybridDecoder::new(HybridConfig::default());
     d.push_frame(at(0), frames(REALTIME)[0]).expect("sound");
     d.push_frame(at(1), &show_existing(7)).expect("the slot is taken");
-    let applied = give(&mut d, &tiles(0, (322, 182), 2, &[(0, 0)]));
+    let applied = give(&mut d, &tiles(0, Size::new(322, 182), 2, &[(0, 0)]));
     assert_eq!(applied, AnchorOutcome::Applied { frames_late: 0 });
     let applied = give(&mut d, &anchor(1, 322, 182));
     assert_eq!(applied, AnchorOutcome::Applied { frames_late: 0 });
@@ -421,7 +417,7 @@ fn early_anchors_wait_until_their_frame_is_shown() {
         if i == of {
             // All parts of a picture, more than anchors of other pictures might be.
             for tile in [(0, 0), (1, 0), (2, 0), (0, 1), (1, 1), (2, 1)] {
-                let part = tiles(of, (320, 192), 2, &[tile]);
+                let part = tiles(of, Size::new(320, 192), 2, &[tile]);
                 assert_eq!(give(&mut early, &part), AnchorOutcome::Early);
             }
         }
@@ -432,7 +428,7 @@ fn early_anchors_wait_until_their_frame_is_shown() {
         timely.push_frame(at(i), chunk).expect("sound");
     }
     for tile in [(0, 0), (1, 0), (2, 0), (0, 1), (1, 1), (2, 1)] {
-        give(&mut timely, &tiles(of, (320, 192), 2, &[tile]));
+        give(&mut timely, &tiles(of, Size::new(320, 192), 2, &[tile]));
     }
     assert_eq!(early.stats().applied, 6);
     assert_eq!(early.hr(), timely.hr());
@@ -441,7 +437,7 @@ fn early_anchors_wait_until_their_frame_is_shown() {
 #[test]
 fn parts_share_one_reference_and_a_lost_one_costs_its_tiles_alone() {
     let all = frames(REALTIME);
-    let size = (322, 182);
+    let size = Size::new(322, 182);
     let tile = [(0, 0), (1, 0), (2, 0), (0, 1), (1, 1), (2, 1)];
     let (mut whole, mut lossy) = (unlearning(), unlearning());
     for d in [&mut whole, &mut lossy] {
@@ -497,7 +493,7 @@ fn apart(a: &Picture, b: &Picture) -> f64 {
 
 #[test]
 fn what_an_anchor_teaches_does_not_change_the_tiles_that_it_does_not_give() {
-    let size = (322, 182);
+    let size = Size::new(322, 182);
     let mut d = HybridDecoder::new(HybridConfig::default());
     d.push_frame(at(0), frames(REALTIME)[0]).expect("sound");
     give(&mut d, &captured(tiles(0, size, 2, &[(0, 0)])));
@@ -538,7 +534,7 @@ fn detail_beyond_the_prior_shows_what_all_of_it_would() {
 
 #[test]
 fn an_older_anchor_reaches_past_newer_ones_of_some_tiles() {
-    for (stream, size) in [(REALTIME, (322, 182)), (ALTREF, (320, 192))] {
+    for (stream, size) in [(REALTIME, Size::new(322, 182)), (ALTREF, Size::new(320, 192))] {
         let all = frames(stream);
         let (mut timely, mut late) = (unlearning(), unlearning());
         for (i, data) in all.iter().enumerate().take(16) {
@@ -547,14 +543,14 @@ fn an_older_anchor_reaches_past_newer_ones_of_some_tiles() {
             }
             let tiled = |of: usize| tiles(of, size, 2, &[(of % 3, 0)]);
             if i == 3 {
-                give(&mut timely, &anchor(3, size.0, size.1));
+                give(&mut timely, &anchor(3, size.width, size.height));
             }
             if i == 5 || i == 8 {
                 give(&mut timely, &tiled(i));
                 give(&mut late, &tiled(i));
             }
             if i == 10 {
-                let outcome = give(&mut late, &anchor(3, size.0, size.1));
+                let outcome = give(&mut late, &anchor(3, size.width, size.height));
                 assert_eq!(outcome, AnchorOutcome::Applied { frames_late: 7 });
             }
             if i >= 10 {
@@ -684,8 +680,8 @@ proptest! {
         events in events(), scale in 2usize..=4, history in 1usize..12, altref: bool,
     ) {
         let all = frames(if altref { ALTREF } else { REALTIME });
-        let low = if altref { (160, 96) } else { (161, 91) };
-        let size = (low.0 * scale as u16, low.1 * scale as u16);
+        let low = if altref { Size::new(160, 96) } else { Size::new(161, 91) };
+        let size = low.scaled(scale as u16);
         let config = HybridConfig { scale, history, ..HybridConfig::default() };
         let mut d = HybridDecoder::new(config);
         let mut scalar =
@@ -711,7 +707,7 @@ proptest! {
                 Event::Anchor(back, some, look) => {
                     let of = (time + 1usize).saturating_sub(back);
                     let anchor = match some {
-                        None => anchor(of, size.0, size.1),
+                        None => anchor(of, size.width, size.height),
                         Some(bits) => {
                             let chosen: Vec<_> = (0..6usize)
                                 .filter(|i| bits >> i & 1 == 1)
@@ -726,7 +722,7 @@ proptest! {
                     }
                 }
                 Event::Stray => {
-                    let outcome = d.push_anchor(&packed(time.saturating_sub(1), size.0, size.1, vec![9; 60], true));
+                    let outcome = d.push_anchor(&packed(time.saturating_sub(1), size.width, size.height, vec![9; 60], true));
                     let applied = matches!(outcome, AnchorOutcome::Applied { .. });
                     prop_assert!(!applied);
                 }

@@ -184,7 +184,7 @@ impl FlowSearch {
     ///
     /// Fails if there is no reference of this size, or there are fewer samples than the size says.
     pub fn search(&mut self, isa: Isa, now: Samples<'_>) -> Result<&Flow, FlowError> {
-        if (now.width, now.height) != self.reference.size() {
+        if now.size() != self.reference.size() {
             return Err(FlowError::Reference);
         }
         std::mem::swap(&mut self.now, &mut self.former);

@@ -1,6 +1,6 @@
 //! A luma picture at halving sizes, with its edges repeated all around.
 
-use windlass_vp9::Samples;
+use windlass_vp9::{PlaneSize, Samples};
 
 use super::FlowError;
 
@@ -139,9 +139,10 @@ impl Pyramid {
         &self.levels[..self.count]
     }
 
-    /// Width and height of the picture; zero where there is none.
-    pub(super) fn size(&self) -> (usize, usize) {
-        self.levels().first().map_or((0, 0), |level| (level.width, level.height))
+    /// Size of the picture; zero where there is none.
+    pub(super) fn size(&self) -> PlaneSize {
+        let size = |level: &Level| PlaneSize::new(level.width, level.height);
+        self.levels().first().map_or(PlaneSize::default(), size)
     }
 }
 

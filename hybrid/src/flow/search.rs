@@ -101,7 +101,8 @@ unsafe fn level<P: Patches>(task: &mut Task<'_>) {
                 let patch = Patch {
                     template: &template,
                     reference: task.reference,
-                    place: (x as i32, y as i32),
+                    x: x as i32,
+                    y: y as i32,
                 };
                 let vector = patch.search::<P>(&gradients, start, others, task.iterations, damping);
                 let mut weights = [0; CELLS * CELLS];
@@ -134,13 +135,14 @@ impl Task<'_> {
 struct Patch<'a> {
     template: &'a Template,
     reference: &'a Level,
-    place: (i32, i32),
+    x: i32,
+    y: i32,
 }
 
 impl<'a> Patch<'a> {
     #[inline(always)]
     fn at(&self, vector: FlowVector) -> Place<'a> {
-        Place::new(self.reference, self.place, vector)
+        Place::new(self.reference, self.x, self.y, vector)
     }
 
     /// Searches for the patch's vector.
@@ -153,7 +155,7 @@ impl<'a> Patch<'a> {
         iterations: usize,
         damping: i64,
     ) -> FlowVector {
-        let limits = Limits::new(self.reference, self.place);
+        let limits = Limits::new(self.reference, self.x, self.y);
         // SAFETY: as the caller promises.
         let compare = |v: FlowVector| unsafe { P::compare(self.template, self.at(v)) };
         let mut best = limits.clamp(start.x.into(), start.y.into());
@@ -233,7 +235,7 @@ struct Limits {
 
 impl Limits {
     #[inline(always)]
-    fn new(reference: &Level, (x, y): (i32, i32)) -> Self {
+    fn new(reference: &Level, x: i32, y: i32) -> Self {
         /// Maximum number of samples by which a place may begin before a level.
         const BEFORE: i32 = PAD as i32;
         /// Maximum number of samples by which a place may begin behind a level. One sample more is read there.

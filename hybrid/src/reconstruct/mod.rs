@@ -126,10 +126,9 @@ impl Rebuilder {
         searches: &mut Searches,
         high: &mut Picture,
     ) -> bool {
-        let (width, height) = (low.width(), low.height());
-        let size = (width * self.scale, height * self.scale);
-        if (high.width(), high.height()) != size {
-            *high = Picture::grey(size.0, size.1);
+        let size = low.size().scaled(self.scale);
+        if high.size() != size {
+            *high = Picture::grey(size.width, size.height);
             self.last = None;
         }
         let still = self.is_still(id, low, sources);
@@ -164,9 +163,8 @@ impl Rebuilder {
     ) -> CarriedPicture {
         let Sources { references, learned, .. } = sources;
         self.plan.make(self.isa, id, id, low, references, searches);
-        let size = (low.width(), low.height());
         let coloured = references.before(id).iter().any(Reference::has_colour);
-        let mut colour = coloured.then(|| Colour::none(size, self.scale));
+        let mut colour = coloured.then(|| Colour::none(low.size(), self.scale));
         let luma = self.luma(low, references, learned, None, colour.as_mut());
         if let Some(colour) = &mut colour {
             colour.known = self.plan.coloured(references);
@@ -249,11 +247,10 @@ impl Rebuilder {
         let (columns, rows) = (low.width().div_ceil(CELL), low.height().div_ceil(CELL));
         self.differs.clear();
         self.changed.clear();
-        let size = (low.width(), low.height());
         let last = self.last.as_ref().filter(|last| {
             !self.always
                 && last.generation == generation
-                && (last.low.width(), last.low.height()) == size
+                && last.low.size() == low.size()
                 && (still || self.plan.is_like(&self.last_plan))
         });
         let Some(last) = last else {
@@ -377,8 +374,8 @@ impl Job<'_> {
         scratch: &mut warp::Scratch,
     ) {
         let (low, scale) = (self.low, self.scale);
-        let size = (low.width(), low.height());
-        let columns = size.0.div_ceil(CELL);
+        let size = low.size();
+        let columns = size.width.div_ceil(CELL);
         for (reference, layer) in self.plan.layers(self.references) {
             for row in rows.start / SIDE..rows.end.div_ceil(SIDE) {
                 let changed = &self.changed[row / PLANNED * columns..][..columns];
@@ -403,8 +400,8 @@ impl Job<'_> {
         if high[0].is_empty() {
             return;
         }
-        let (scale, size) = (self.scale, (self.low.width(), self.low.height()));
-        let (width, across) = ((scale * size.0).div_ceil(2), size.0.div_ceil(SIDE));
+        let (scale, size) = (self.scale, self.low.size());
+        let (width, across) = (size.scaled(scale).chroma().width, size.width.div_ceil(SIDE));
         for row in rows.start / SIDE..rows.end.div_ceil(SIDE) {
             for column in 0..across {
                 let mut area = Cell { column, row }.area(size).chroma(scale);

@@ -5,11 +5,11 @@
 
 use std::ops::Range;
 
-use windlass_vp9::{Plane, Samples};
+use windlass_vp9::{Plane, PlaneSize, Samples};
 
-/// A plane of `width` × `height` samples, each the mean of the area of `from` that it covers. `from` must not be
+/// A plane of this size: each sample is the mean of the area of `from` that it covers. `from` must not be
 /// empty.
-pub fn area(from: Samples<'_>, (width, height): (usize, usize)) -> Plane {
+pub fn area(from: Samples<'_>, PlaneSize { width, height }: PlaneSize) -> Plane {
     let columns: Vec<Span> = (0..width).map(|x| Span::new(x, from.width, width)).collect();
     // An area is counted in pieces of which a sample of `from` has `width * height`.
     let whole = (from.width * from.height) as u64;
@@ -66,7 +66,7 @@ mod tests {
     #[test]
     fn a_sample_is_the_mean_of_the_area_that_it_covers() {
         let all = plane(3, 2, vec![0, 90, 30, 0, 30, 90]);
-        let made = area((&all).into(), (2, 1));
+        let made = area((&all).into(), PlaneSize::new(2, 1));
         // One and a half columns each: (0 + 0 + 45 + 15) / 3 and (45 + 15 + 30 + 90) / 3.
         assert_eq!(made.samples(), [20, 60]);
     }
@@ -78,15 +78,16 @@ mod tests {
         ) {
             let samples = (0..width * height).map(|i| (i as u32).wrapping_mul(seed | 1) as u8);
             let all = plane(width, height, samples.collect());
-            prop_assert_eq!(&area((&all).into(), (width, height)), &all);
+            prop_assert_eq!(&area((&all).into(), all.size()), &all);
         }
 
         #[test]
         fn an_even_plane_stays_even_at_any_size(
-            (width, height) in (1usize..60, 1usize..60), to in (1usize..60, 1usize..60), value: u8,
+            (width, height) in (1usize..60, 1usize..60), (w, h) in (1usize..60, 1usize..60), value: u8,
         ) {
+            let to = PlaneSize::new(w, h);
             let made = area((&Plane::filled(width, height, value)).into(), to);
-            prop_assert_eq!((made.width(), made.height()), to);
+            prop_assert_eq!(made.size(), to);
             prop_assert!(made.samples().iter().all(|&v| v == value));
         }
     }

@@ -135,7 +135,8 @@ pub fn lanczos2x(source: &Plane) -> Plane {
 }
 
 /// A whole plane, enlarged two times by [`bicubic`], cropped to `width` × `height`.
-pub fn bicubic2x(source: &Plane, width: usize, height: usize) -> Plane {
+#[cfg(test)]
+fn bicubic2x(source: &Plane, width: usize, height: usize) -> Plane {
     let mut out = Plane::filled(width, height, 0);
     let (low, rows) = (source.into(), 0..source.height());
     bicubic(Isa::detect(), low, 2, rows, width, out.samples_mut(), &mut Scratch::default());

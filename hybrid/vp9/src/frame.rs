@@ -2,6 +2,7 @@
 
 use crate::DecodeError;
 use crate::block::mode_info::{AboveModes, FrameModes, LeftModes, ModeReader};
+use crate::block::vectors::TileColumns;
 use crate::bool_decoder::BoolDecoder;
 use crate::frame_buffer::{FrameBuffer, PictureRows};
 use crate::header::{CompressedHeader, FrameHeader, SegmentFeatures};
@@ -81,7 +82,7 @@ impl FrameWork<'_> {
                 left: LeftModes::default(),
                 mi_rows,
                 mi_cols,
-                tile: (0, mi_cols),
+                tile: TileColumns { first: 0, end: mi_cols },
             },
             references: self.references,
             dequantisers: quantisers.map(|q| quantiser::dequantiser(header.quantiser, q)),
@@ -115,10 +116,10 @@ impl FrameWork<'_> {
                 let (edges, edges_above) =
                     if sb_row % 2 == 0 { (even, &*odd) } else { (odd, &*even) };
                 for (col, reader) in readers[..tile_cols].iter_mut().enumerate() {
-                    let tile = (
-                        tile_start(col, mi_cols, header.tile_cols_log2),
-                        tile_start(col + 1, mi_cols, header.tile_cols_log2),
-                    );
+                    let tile = TileColumns {
+                        first: tile_start(col, mi_cols, header.tile_cols_log2),
+                        end: tile_start(col + 1, mi_cols, header.tile_cols_log2),
+                    };
                     let mut row = Row { reader, edges, picture: &mut picture };
                     decoder.superblock_row(&mut row, sb_row * 8, tile)?;
                 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::picture::{Picture, Plane};
+use crate::picture::{Picture, Plane, PlaneSize};
 use crate::samples::Samples;
 
 /// Side of a superblock, in luma samples.
@@ -82,16 +82,6 @@ impl FrameBuffer {
         buffer
     }
 
-    /// A picture of this luma, without colour.
-    pub fn from_luma(luma: &Plane) -> Self {
-        let mut buffer = Self::grey(luma.width(), luma.height());
-        let plane = &mut buffer.planes[0];
-        for y in 0..luma.height() {
-            plane.data[y * plane.stride..][..luma.width()].copy_from_slice(luma.row(y));
-        }
-        buffer
-    }
-
     /// A picture of packed I420: the rows of luma, U and V one after the other, without gaps. `None` where that is
     /// empty, or of another length than such a picture.
     pub fn from_i420(width: usize, height: usize, data: &[u8]) -> Option<Self> {
@@ -133,6 +123,11 @@ impl FrameBuffer {
         self.planes[0].height
     }
 
+    /// Size of the luma.
+    pub fn size(&self) -> PlaneSize {
+        PlaneSize { width: self.width(), height: self.height() }
+    }
+
     /// The samples of luma and the two chroma planes.
     pub fn samples(&self) -> [Samples<'_>; 3] {
         self.planes.each_ref().map(Samples::from)
@@ -155,7 +150,7 @@ impl FrameBuffer {
 
     /// Copies the picture without padding; `picture` is allocated again only if its size differs.
     pub fn copy_to(&self, picture: &mut Picture) {
-        if (picture.width(), picture.height()) != (self.width(), self.height()) {
+        if picture.size() != self.size() {
             *picture = Picture::grey(self.width(), self.height());
         }
         let copy = |from: &PlaneBuffer, to: &mut Plane| {

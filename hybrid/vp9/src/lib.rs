@@ -48,6 +48,8 @@ pub mod loop_filter;
 mod picture;
 mod predict;
 mod probability;
+#[cfg(test)]
+mod random;
 mod residual;
 mod samples;
 pub mod simd;
@@ -57,7 +59,7 @@ mod visitor;
 pub use decoder::{Decoder, SizeLimit};
 pub use frame_buffer::{FrameBuffer, PictureRows, PlaneBuffer, PlaneRows};
 pub use info::{Block, FrameInfo, FrameKind, MotionVector, Part, PredictionMode, Reference};
-pub use picture::{Picture, Plane, psnr};
+pub use picture::{Picture, Plane, PlaneSize, psnr};
 pub use residual::quantiser::ac_step;
 pub use samples::Samples;
 pub use visitor::Visitor;

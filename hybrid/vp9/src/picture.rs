@@ -2,6 +2,34 @@
 
 use crate::samples::Samples;
 
+/// Width and height of a plane, in samples.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct PlaneSize {
+    /// Number of samples in a row.
+    pub width: usize,
+    /// Number of rows.
+    pub height: usize,
+}
+
+impl PlaneSize {
+    /// A size of `width` × `height` samples.
+    pub const fn new(width: usize, height: usize) -> Self {
+        Self { width, height }
+    }
+
+    /// The size of the chroma planes of a picture whose luma has this size: half of it, rounded up.
+    #[must_use]
+    pub const fn chroma(self) -> Self {
+        Self { width: self.width.div_ceil(2), height: self.height.div_ceil(2) }
+    }
+
+    /// Each side multiplied by `scale`.
+    #[must_use]
+    pub const fn scaled(self, scale: usize) -> Self {
+        Self { width: scale * self.width, height: scale * self.height }
+    }
+}
+
 /// One 8-bit plane of rows without padding.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Plane {
@@ -31,6 +59,12 @@ impl Plane {
     #[inline]
     pub fn height(&self) -> usize {
         self.height
+    }
+
+    /// Width and height in samples.
+    #[inline]
+    pub fn size(&self) -> PlaneSize {
+        PlaneSize { width: self.width, height: self.height }
     }
 
     /// Bytes from one row to the next (equal to the width).
@@ -110,6 +144,11 @@ impl Picture {
     /// Luma height, in samples.
     pub fn height(&self) -> usize {
         self.y.height
+    }
+
+    /// Size of the luma.
+    pub fn size(&self) -> PlaneSize {
+        self.y.size()
     }
 
     /// The planes in the order Y, U, V.

@@ -1,7 +1,7 @@
 //! A view of an 8-bit plane, whatever holds it.
 
 use crate::frame_buffer::PlaneBuffer;
-use crate::picture::Plane;
+use crate::picture::{Plane, PlaneSize};
 
 /// The samples of a plane: row `y` begins at `y * stride` of `data`.
 #[derive(Debug, Clone, Copy)]
@@ -17,6 +17,12 @@ pub struct Samples<'a> {
 }
 
 impl<'a> Samples<'a> {
+    /// Width and height in samples.
+    #[inline]
+    pub fn size(&self) -> PlaneSize {
+        PlaneSize { width: self.width, height: self.height }
+    }
+
     /// The samples of row `y`.
     #[inline]
     pub fn row(&self, y: usize) -> &'a [u8] {

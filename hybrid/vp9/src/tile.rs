@@ -2,6 +2,7 @@
 
 use crate::DecodeError;
 use crate::block::mode_info::{LeftModes, ModeReader};
+use crate::block::vectors::TileColumns;
 use crate::block::{
     BlockSize, PARTITION_HORIZONTAL, PARTITION_NONE, PARTITION_SPLIT, PARTITION_VERTICAL,
 };
@@ -129,6 +130,13 @@ impl PlaneBlock {
     }
 }
 
+/// The upper left corner of a transform block, in 4×4 units of its plane.
+#[derive(Clone, Copy)]
+struct Corner {
+    x4: usize,
+    y4: usize,
+}
+
 /// A mask with the bits of `count` (1 to 16) units from `first` on.
 #[inline(always)]
 fn units(first: usize, count: usize) -> u16 {
@@ -141,12 +149,12 @@ impl<V: Visitor> TileDecoder<'_, V> {
         &mut self,
         row: &mut Row<'_, '_, '_>,
         mi_row: usize,
-        tile: (usize, usize),
+        tile: TileColumns,
     ) -> Result<(), DecodeError> {
         self.modes.tile = tile;
         self.modes.left = LeftModes::default();
         self.left = [0; 3];
-        for mi_col in (tile.0..tile.1).step_by(8) {
+        for mi_col in (tile.first..tile.end).step_by(8) {
             row.edges[mi_col / 8].clear();
             self.square(row, mi_row, mi_col, 3)?;
         }
@@ -255,7 +263,7 @@ impl<V: Visitor> TileDecoder<'_, V> {
         let step = 1usize << size as u32;
         let (end_x, end_y) = p.end();
         // The frame's left edge is the tile's for prediction too.
-        let left_edge = self.modes.tile.0 * if p.plane == 0 { 2 } else { 1 };
+        let left_edge = self.modes.tile.first * if p.plane == 0 { 2 } else { 1 };
         for y4 in (p.y4..end_y).step_by(step) {
             for x4 in (p.x4..end_x).step_by(step) {
                 let mode = if p.plane == 0 {
@@ -276,7 +284,7 @@ impl<V: Visitor> TileDecoder<'_, V> {
                 predict(self.isa, mode, &at, &mut row.picture.planes[p.plane]);
                 if !block.skip {
                     let kind = self.kind(p.plane, size, mode);
-                    self.transform_block(row, block, p, (x4, y4), size, kind);
+                    self.transform_block(row, block, p, Corner { x4, y4 }, size, kind);
                 }
             }
         }
@@ -303,7 +311,14 @@ impl<V: Visitor> TileDecoder<'_, V> {
         let mut any = false;
         for y4 in (p.y4..end_y).step_by(step) {
             for x4 in (p.x4..end_x).step_by(step) {
-                any |= self.transform_block(row, block, p, (x4, y4), size, TransformKind::DctDct);
+                any |= self.transform_block(
+                    row,
+                    block,
+                    p,
+                    Corner { x4, y4 },
+                    size,
+                    TransformKind::DctDct,
+                );
             }
         }
         any
@@ -316,7 +331,7 @@ impl<V: Visitor> TileDecoder<'_, V> {
         row: &mut Row<'_, '_, '_>,
         block: &mut Block,
         p: &PlaneBlock,
-        (x4, y4): (usize, usize),
+        Corner { x4, y4 }: Corner,
         size: TransformSize,
         kind: TransformKind,
     ) -> bool {

@@ -11,8 +11,9 @@ use anyhow::{Context, Result, ensure};
 use windlass_enhancer::tiles::{TileConfig, TileLedger};
 use windlass_enhancer::twin::Twin;
 use windlass_hybrid::anchor::codec::detail_of;
+use windlass_hybrid::anchor::colour;
+use windlass_hybrid::anchor::payload::{self, Packed};
 use windlass_hybrid::anchor::prior::Prior;
-use windlass_hybrid::anchor::{colour, payload};
 use windlass_hybrid::detail::Detail;
 use windlass_types::message::HTJ2K;
 use windlass_types::message::{AnchorHeader, ReassembledAnchor, Reassembler};
@@ -168,7 +169,7 @@ pub(super) fn make_beside(
         }
         let tiles = match &settings.tiles {
             Some(config) => ledger.choose(energy, shown_at(frame, fps), config),
-            None => Some(TileMap::full(picture.width(), picture.height())),
+            None => Some(TileMap::full(Size::saturating(picture.width(), picture.height()))),
         };
         let Some(mut tiles) = tiles else { continue };
         let mut detail = match settings.source {
@@ -199,7 +200,7 @@ pub(super) fn make_beside(
         });
         let code =
             || coding::code(settings.target, scale.factor(), detail, colour.as_ref(), &tiles);
-        let (code, tiled) = clock.measure(code)?;
+        let Packed { payload: code, tiled } = clock.measure(code)?;
         let header = AnchorHeader { tiled, ..header };
         let sent = ReassembledAnchor { header, payload: code.clone() };
         twin.sent(&sent, wanted.as_ref());

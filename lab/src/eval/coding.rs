@@ -4,7 +4,7 @@ use std::fmt;
 
 use anyhow::{Context, Result, ensure};
 use windlass_hybrid::anchor::codec::{AnchorCodecError, Htj2k};
-use windlass_hybrid::anchor::payload;
+use windlass_hybrid::anchor::payload::{self, Packed};
 use windlass_hybrid::detail::Detail;
 use windlass_types::message::ReassembledAnchor;
 use windlass_types::tiles::TileMap;
@@ -27,15 +27,15 @@ impl fmt::Display for Target {
     }
 }
 
-/// Encodes the payload of an anchor of some tiles, of pictures `scale` times as large as the low layer. Returns it,
-/// and whether it begins with a tile map. If nothing fits a budget, the anchor is encoded as coarsely as possible.
+/// Encodes the payload of an anchor of some tiles, of pictures `scale` times as large as the low layer. If nothing
+/// fits a budget, the anchor is encoded as coarsely as possible.
 pub(super) fn code(
     target: Target,
     scale: usize,
     detail: Detail,
     colour: Option<&Detail>,
     tiles: &TileMap,
-) -> Result<(Vec<u8>, bool)> {
+) -> Result<Packed> {
     let image = payload::image(detail, tiles, scale);
     let by_quality = |quality| match colour {
         Some(colour) => Htj2k::encode_in_colour(&image, colour, quality),
@@ -61,11 +61,12 @@ pub(super) fn decode(anchor: &ReassembledAnchor, scale: usize) -> Result<Detail>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use windlass_types::Size;
 
     fn coded(target: Target) -> Vec<u8> {
         let samples = (0..64 * 48).map(|i: i32| ((i * 7919 % 509) - 254) as i16).collect();
         let detail = Detail::from_samples(64, 48, samples).unwrap();
-        code(target, 2, detail, None, &TileMap::full(32, 24)).unwrap().0
+        code(target, 2, detail, None, &TileMap::full(Size::new(32, 24))).unwrap().payload
     }
 
     #[test]

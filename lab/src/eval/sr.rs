@@ -12,6 +12,7 @@ use windlass_sr::{
     CpuEngine, Engine, Inputs, Luma, Model, Residual, Simd, fused_model, infer_tiles,
     infer_tiles_fused,
 };
+use windlass_types::Size;
 use windlass_types::tiles::TileMap;
 use windlass_vp9::simd::Isa;
 use windlass_vp9::{Picture, Plane};
@@ -101,7 +102,7 @@ impl Upscaler {
         let scale = self.scale();
         let (engine, residual) = (&mut self.engine, &mut self.residual);
         if engine.architecture().has_twin() {
-            let all = TileMap::full(lr.width(), lr.height());
+            let all = TileMap::full(Size::saturating(lr.width(), lr.height()));
             return Ok(self.tiles(lr, &without_anchors(lr, scale), &all)?.0);
         }
         let luma = Luma::packed(lr.samples(), lr.width(), lr.height())?;

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use windlass_types::tiles::TileMap;
+use windlass_types::tiles::{Mosaic, TileMap};
+use windlass_vp9::PlaneSize;
 
 use super::CudaError;
 use super::driver::{Device, DeviceBuffer};
@@ -44,12 +45,16 @@ pub struct ResidentPicture {
 
 impl ResidentPicture {
     /// Width and height in HR samples.
-    pub fn size(&self) -> (usize, usize) {
-        (self.scale * self.width, self.scale * self.height)
+    pub fn size(&self) -> PlaneSize {
+        PlaneSize::new(self.width, self.height).scaled(self.scale)
     }
 
     /// Width and height of the image that is encoded for some of the picture's tiles.
-    pub fn image_size(&self, tiles: &TileMap) -> (usize, usize) {
-        if tiles.is_full() { self.size() } else { tiles.mosaic(self.scale) }
+    pub fn image_size(&self, tiles: &TileMap) -> PlaneSize {
+        if tiles.is_full() {
+            return self.size();
+        }
+        let Mosaic { width, height } = tiles.mosaic(self.scale);
+        PlaneSize { width, height }
     }
 }

@@ -13,6 +13,7 @@ use super::stream::{GpuStream, Picture, Shape, Staging};
 use super::strips::COLUMNS;
 use crate::conformance::{Pictures, reference};
 use crate::{InferError, Model};
+use windlass_types::Size;
 
 /// Maximum absolute error, in grey levels (RMS): two thirds of the residual's step, of which rounding makes 0.29.
 const STEP: f64 = 0.01;
@@ -33,7 +34,7 @@ pub(super) fn trial(network: &Arc<Loaded>) -> Result<(), CudaError> {
         (width, height) = (width.max(COLUMNS + 3), height.max(2 * strips.convs + 7));
     }
     let refused = |error: InferError| CudaError::Driver(error.to_string());
-    let pictures = Pictures::new(&architecture, (width, height), 5);
+    let pictures = Pictures::new(&architecture, Size::saturating(width, height), 5);
     let input = pictures.input().map_err(refused)?;
     let model = Arc::new(Model::random(architecture, 7).map_err(|_| CudaError::NoPlan)?);
     let shape = Shape { network: network.clone(), width, height };

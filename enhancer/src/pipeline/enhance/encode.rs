@@ -3,7 +3,8 @@
 use std::time::{Duration, Instant};
 
 use windlass_hybrid::Detail;
-use windlass_hybrid::anchor::{colour, payload};
+use windlass_hybrid::anchor::colour;
+use windlass_hybrid::anchor::payload::{self, Packed};
 use windlass_sr::cuda::coder::{Encoding, SharedCoder};
 use windlass_types::AnchorSource;
 use windlass_types::tiles::{TILE, TileMap};
@@ -76,7 +77,7 @@ impl Worker {
                 let coded =
                     encode(coding, Content { detail, colour }, &tiles, prepared.scale, stills);
                 coded
-                    .map(|(payload, tiled)| Encoded { payload, tiled, wanted })
+                    .map(|Packed { payload, tiled }| Encoded { payload, tiled, wanted })
                     .map_err(Unmade::Encode)
             }
         };
@@ -106,7 +107,7 @@ impl Worker {
         let (code, wanted) = coded.ok_or(Unmade::LeavesGpu)?.map_err(Unmade::Encode)?;
         count(&self.stats.counters.gpu_coded);
         count(&self.stats.counters.gpu_held);
-        let (payload, tiled) = payload::pack(tiles, code);
+        let Packed { payload, tiled } = payload::pack(tiles, code);
         Ok(Encoded { payload, tiled, wanted })
     }
 

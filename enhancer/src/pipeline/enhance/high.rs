@@ -19,10 +19,8 @@ impl<'a> HighPicture<'a> {
         low: &FrameBuffer,
         scale: usize,
     ) -> Option<HighPicture<'a>> {
-        let times = (1..scale).find(|times| {
-            let size = (times * sent.width(), times * sent.height());
-            size == (scale * low.width(), scale * low.height())
-        })?;
+        let times =
+            (1..scale).find(|times| sent.size().scaled(*times) == low.size().scaled(scale))?;
         Some(match times {
             1 => HighPicture::AsSent(sent),
             times => HighPicture::Enlarged(enlarge(sent, times)),
@@ -51,27 +49,28 @@ impl<'a> HighPicture<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use windlass_vp9::PlaneSize;
 
     /// Size, and whether it is as the publisher sent it.
-    fn found(sent: (usize, usize), scale: usize) -> Option<((usize, usize), bool)> {
-        let sent = FrameBuffer::grey(sent.0, sent.1);
+    fn found(width: usize, height: usize, scale: usize) -> Option<(PlaneSize, bool)> {
+        let sent = FrameBuffer::grey(width, height);
         let picture = HighPicture::of(&sent, &FrameBuffer::grey(64, 36), scale)?;
         let luma = picture.samples()[0];
-        Some(((luma.width, luma.height), picture.is_as_sent()))
+        Some((luma.size(), picture.is_as_sent()))
     }
 
     #[test]
     fn a_picture_between_the_low_one_and_the_anchor_is_enlarged() {
-        assert_eq!(found((256, 144), 4), Some(((256, 144), true)));
-        assert_eq!(found((128, 72), 4), Some(((256, 144), false)));
-        assert_eq!(found((128, 72), 2), Some(((128, 72), true)));
+        assert_eq!(found(256, 144, 4), Some((PlaneSize::new(256, 144), true)));
+        assert_eq!(found(128, 72, 4), Some((PlaneSize::new(256, 144), false)));
+        assert_eq!(found(128, 72, 2), Some((PlaneSize::new(128, 72), true)));
     }
 
     #[test]
     fn a_picture_that_does_not_fit_is_none() {
-        assert_eq!(found((64, 36), 4), None, "it has no more detail than the low one");
-        assert_eq!(found((256, 144), 2), None, "larger than the anchor");
-        assert_eq!(found((128, 70), 4), None, "another shape");
-        assert_eq!(found((0, 0), 4), None);
+        assert_eq!(found(64, 36, 4), None, "it has no more detail than the low one");
+        assert_eq!(found(256, 144, 2), None, "larger than the anchor");
+        assert_eq!(found(128, 70, 4), None, "another shape");
+        assert_eq!(found(0, 0, 4), None);
     }
 }

@@ -2,7 +2,7 @@
 
 use windlass_hybrid::Detail;
 use windlass_scheduler::worth::{Belief, Change};
-use windlass_sr::energy_by_tile;
+use windlass_sr::{EnergyOfTile, energy_by_tile};
 use windlass_types::Size;
 use windlass_types::tiles::TileMap;
 use windlass_vp9::Samples;
@@ -23,15 +23,15 @@ pub(super) enum Made {
 impl Made {
     /// Size in HR samples.
     pub(super) fn size(&self) -> Size {
-        let (width, height) = match self {
-            Made::OnCpu(detail) => (detail.width(), detail.height()),
+        let size = match self {
+            Made::OnCpu(detail) => detail.size(),
             Made::OnGpu(picture) => picture.size(),
         };
-        Size::saturating(width, height)
+        Size::saturating(size.width, size.height)
     }
 
-    /// Energy of the detail in each of `tiles` (column, row), in mean square grey levels.
-    pub(super) fn energies(&self, tiles: &TileMap, scale: usize) -> Vec<((usize, usize), f64)> {
+    /// Energy of the detail in each of `tiles`.
+    pub(super) fn energies(&self, tiles: &TileMap, scale: usize) -> Vec<EnergyOfTile> {
         match self {
             Made::OnCpu(detail) => energy_by_tile(detail, tiles, scale).collect(),
             Made::OnGpu(picture) => picture.by_tile(tiles, |tile| tile.all),
@@ -65,9 +65,10 @@ fn weigh(job: &Job, made: &Made, known: Option<&Detail>, low: Samples<'_>) -> Op
         }
         // What was carried there is not on the GPU.
         Made::OnGpu(picture) => {
-            let whole = TileMap::full(low.width, low.height).count().max(1) as f64;
+            let whole =
+                TileMap::full(Size::saturating(low.width, low.height)).count().max(1) as f64;
             let differences = picture.by_tile(tiles, |tile| tile.new);
-            let new = differences.iter().map(|(_, e)| e).sum::<f64>() / whole;
+            let new = differences.iter().map(|tile| tile.energy).sum::<f64>() / whole;
             Change { new, old: None }
         }
     };

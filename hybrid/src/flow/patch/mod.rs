@@ -79,7 +79,7 @@ pub(super) struct Place<'a> {
 impl<'a> Place<'a> {
     /// The place that a vector leads to from a sample. The place must lie within the repeated edges of the level.
     #[inline(always)]
-    pub(super) fn new(level: &'a Level, (x, y): (i32, i32), vector: FlowVector) -> Self {
+    pub(super) fn new(level: &'a Level, x: i32, y: i32, vector: FlowVector) -> Self {
         let (x, y) = (x * UNIT + i32::from(vector.x), y * UNIT + i32::from(vector.y));
         Self {
             from: level.from(x.div_euclid(UNIT), y.div_euclid(UNIT)),

@@ -1,6 +1,7 @@
 //! The cells by which a picture is carried, and the number of references for each.
 
 use super::warp::Area;
+use windlass_vp9::PlaneSize;
 
 /// Side of a cell, in low samples: each cell has one share.
 pub(crate) const SIDE: usize = 4;
@@ -20,9 +21,28 @@ impl Cell {
         Self { column: number % columns, row: number / columns }
     }
 
+    /// The number of the cell, row by row, in a picture of so many columns of cells.
+    pub(crate) fn number(self, columns: usize) -> usize {
+        self.row * columns + self.column
+    }
+
     /// The area of the cell in low samples, in a low picture of this size.
-    pub(crate) fn area(self, (width, height): (usize, usize)) -> Area {
+    pub(crate) fn area(self, low: PlaneSize) -> Area {
         let (x, y) = (self.column * SIDE, self.row * SIDE);
-        Area { x, y, width: SIDE.min(width - x), height: SIDE.min(height - y) }
+        Area { x, y, width: SIDE.min(low.width - x), height: SIDE.min(low.height - y) }
+    }
+}
+
+/// The place of a sample in its low picture.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LowPlace {
+    pub x: usize,
+    pub y: usize,
+}
+
+impl LowPlace {
+    /// The cell of the sample.
+    pub(crate) fn cell(self) -> Cell {
+        Cell { column: self.x / SIDE, row: self.y / SIDE }
     }
 }

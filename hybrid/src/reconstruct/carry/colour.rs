@@ -1,6 +1,6 @@
 //! The colour of anchored frames: only captured anchors have any.
 
-use windlass_vp9::Plane;
+use windlass_vp9::{Plane, PlaneSize};
 
 use super::cells::{Cell, SIDE};
 use crate::anchor::colour::Decoded;
@@ -16,19 +16,17 @@ pub(crate) struct Colour {
 
 impl Colour {
     /// The colour of a low picture in which no cell is known.
-    pub(crate) fn none((width, height): (usize, usize), scale: usize) -> Self {
-        let (columns, rows) = ((width * scale).div_ceil(2), (height * scale).div_ceil(2));
-        let plane = || Plane::filled(columns, rows, 128);
-        let known = vec![false; width.div_ceil(SIDE) * height.div_ceil(SIDE)];
+    pub(crate) fn none(low: PlaneSize, scale: usize) -> Self {
+        let PlaneSize { width, height } = low.scaled(scale).chroma();
+        let plane = || Plane::filled(width, height, 128);
+        let known = vec![false; low.width.div_ceil(SIDE) * low.height.div_ceil(SIDE)];
         Self { planes: [plane(), plane()], known }
     }
 
     /// Whether the planes have the size for this low picture and scale.
-    pub(crate) fn is_of(&self, (width, height): (usize, usize), scale: usize) -> bool {
-        let plane = &self.planes[0];
-        (plane.width(), plane.height())
-            == ((width * scale).div_ceil(2), (height * scale).div_ceil(2))
-            && self.known.len() == width.div_ceil(SIDE) * height.div_ceil(SIDE)
+    pub(crate) fn is_of(&self, low: PlaneSize, scale: usize) -> bool {
+        self.planes[0].size() == low.scaled(scale).chroma()
+            && self.known.len() == low.width.div_ceil(SIDE) * low.height.div_ceil(SIDE)
     }
 
     /// Takes over the decoded colour of an anchor of the same size.
@@ -39,16 +37,16 @@ impl Colour {
     /// Takes over the colour of the same picture at a larger scale, made smaller.
     pub(crate) fn shrink(&mut self, larger: &Self) {
         for (from, to) in larger.planes.iter().zip(&mut self.planes) {
-            *to = resample::area(from.into(), (to.width(), to.height()));
+            *to = resample::area(from.into(), to.size());
         }
         self.known.clone_from(&larger.known);
     }
 
     /// Takes over the chroma of one cell of another colour.
-    pub(crate) fn take(&mut self, other: &Self, cell: usize, size: (usize, usize), scale: usize) {
+    pub(crate) fn take(&mut self, other: &Self, cell: usize, low: PlaneSize, scale: usize) {
         self.known[cell] = other.known[cell];
-        let columns = size.0.div_ceil(SIDE);
-        let area = Cell::numbered(cell, columns).area(size).chroma(scale);
+        let columns = low.width.div_ceil(SIDE);
+        let area = Cell::numbered(cell, columns).area(low).chroma(scale);
         for (from, to) in other.planes.iter().zip(&mut self.planes) {
             let width = from.width();
             for y in area.y..(area.y + area.height).min(from.height()) {

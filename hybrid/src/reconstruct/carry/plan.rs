@@ -6,14 +6,15 @@
 //! smoothed over the cells around. A second reference is blended over the first, with the noise that the first
 //! leaves, as if the two were independent measurements.
 
-use super::cells::{Cell, LAYERS, SIDE};
+use super::cells::{Cell, LAYERS, LowPlace, SIDE};
 use super::reference::{Reference, References};
 use super::searches::Searches;
 use super::warp::{self, Area, Quarters, Shares, Step, WHOLE, misfit, misfit_of_quarters};
 use crate::flow::{self, FlowVector};
+use windlass_types::Size;
 use windlass_types::tiles::{TILE, TileMap};
 use windlass_vp9::simd::Isa;
-use windlass_vp9::{FrameBuffer, Plane, Samples};
+use windlass_vp9::{FrameBuffer, Plane, PlaneSize, Samples};
 
 /// Side of a cell's quarters, in low samples: each quarter has a vector.
 const QUARTER: usize = SIDE / 2;
@@ -112,12 +113,8 @@ pub(crate) struct RowCell {
 
 impl Layer {
     /// The cells of a row, for a picture of this size in low samples.
-    pub(crate) fn row(
-        &self,
-        row: usize,
-        (width, height): (usize, usize),
-    ) -> impl Iterator<Item = RowCell> {
-        let (columns, rows) = (width.div_ceil(SIDE), height.div_ceil(SIDE));
+    pub(crate) fn row(&self, row: usize, low: PlaneSize) -> impl Iterator<Item = RowCell> {
+        let (columns, rows) = (low.width.div_ceil(SIDE), low.height.div_ceil(SIDE));
         let around = [row.saturating_sub(1), row, (row + 1).min(rows - 1)];
         let around = around.map(|row| &self.cells[row * columns..][..columns]);
         let at = move |column: usize| around.map(|cells| cells[column.min(columns - 1)].share);
@@ -134,7 +131,7 @@ impl Layer {
 /// The plan of a picture. For each cell: the references that it is made from, the places in them and the shares.
 #[derive(Debug, Default)]
 pub(crate) struct Plan {
-    size: (usize, usize),
+    size: PlaneSize,
     used: usize,
     layers: [Layer; LAYERS],
     /// For each cell: the noise that is left by the references so far, in 1/256 square grey level.
@@ -164,7 +161,7 @@ impl Plan {
         references: &References,
         searches: &mut Searches,
     ) {
-        self.size = (low.width(), low.height());
+        self.size = low.size();
         let known = references.before(end);
         // A reference of the frame itself is better than all others.
         let max = if known.last().is_some_and(|r| r.id == id) {
@@ -176,7 +173,7 @@ impl Plan {
         self.used = 0;
         self.noise.clear();
         for reference in known {
-            if (reference.low.width(), reference.low.height()) == self.size {
+            if reference.low.size() == self.size {
                 self.lay(isa, id, low, reference, known, searches);
             }
         }
@@ -192,7 +189,7 @@ impl Plan {
         searches: &mut Searches,
     ) {
         let size = self.size;
-        let (columns, rows) = (size.0.div_ceil(SIDE), size.1.div_ceil(SIDE));
+        let (columns, rows) = (size.width.div_ceil(SIDE), size.height.div_ceil(SIDE));
         let now = Samples::from(&low.planes()[0]);
         let then = Samples::from(&reference.low.planes()[0]);
         let same = reference.id == id;
@@ -262,7 +259,7 @@ impl Plan {
         references: &'a References,
         cell: usize,
     ) -> impl Iterator<Item = (&'a [Plane; 2], Carried)> + 'a {
-        let columns = self.size.0.div_ceil(SIDE);
+        let columns = self.size.width.div_ceil(SIDE);
         self.cell(references, cell).filter_map(move |(reference, carried)| {
             let place = place(Cell::numbered(cell, columns), carried.vector, self.size);
             Some((reference.colour(place)?, carried))
@@ -284,7 +281,7 @@ impl Plan {
 
     /// For each cell, whether it differs from another plan that [is like it](Self::is_like).
     pub(crate) fn differences<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = bool> + 'a {
-        let cells = self.size.0.div_ceil(SIDE) * self.size.1.div_ceil(SIDE);
+        let cells = self.size.width.div_ceil(SIDE) * self.size.height.div_ceil(SIDE);
         let layers = move || self.layers[..self.used].iter().zip(&other.layers);
         (0..cells).map(move |i| layers().any(|(a, b)| a.cells[i] != b.cells[i]))
     }
@@ -292,9 +289,9 @@ impl Plan {
     /// For each square of `side` × `side` cells, row by row: whether it is all captured pixels at rest, which fit as
     /// well as they can.
     pub(crate) fn at_rest(&self, references: &References, side: usize) -> Vec<bool> {
-        let columns = self.size.0.div_ceil(SIDE);
+        let columns = self.size.width.div_ceil(SIDE);
         let mut rest = self.squares(side, self.used > 0);
-        for i in (0..columns * self.size.1.div_ceil(SIDE)).filter(|_| self.used > 0) {
+        for i in (0..columns * self.size.height.div_ceil(SIDE)).filter(|_| self.used > 0) {
             let energy = self.energies.get(i).map_or(0, |&energy| u64::from(energy));
             let bound = (energy / REST_SHARE).clamp(REST, MAX_REST);
             let fits = self.noise.get(i).is_some_and(|&noise| noise <= bound)
@@ -319,12 +316,12 @@ impl Plan {
     /// A mask of `value` with a flag for each square of `side` × `side` cells of the picture.
     fn squares(&self, side: usize, value: bool) -> Vec<bool> {
         let across = |size: usize| size.div_ceil(SIDE).div_ceil(side);
-        vec![value; across(self.size.0) * across(self.size.1)]
+        vec![value; across(self.size.width) * across(self.size.height)]
     }
 
     /// The square that a cell belongs to.
     fn square(&self, cell: usize, side: usize) -> usize {
-        let columns = self.size.0.div_ceil(SIDE);
+        let columns = self.size.width.div_ceil(SIDE);
         cell / columns / side * columns.div_ceil(side) + cell % columns / side
     }
 
@@ -341,10 +338,10 @@ impl Plan {
     /// For each tile, the share of captured detail that is lost to this picture, from the energy and the misfits of
     /// its cells.
     pub(crate) fn lost(&self, references: &References) -> Vec<f64> {
-        let columns = self.size.0.div_ceil(SIDE);
-        let tiles = TileMap::empty(self.size.0, self.size.1);
+        let columns = self.size.width.div_ceil(SIDE);
+        let tiles = TileMap::empty(Size::saturating(self.size.width, self.size.height));
         let mut sums = vec![(0.0, 0.0); tiles.columns() * tiles.rows()];
-        for i in 0..columns * self.size.1.div_ceil(SIDE) {
+        for i in 0..columns * self.size.height.div_ceil(SIDE) {
             let (mut largest, mut kept) = (0.0f64, 0.0f64);
             for layer in &self.layers[..self.used] {
                 let Some(reference) = references.get(layer.id) else { continue };
@@ -369,10 +366,10 @@ impl Plan {
     fn fits(
         &self,
         references: &References,
-        has: impl Fn(&Reference, (usize, usize)) -> bool,
+        has: impl Fn(&Reference, LowPlace) -> bool,
     ) -> Vec<bool> {
-        let columns = self.size.0.div_ceil(SIDE);
-        let cells = columns * self.size.1.div_ceil(SIDE);
+        let columns = self.size.width.div_ceil(SIDE);
+        let cells = columns * self.size.height.div_ceil(SIDE);
         let fits = |i: usize| {
             self.cell(references, i).any(|(reference, carried)| {
                 let place = place(Cell::numbered(i, columns), carried.vector, self.size);
@@ -413,7 +410,7 @@ fn is_another_scene(now: Samples<'_>, misfits: &[u32]) -> bool {
     // One cell of four is enough, and their windows do not overlap.
     for (row, misfits) in misfits.chunks_exact(columns).enumerate().step_by(2) {
         for (column, &misfit) in misfits.iter().enumerate().step_by(2) {
-            let variance = variance(now, window(Cell { column, row }, (now.width, now.height)));
+            let variance = variance(now, window(Cell { column, row }, now.size()));
             if variance > TEXTURE {
                 textured += 1;
                 unlike += u32::from(misfit > variance / 4);
@@ -438,7 +435,7 @@ fn variance(samples: Samples<'_>, Area { x, y, width, height }: Area) -> u32 {
 }
 
 /// The area around a cell by whose variance the cell has texture or not.
-fn window(cell: Cell, (width, height): (usize, usize)) -> Area {
+fn window(cell: Cell, PlaneSize { width, height }: PlaneSize) -> Area {
     let first = |at: usize, size: usize| {
         (at * SIDE).saturating_sub((WINDOW - SIDE) / 2).min(size.saturating_sub(WINDOW))
     };
@@ -447,12 +444,12 @@ fn window(cell: Cell, (width, height): (usize, usize)) -> Area {
 }
 
 /// The low sample in the reference that the centre of a cell comes from.
-fn place(cell: Cell, vector: FlowVector, (width, height): (usize, usize)) -> (usize, usize) {
+fn place(cell: Cell, vector: FlowVector, low: PlaneSize) -> LowPlace {
     let at = |cell: usize, v: i16, size: usize| {
         let centre = (cell * SIDE + SIDE / 2) as i32 + (i32::from(v) >> flow::UNIT.ilog2());
         centre.clamp(0, size as i32 - 1) as usize
     };
-    (at(cell.column, vector.x, width), at(cell.row, vector.y, height))
+    LowPlace { x: at(cell.column, vector.x, low.width), y: at(cell.row, vector.y, low.height) }
 }
 
 /// Brings the values of cells nearer to those around them, across and down: `own` parts of each to one of either

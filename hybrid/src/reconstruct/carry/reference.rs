@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use super::cells::SIDE;
+use super::cells::{Cell, LowPlace, SIDE};
 use super::colour::Colour;
 use super::picture::CarriedPicture;
+use windlass_types::Size;
 use windlass_types::tiles::{TILE, TileMap};
-use windlass_vp9::{FrameBuffer, Plane};
+use windlass_vp9::{FrameBuffer, Plane, PlaneSize};
 
 /// Maximum number of references that are kept. A captured anchor may come a second late: its place is then among the
 /// enhanced anchors that came in the meantime.
@@ -54,9 +55,9 @@ pub(crate) struct AnchorPicture<'a> {
 
 impl Reference {
     fn new(id: u64, low: Arc<FrameBuffer>, anchor: &AnchorPicture<'_>) -> Self {
-        let size = (low.width(), low.height());
-        let none = TileMap::empty(size.0, size.1);
-        let cells = size.0.div_ceil(SIDE) * size.1.div_ceil(SIDE);
+        let (width, height) = (low.width(), low.height());
+        let none = TileMap::empty(Size::saturating(width, height));
+        let cells = width.div_ceil(SIDE) * height.div_ceil(SIDE);
         let (high, captured) = match &anchor.before {
             Some(before) => (before.luma.clone(), before.captured.clone()),
             None => (anchor.base.clone(), vec![false; cells]),
@@ -70,18 +71,18 @@ impl Reference {
     fn take(&mut self, anchor: &mut AnchorPicture<'_>, scale: usize) {
         let columns = self.low.width().div_ceil(SIDE);
         for i in 0..self.captured.len() {
-            let (column, row) = (i % columns, i / columns);
-            if !covers(anchor.tiles, column, row) {
+            let cell = Cell::numbered(i, columns);
+            if !covers(anchor.tiles, cell) {
                 continue;
             }
             // Captured pixels that fit are better than what super-resolution makes of the low picture.
             let carried = anchor.before.as_ref().filter(|before| before.captured[i]);
             if let (false, Some(before)) = (anchor.captured, carried) {
-                copy(&before.luma, &mut self.high, (column, row), scale);
+                copy(&before.luma, &mut self.high, cell, scale);
                 self.captured[i] = true;
                 continue;
             }
-            copy(anchor.high, &mut self.high, (column, row), scale);
+            copy(anchor.high, &mut self.high, cell, scale);
             self.captured[i] = anchor.captured;
             let Some(colour) = &mut anchor.colour else { continue };
             if colour.known[i] && self.colour.is_some() {
@@ -105,11 +106,11 @@ impl Reference {
     pub(crate) fn update(&mut self, carried: &CarriedPicture, base: &Plane, scale: usize) {
         let columns = self.low.width().div_ceil(SIDE);
         for i in 0..self.captured.len() {
-            let (column, row) = (i % columns, i / columns);
-            let anchored = covers(&self.tiles, column, row);
-            let captured = covers(&self.captured_tiles, column, row);
+            let cell = Cell::numbered(i, columns);
+            let anchored = covers(&self.tiles, cell);
+            let captured = covers(&self.captured_tiles, cell);
             if !anchored || !captured && carried.captured[i] {
-                copy(&carried.luma, &mut self.high, (column, row), scale);
+                copy(&carried.luma, &mut self.high, cell, scale);
                 self.captured[i] = carried.captured[i];
             }
             if let (false, Some(colour)) = (captured, &carried.colour) {
@@ -157,20 +158,20 @@ impl Reference {
     }
 
     /// The energy around a low sample.
-    pub(crate) fn energy(&self, (x, y): (usize, usize)) -> u32 {
+    pub(crate) fn energy(&self, LowPlace { x, y }: LowPlace) -> u32 {
         self.energy[y / SPOT * self.low.width().div_ceil(SPOT) + x / SPOT]
     }
 
     /// Takes over the chroma of one cell.
     fn take_colour(&mut self, from: &Colour, cell: usize, scale: usize) {
-        let size = (self.low.width(), self.low.height());
+        let size = self.low.size();
         let colour = self.colour.get_or_insert_with(|| Colour::none(size, scale));
         colour.take(from, cell, size, scale);
     }
 
     /// The HR chroma planes, where the chroma of a low sample is known.
-    pub(crate) fn colour(&self, (x, y): (usize, usize)) -> Option<&[Plane; 2]> {
-        let cell = y / SIDE * self.low.width().div_ceil(SIDE) + x / SIDE;
+    pub(crate) fn colour(&self, place: LowPlace) -> Option<&[Plane; 2]> {
+        let cell = place.cell().number(self.low.width().div_ceil(SIDE));
         self.colour.as_ref().filter(|colour| colour.known[cell]).map(|colour| &colour.planes)
     }
 
@@ -180,18 +181,18 @@ impl Reference {
     }
 
     /// Whether the pixels of a low sample are captured.
-    pub(crate) fn is_captured(&self, (x, y): (usize, usize)) -> bool {
-        self.captured[y / SIDE * self.low.width().div_ceil(SIDE) + x / SIDE]
+    pub(crate) fn is_captured(&self, place: LowPlace) -> bool {
+        self.captured[place.cell().number(self.low.width().div_ceil(SIDE))]
     }
 }
 
 /// Whether a cell lies in one of the tiles.
-fn covers(tiles: &TileMap, column: usize, row: usize) -> bool {
+fn covers(tiles: &TileMap, Cell { column, row }: Cell) -> bool {
     tiles.contains(column * SIDE / TILE, row * SIDE / TILE)
 }
 
 /// Copies the samples of one cell from plane to plane.
-fn copy(from: &Plane, to: &mut Plane, (column, row): (usize, usize), scale: usize) {
+fn copy(from: &Plane, to: &mut Plane, Cell { column, row }: Cell, scale: usize) {
     let side = SIDE * scale;
     let (width, height) = (from.width(), from.height());
     let columns = column * side..((column + 1) * side).min(width);
@@ -260,17 +261,17 @@ impl References {
     /// The colour that `make` fills in at the scale `made`, converted to `scale`.
     pub(crate) fn colour(
         &mut self,
-        size: (usize, usize),
+        low: PlaneSize,
         made: usize,
         scale: usize,
         make: impl FnOnce(&mut Colour),
     ) -> Colour {
-        let spare = self.spare.take().filter(|colour| colour.is_of(size, scale));
-        let mut colour = spare.unwrap_or_else(|| Colour::none(size, scale));
+        let spare = self.spare.take().filter(|colour| colour.is_of(low, scale));
+        let mut colour = spare.unwrap_or_else(|| Colour::none(low, scale));
         if made == scale {
             make(&mut colour);
         } else {
-            let mut larger = Colour::none(size, made);
+            let mut larger = Colour::none(low, made);
             make(&mut larger);
             colour.shrink(&larger);
         }

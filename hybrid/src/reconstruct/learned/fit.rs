@@ -107,7 +107,8 @@ impl Fit {
         class: u8,
         fill: impl FnOnce(&mut Record),
         detail: &Detail,
-        (x, y): (usize, usize),
+        x: usize,
+        y: usize,
     ) {
         let examples = &mut self.examples[usize::from(class)];
         if examples.count >= MAX_EXAMPLES {

@@ -159,7 +159,7 @@ impl Learned {
             for x in 0..low.width {
                 let class = band.class(x, 0);
                 if class != FLAT {
-                    self.fit.add(isa, class, |to| band.window(x, 0, to), detail, (x, y));
+                    self.fit.add(isa, class, |to| band.window(x, 0, to), detail, x, y);
                 }
             }
         }

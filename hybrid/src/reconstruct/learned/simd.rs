@@ -170,7 +170,7 @@ unsafe fn add_scale<V: Vector, const S: usize>(
                 unsafe {
                     let classes = at.cast::<[u8; GROUP]>().read();
                     if classes != [FLAT; GROUP] {
-                        add_group::<V, S>(filters, band, (x, y), classes, to.add(S * x), line);
+                        add_group::<V, S>(filters, band, x, y, classes, to.add(S * x), line);
                     }
                 }
             }
@@ -193,7 +193,8 @@ unsafe fn add_scale<V: Vector, const S: usize>(
 unsafe fn add_group<V: Vector, const S: usize>(
     filters: &Filters,
     band: &Band,
-    (x, y): (usize, usize),
+    x: usize,
+    y: usize,
     classes: [u8; GROUP],
     to: *mut i16,
     line: usize,

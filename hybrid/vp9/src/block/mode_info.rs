@@ -1,7 +1,7 @@
 //! Reads what the bitstream says about a block before its residual (specification §6.4.5 – §6.4.20).
 
 use super::reference_context::{Neighbour, Neighbours};
-use super::vectors::{Candidates, Place, uses_high_precision};
+use super::vectors::{Candidates, Place, TileColumns, uses_high_precision};
 use super::{BlockSize, PARTITION_HORIZONTAL, PARTITION_SPLIT, PARTITION_VERTICAL};
 use crate::DecodeError;
 use crate::bool_decoder::BoolDecoder;
@@ -59,8 +59,7 @@ pub(crate) struct ModeReader<'a> {
     pub(crate) left: LeftModes,
     pub(crate) mi_rows: usize,
     pub(crate) mi_cols: usize,
-    /// The tile's first column, and the column behind its last.
-    pub(crate) tile: (usize, usize),
+    pub(crate) tile: TileColumns,
 }
 
 impl ModeReader<'_> {
@@ -139,7 +138,7 @@ impl ModeReader<'_> {
         };
         let neighbours = [
             (mi_row > 0).then(|| (mi_row - 1) * self.mi_cols + mi_col),
-            (mi_col > self.tile.0).then(|| mi_row * self.mi_cols + mi_col - 1),
+            (mi_col > self.tile.first).then(|| mi_row * self.mi_cols + mi_col - 1),
         ]
         .map(|at| at.and_then(|at| self.info.grid.get(at)).map(|&i| i as usize));
         if self.frame.header.is_intra() {

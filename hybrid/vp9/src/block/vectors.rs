@@ -30,6 +30,14 @@ static NEIGHBOURS: [[(i8, i8); 8]; 13] = [
 /// The mode context for a sum of two neighbours' modes (`counter_to_context`, §6.5.1). Sums that cannot occur give 0.
 static CONTEXTS: [u8; 19] = [2, 3, 4, 1, 3, 0, 0, 0, 0, 5, 5, 0, 5, 0, 0, 0, 0, 0, 6];
 
+/// The columns of a tile, in 8×8 units.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TileColumns {
+    pub(crate) first: usize,
+    /// The column behind the last.
+    pub(crate) end: usize,
+}
+
 /// The place of a block, and the bounds of its neighbours.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Place {
@@ -38,8 +46,7 @@ pub(crate) struct Place {
     pub(crate) size: BlockSize,
     pub(crate) mi_rows: usize,
     pub(crate) mi_cols: usize,
-    /// The tile's first column, and the column behind its last.
-    pub(crate) tile: (usize, usize),
+    pub(crate) tile: TileColumns,
 }
 
 impl Place {
@@ -97,14 +104,14 @@ impl List {
 
 impl<'a> Candidates<'a> {
     #[inline]
-    fn neighbour(&self, at: (i8, i8)) -> Option<&'a Block> {
-        let row = self.place.mi_row as isize + isize::from(at.0);
-        let col = self.place.mi_col as isize + isize::from(at.1);
-        let (first, end) = self.place.tile;
+    fn neighbour(&self, down: i8, right: i8) -> Option<&'a Block> {
+        let row = self.place.mi_row as isize + isize::from(down);
+        let col = self.place.mi_col as isize + isize::from(right);
+        let tile = self.place.tile;
         let inside = row >= 0
             && row < self.place.mi_rows as isize
-            && col >= first as isize
-            && col < end as isize;
+            && col >= tile.first as isize
+            && col < tile.end as isize;
         if !inside {
             return None;
         }
@@ -116,7 +123,7 @@ impl<'a> Candidates<'a> {
     pub(crate) fn mode_context(&self) -> usize {
         let sum: usize = NEIGHBOURS[self.place.size.index()][..2]
             .iter()
-            .filter_map(|&at| self.neighbour(at))
+            .filter_map(|&(down, right)| self.neighbour(down, right))
             // `mode_2_counter`: intra 9, nearest 0, near 0, zero 3, new 1.
             .map(|b| [9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 0, 0, 3, 1][b.mode as usize])
             .sum();
@@ -134,12 +141,12 @@ impl<'a> Candidates<'a> {
     fn fill(&self, list: &mut List, reference: u8, quarter: Option<usize>) {
         let neighbours = &NEIGHBOURS[self.place.size.index()];
         let mut any = false;
-        for (i, &at) in neighbours.iter().enumerate() {
-            let Some(block) = self.neighbour(at) else { continue };
+        for (i, &(down, right)) in neighbours.iter().enumerate() {
+            let Some(block) = self.neighbour(down, right) else { continue };
             any = true;
             let Some(which) = same_reference(block, reference) else { continue };
             let part = match quarter {
-                Some(q) if i < 2 => beside(q, at.1 == 0),
+                Some(q) if i < 2 => beside(q, right == 0),
                 _ => 3,
             };
             if list.add(block.vectors[part][which]) {
@@ -157,8 +164,8 @@ impl<'a> Candidates<'a> {
             return;
         }
         if any {
-            for &at in neighbours {
-                let Some(block) = self.neighbour(at) else { continue };
+            for &(down, right) in neighbours {
+                let Some(block) = self.neighbour(down, right) else { continue };
                 if self.add_different(list, block, reference) {
                     return;
                 }

@@ -2,17 +2,7 @@
 
 use super::*;
 use crate::kernels::loop_filter::oracle;
-
-/// A small generator, so that cases repeat.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: usize) -> usize {
-        self.0 =
-            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) as usize % n
-    }
-}
+use crate::random::Random;
 
 /// A block with its place in the picture.
 #[derive(Clone, Copy)]

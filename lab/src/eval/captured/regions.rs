@@ -14,11 +14,12 @@ use anyhow::{Context, Result};
 use windlass_enhancer::tiles::{RegionConfig, RegionLedger, Subjects, stakes};
 use windlass_enhancer::twin::Twin;
 use windlass_hybrid::anchor::codec::{Htj2k, detail_of};
+use windlass_hybrid::anchor::colour;
+use windlass_hybrid::anchor::payload::{self as payloads, Packed};
 use windlass_hybrid::anchor::prior::Prior;
-use windlass_hybrid::anchor::{colour, payload as payloads};
 use windlass_sr::energy_by_tile;
-use windlass_types::Bitrate;
 use windlass_types::tiles::{TILE, TileMap};
+use windlass_types::{Bitrate, Size};
 use windlass_vp9::simd::Isa;
 use windlass_vp9::{Decoder, Plane};
 
@@ -70,19 +71,16 @@ pub(crate) fn make(
             twin.follow(rtp_timestamp(n, clip.fps), decoder.decode(&low.frames[n].data)?);
         }
         if n % step == 0 {
-            let (detail, all) = (
-                upscaler.detail(&picture.y)?,
-                TileMap::full(picture.y.width(), picture.y.height()),
-            );
+            let size = Size::saturating(picture.width(), picture.height());
+            let (detail, all) = (upscaler.detail(&picture.y)?, TileMap::full(size));
             let energies = energy_by_tile(&detail, &all, scale.factor());
-            let uncertainty: Vec<f64> = energies.map(|(_, energy)| energy).collect();
+            let uncertainty: Vec<f64> = energies.map(|tile| tile.energy).collect();
             let tiles = if source == Source::Dds {
                 dds(&uncertainty, &picture.y)
             } else {
                 let (now, at) = (shown_at(n, clip.fps), rtp_timestamp(n, clip.fps));
                 let stakes = stakes(&uncertainty, &subjects.weigh((&picture.y).into()));
                 let lost = twin.lost(at).with_context(|| format!("the twin has no frame {n}"))?;
-                let size = (picture.y.width(), picture.y.height());
                 ledger.choose(size, &lost, stakes.as_deref(), now, &config)
             };
             // DDS sends the frame that the server looked at, which the camera has kept.
@@ -101,7 +99,7 @@ pub(crate) fn make(
             let colour = colour::image([u, v], picture.samples(), &tiles, scale.factor());
             Htj2k::fill(&image, Some(&colour), config.bytes(Some(between)))?
         };
-        let (payload, tiled) = payloads::pack(&tiles, coded);
+        let Packed { payload, tiled } = payloads::pack(&tiles, coded);
         let asking = if source == Source::Dds { path.delay } else { Duration::ZERO };
         let took = asking + path.delay + transmission(payload.len(), path.uplink_kbps);
         let at = shown_at(n, clip.fps);
@@ -128,7 +126,7 @@ pub(crate) fn make(
 
 /// The regions that DDS requests of one frame; `None` where there are none.
 fn dds(uncertainty: &[f64], low: &Plane) -> Option<TileMap> {
-    let mut map = TileMap::empty(low.width(), low.height());
+    let mut map = TileMap::empty(Size::saturating(low.width(), low.height()));
     let (columns, rows) = (map.columns(), map.rows());
     let objectness: Vec<f64> = uncertainty.iter().map(|u| u / (u + 1.0)).collect();
     let most = ((LARGEST * (low.width() * low.height()) as f64) as usize / (TILE * TILE)).max(1);

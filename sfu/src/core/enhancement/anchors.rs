@@ -149,7 +149,7 @@ impl Core {
         let mut due: Vec<_> = due.collect();
         due.sort_by_key(|(last, ..)| *last);
         for (_, track, size) in due {
-            let tiles = TileMap::full(size.width.into(), size.height.into()).to_bytes();
+            let tiles = TileMap::full(size).to_bytes();
             // Of several tracks of one publisher the others come with the next turns.
             if self.request_still(now, track, size, &tiles, WHOLE_BYTES)
                 && let Some(track) = self.tracks.get_mut(track)

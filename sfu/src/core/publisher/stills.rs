@@ -177,8 +177,7 @@ impl Regions {
 /// Whether an answer is one to this request.
 fn is_answer(request: &RegionRequest, answer: &ReassembledAnchor) -> bool {
     let header = &answer.header;
-    let Size { width, height } = request.size;
-    let map = TileMap::parse(width.into(), height.into(), &request.tiles);
+    let map = TileMap::parse(request.size, &request.tiles);
     // An answer with all tiles has no map.
     let tiles_match = match map.map(|map| map.is_full()) {
         Some(true) => !header.tiled,

@@ -92,7 +92,7 @@ fn regions_are_asked_of_the_publisher_and_its_answers_reach_subscribers_at_their
     };
     assert_eq!(possible(&harness), [true]);
     let tapped = harness.last_tapped();
-    let tiles = Bytes::from(vec![0x0f; TileMap::wire_bytes(640, 360)]);
+    let tiles = Bytes::from(vec![0x0f; TileMap::wire_bytes(Size::new(640, 360))]);
     let want = EnhancerOutput::WantRegions {
         stream: tapped.stream,
         size: Size::new(640, 360),
@@ -187,7 +187,7 @@ fn stills_pass_without_an_enhancer((mut harness, _, at): (Harness, TrackId, usiz
     harness.run(Duration::from_secs(7));
     let requests = harness.stills_asked();
     assert!((2..=4).contains(&requests.len()), "one in two seconds: {requests:?}");
-    let whole = TileMap::full(320, 180).to_bytes();
+    let whole = TileMap::full(Size::new(320, 180)).to_bytes();
     assert!(requests.iter().all(|r| r.size == Size::new(320, 180) && r.tiles == whole));
     // Nothing of it can be read, so the payload is of any bytes.
     let payload = vec![0xa5; requests[0].bytes];

@@ -9,9 +9,9 @@ use windlass_hybrid::anchor::codec::Htj2k;
 use windlass_hybrid::anchor::prior::Prior;
 use windlass_hybrid::{HybridConfig, HybridDecoder};
 use windlass_sr::{CpuEngine, Engine, Residual, embedded_model, infer_tiles, infer_tiles_fused};
-use windlass_types::AnchorSource;
 use windlass_types::message::{AnchorHeader, HTJ2K};
 use windlass_types::tiles::TileMap;
+use windlass_types::{AnchorSource, Size};
 use windlass_vp9::simd::Isa;
 use windlass_vp9::{Picture, Plane, Samples, psnr};
 use windlass_vpx::{Encoder, EncoderConfig};
@@ -73,7 +73,8 @@ impl AnchorMaker {
             return None;
         }
         let low = Samples::from(&self.seen.lr()?.planes()[0]);
-        let (tiles, mut residual) = (TileMap::full(low.width, low.height), Residual::default());
+        let tiles = TileMap::full(Size::saturating(low.width, low.height));
+        let mut residual = Residual::default();
         let seen = Samples::from(&self.seen.hr()?.y);
         let made = if self.engine.architecture().has_twin() {
             infer_tiles_fused(&mut self.engine, low, seen, &tiles, &mut residual)

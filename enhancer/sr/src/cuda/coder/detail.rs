@@ -10,7 +10,7 @@ use windlass_hybrid::anchor::codec::Strength;
 use windlass_hybrid::detail::ONE;
 use windlass_hybrid::reconstruct::learned::Learned;
 use windlass_types::tiles::{TILE, TileMap};
-use windlass_vp9::Plane;
+use windlass_vp9::{Plane, PlaneSize};
 
 use super::kernels::{DETAIL_PARTS, DETAIL_SHARED, DETAIL_THREADS, Gather, Measure, Picture};
 use super::memory::fill;
@@ -44,8 +44,8 @@ impl CudaCoder {
         resident: &ResidentPicture,
         seen: &Plane,
     ) -> Result<Vec<TileDetail>, CoderError> {
-        let (wide, high) = resident.size();
-        if (seen.width(), seen.height()) != (wide, high) {
+        let PlaneSize { width: wide, height: high } = resident.size();
+        if seen.size() != resident.size() {
             return Err(CoderError::Pictures);
         }
         let (columns, rows) = (resident.width.div_ceil(TILE), resident.height.div_ceil(TILE));
@@ -99,7 +99,7 @@ impl CudaCoder {
         let fits = |&(resident, tiles): &(&ResidentPicture, &TileMap)| {
             let size = resident.image_size(tiles);
             let columns = (resident.width.div_ceil(TILE), resident.height.div_ceil(TILE));
-            size == (image_width, format.height as usize)
+            size == PlaneSize::new(image_width, format.height as usize)
                 && columns == (tiles.columns(), tiles.rows())
                 && tiles.count() > 0
         };
@@ -228,13 +228,14 @@ fn picture(resident: &ResidentPicture) -> Picture {
 /// For each tile of the image: the picture's tile (-1 if the mosaic has none), and its column and row in the image.
 fn places(tiles: &TileMap, scale: usize) -> Vec<[i32; 3]> {
     let side = TILE * scale;
-    let number = |(column, row): (usize, usize)| int(row * tiles.columns() + column);
+    let number = |column: usize, row: usize| int(row * tiles.columns() + column);
     if tiles.is_full() {
-        let place = |(column, row)| [number((column, row)), int(side * column), int(side * row)];
+        let place = |(column, row)| [number(column, row), int(side * column), int(side * row)];
         return tiles.iter().map(place).collect();
     }
     let across = tiles.count().min(tiles.columns()).max(1);
     let slots = tiles.count().next_multiple_of(across);
-    let all = tiles.iter().map(number).chain(std::iter::repeat(-1)).take(slots).enumerate();
+    let numbers = tiles.iter().map(|(column, row)| number(column, row));
+    let all = numbers.chain(std::iter::repeat(-1)).take(slots).enumerate();
     all.map(|(n, tile)| [tile, int(n % across * side), int(n / across * side)]).collect()
 }

@@ -35,7 +35,7 @@ pub use detail::TileDetail;
 pub use error::AnchorError;
 #[doc(hidden)]
 pub use kernels::compile_coder_for;
-pub use shared::SharedCoder;
+pub use shared::{CoderWork, SharedCoder};
 pub use work::{Coded, Encoding};
 
 /// Maximum codestreams per batch.

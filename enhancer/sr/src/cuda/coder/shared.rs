@@ -13,7 +13,7 @@ use crossbeam_channel::{RecvTimeoutError, Sender, bounded};
 use parking_lot::{Condvar, Mutex};
 use windlass_hybrid::Detail;
 use windlass_types::tiles::TileMap;
-use windlass_vp9::Plane;
+use windlass_vp9::{Plane, PlaneSize};
 
 use super::error::AnchorError;
 use super::trial::trial;
@@ -41,6 +41,15 @@ struct Line {
     /// The GPU of each thread that works.
     streams: Vec<usize>,
     failed: Option<CudaError>,
+}
+
+/// The work that a [`SharedCoder`] has done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CoderWork {
+    /// Number of pictures that were encoded.
+    pub pictures: u64,
+    /// Number of batches that the pictures went in.
+    pub batches: u64,
 }
 
 /// The process's coder of anchors on GPUs: encodes anchors of one size that wait at the same time together.
@@ -119,9 +128,9 @@ impl SharedCoder {
     ///
     /// Fails if the detail cannot be encoded by the CPU either, too much waits for the GPUs, or a GPU fails.
     pub fn code(&self, detail: &Arc<Detail>, coding: Encoding) -> Result<Vec<u8>, AnchorError> {
-        let size = (detail.width(), detail.height());
+        let size = detail.size();
         let image = Image::Here(detail.clone());
-        let kind = Kind::Detail(size.0, size.1);
+        let kind = Kind::Detail(size);
         let coded = self.ask(kind, together(size), |back| Job::Code(Code { image, coding, back }));
         coded.map(|(coded, _)| coded)
     }
@@ -194,9 +203,12 @@ impl SharedCoder {
         }
     }
 
-    /// Number of pictures that were encoded, and of the batches that they went in.
-    pub fn coded(&self) -> (u64, u64) {
-        (self.pictures.load(Ordering::Relaxed), self.batches.load(Ordering::Relaxed))
+    /// The work that the coder has done so far.
+    pub fn done(&self) -> CoderWork {
+        CoderWork {
+            pictures: self.pictures.load(Ordering::Relaxed),
+            batches: self.batches.load(Ordering::Relaxed),
+        }
     }
 
     /// Goes on without some threads of a GPU, as long as others are left.
@@ -266,8 +278,8 @@ impl SharedCoder {
 }
 
 /// Maximum number of images of a size that are encoded together.
-fn together((width, height): (usize, usize)) -> usize {
-    (MAX_SAMPLES / (width * height).max(1)).min(MAX_TOGETHER)
+fn together(size: PlaneSize) -> usize {
+    (MAX_SAMPLES / (size.width * size.height).max(1)).min(MAX_TOGETHER)
 }
 
 fn no_coder() -> CudaError {

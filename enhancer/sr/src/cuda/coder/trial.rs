@@ -5,21 +5,22 @@ use windlass_hybrid::anchor::codec::{Htj2k, Strength, detail_of};
 use windlass_hybrid::anchor::payload;
 use windlass_hybrid::anchor::prior::Prior;
 use windlass_hybrid::detail::ONE;
+use windlass_types::Size;
 use windlass_types::tiles::TileMap;
-use windlass_vp9::Plane;
 use windlass_vp9::simd::Isa;
+use windlass_vp9::{Plane, PlaneSize};
 
 use super::error::AnchorError;
 use super::{CudaCoder, TileDetail};
 use crate::cuda::CudaError;
 use crate::energy_by_tile;
 
-/// Width and height of the picture that is encoded, in samples: two blocks of coefficients side by side, and odd bands.
-const SIZE: (usize, usize) = (75, 41);
+/// Size of the picture that is encoded: two blocks of coefficients side by side, and odd bands.
+const SIZE: PlaneSize = PlaneSize::new(75, 41);
 /// Qualities at which the trial encodes: coarse and fine.
 const QUALITIES: [u8; 2] = [30, 95];
-/// Width and height of the low picture, in samples: two tiles, the second of which is cut off.
-const LOW: (usize, usize) = (75, 21);
+/// Size of the low picture: two tiles, the second of which is cut off.
+const LOW: PlaneSize = PlaneSize::new(75, 21);
 
 /// Encodes a picture coarsely and finely. Then does all work on pictures that stay on the device, at every scale.
 pub(super) fn trial(coder: &mut CudaCoder) -> Result<(), CudaError> {
@@ -34,8 +35,8 @@ pub(super) fn trial(coder: &mut CudaCoder) -> Result<(), CudaError> {
 }
 
 fn codes(coder: &mut CudaCoder) -> Result<bool, AnchorError> {
-    let mut detail = Detail::zero(SIZE.0, SIZE.1);
-    for y in 0..SIZE.1 {
+    let mut detail = Detail::zero(SIZE.width, SIZE.height);
+    for y in 0..SIZE.height {
         for (x, sample) in detail.row_mut(y).iter_mut().enumerate() {
             let wave = (x as f32 * 0.7).sin() * (y as f32 * 0.3).cos() * 150.0;
             *sample = wave as i16 + if x / 20 % 2 == 0 { noise(x, y) } else { 0 };
@@ -49,11 +50,12 @@ fn codes(coder: &mut CudaCoder) -> Result<bool, AnchorError> {
 }
 
 fn keeps_pictures(coder: &mut CudaCoder, scale: usize) -> Result<bool, AnchorError> {
-    let (width, height) = (scale * LOW.0, scale * LOW.1);
+    let PlaneSize { width, height } = LOW.scaled(scale);
+    let low_size = Size::saturating(LOW.width, LOW.height);
     // Edges in all directions, and of all strengths.
-    let mut low = Plane::filled(LOW.0, LOW.1, 0);
+    let mut low = Plane::filled(LOW.width, LOW.height, 0);
     for (i, sample) in low.samples_mut().iter_mut().enumerate() {
-        let (x, y) = (i % LOW.0, i / LOW.0);
+        let (x, y) = (i % LOW.width, i / LOW.width);
         let edge = if (x + y * (x / 16)) / 7 % 2 == 0 { 60 } else { 62 + 12 * (x / 5) };
         *sample = (edge + usize::from(noise(x, y) > 100)).min(255) as u8;
     }
@@ -65,7 +67,7 @@ fn keeps_pictures(coder: &mut CudaCoder, scale: usize) -> Result<bool, AnchorErr
         residual.push(if i == 7 { i16::MIN } else { noise(x, y) * (y % 30) as i16 });
     }
     let resident = coder.hold_picture(&residual, &low, scale)?;
-    let (detail, whole) = (by_cpu(&residual, width, height), TileMap::full(LOW.0, LOW.1));
+    let (detail, whole) = (by_cpu(&residual, width, height), TileMap::full(low_size));
     let known = detail_of(&seen, &low, scale)?;
     let differs = detail.samples().iter().zip(known.samples()).map(|(a, b)| a.saturating_sub(*b));
     let Some(differs) = Detail::from_samples(width, height, differs.collect()) else {
@@ -73,11 +75,11 @@ fn keeps_pictures(coder: &mut CudaCoder, scale: usize) -> Result<bool, AnchorErr
     };
     let energies =
         energy_by_tile(&differs, &whole, scale).zip(energy_by_tile(&detail, &whole, scale));
-    let wanted = energies.map(|((_, new), (_, all))| TileDetail { new, all });
+    let wanted = energies.map(|(new, all)| TileDetail { new: new.energy, all: all.energy });
     if !coder.measure(&resident, &seen)?.into_iter().eq(wanted) {
         return Ok(false);
     }
-    let mut second = TileMap::empty(LOW.0, LOW.1);
+    let mut second = TileMap::empty(low_size);
     second.set(1, 0);
     let mut rest = detail;
     Prior::new(Isa::detect(), scale).take_out((&low).into(), &mut rest);

@@ -7,7 +7,7 @@ use windlass_hybrid::Detail;
 use windlass_hybrid::anchor::codec::{AnchorCodecError, Htj2k, Strength};
 use windlass_types::Size;
 use windlass_types::tiles::TileMap;
-use windlass_vp9::Plane;
+use windlass_vp9::{Plane, PlaneSize};
 
 use super::error::AnchorError;
 use super::{CudaCoder, TileDetail};
@@ -16,12 +16,12 @@ use crate::cuda::resident::ResidentPicture;
 /// Kinds of work. Only work of one kind goes in one launch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Details of one size (width, height).
-    Detail(usize, usize),
+    /// Details of one size.
+    Detail(PlaneSize),
     /// A picture on this GPU that is measured.
     Measure(usize),
     /// Pictures on this GPU whose images have one size.
-    Resident(usize, (usize, usize)),
+    Resident(usize, PlaneSize),
 }
 
 impl Kind {
@@ -141,7 +141,7 @@ fn code_all(
         coder.transform(&samples, format, Htj2k::LEVELS)?;
         (format, Vec::new())
     } else if let Some((resident, tiles)) = there.first() {
-        let (width, height) = resident.image_size(tiles);
+        let PlaneSize { width, height } = resident.image_size(tiles);
         let format = Htj2k::format_of(Size::saturating(width, height))?;
         (format, coder.transform_tiles(&there, format, Htj2k::LEVELS)?)
     } else {

@@ -1,39 +1,7 @@
 //! Every form of motion compensation against the scalar one, and that one against `vp9dec`.
 
 use super::*;
-
-/// A small generator of numbers for tests.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        (self.0 >> 33) as usize
-    }
-    /// Samples of several kinds: noise, only black and white, flat extremes.
-    fn samples(&mut self, count: usize) -> Vec<u8> {
-        let kind = self.next() % 4;
-        (0..count)
-            .map(|_| match (kind, self.next()) {
-                (0 | 1, v) => v as u8,
-                (2, v) => {
-                    if v & 1 == 0 {
-                        0
-                    } else {
-                        255
-                    }
-                }
-                (_, v) => {
-                    if v % 9 == 0 {
-                        0
-                    } else {
-                        255
-                    }
-                }
-            })
-            .collect()
-    }
-}
+use crate::random::Random;
 
 /// A whole picture of this size, predicted without an average.
 fn block(dst: &mut [u8], width: usize, height: usize) -> Block<'_> {
@@ -87,7 +55,7 @@ fn every_form_equals_the_scalar_one_for_all_sizes_and_filters() {
                     let filter = case % 4;
                     let set = &SUBPEL_FILTERS[filter];
                     let mut fraction = |zero: bool| {
-                        let f = random.next() % 15 + 1;
+                        let f = random.below(15) + 1;
                         if zero { None } else { Some(&set[f]) }
                     };
                     let filters = Filters {
@@ -95,11 +63,11 @@ fn every_form_equals_the_scalar_one_for_all_sizes_and_filters() {
                         down: fraction(case / 4 % 4 < 2),
                         two_taps: filter == 3,
                     };
-                    let stride = 72 + random.next() % 20;
+                    let stride = 72 + random.below(20);
                     let samples = random.samples(stride * 72 + 8);
-                    let offset = 3 * stride + 3 + random.next() % (stride - 71);
+                    let offset = 3 * stride + 3 + random.below(stride - 71);
                     let reference = Reference { samples: &samples, offset, stride };
-                    let dst_stride = width + random.next() % 9;
+                    let dst_stride = width + random.below(9);
                     let before = random.samples(height * dst_stride);
                     let average = case / 16 % 2 == 1;
                     let run = |form: Form| {
@@ -151,9 +119,9 @@ fn every_form_for_scaled_references_equals_the_scalar_one() {
     for isa in Isa::available() {
         for case in 0..600 {
             let (width, height) = (SIDES[case % 5], SIDES[case / 5 % 5]);
-            let mut step = || [32, 24, 80, random.next() % 80 + 1][random.next() % 4];
+            let mut step = || [32, 24, 80, random.below(80) + 1][random.below(4)];
             let (step_x, step_y) = (step(), step());
-            let (fx, fy) = (random.next() % 16, random.next() % 16);
+            let (fx, fy) = (random.below(16), random.below(16));
             let steps = Steps { fx, fy, step_x, step_y };
             let rows = ((15 + (height - 1) * step_y) >> 4) + 8;
             let stride = ((15 + (width - 1) * step_x) >> 4) + 8;
@@ -192,7 +160,8 @@ fn by_vp9dec(
     own_side: u32,
     filter: u8,
     vectors: [[i32; 2]; 2],
-    (width, height): (usize, usize),
+    width: usize,
+    height: usize,
 ) -> Vec<u8> {
     use vp9dec::predict::{InterPredictParams, RefPlaneView, predict_inter};
     let views: Vec<_> = planes
@@ -243,9 +212,9 @@ fn predictions_equal_those_of_vp9dec() {
         let planes = [plane(256, &samples[0]), plane(256, &samples[1])];
         let used = 1 + case / 25 % 2;
         let vectors: [[i32; 2]; 2] =
-            core::array::from_fn(|_| [random.next() as i32 % 64, random.next() as i32 % 64]);
+            core::array::from_fn(|_| [random.below(64) as i32, random.below(64) as i32]);
         let filter = (case / 50 % 4) as u8;
-        let expected = by_vp9dec(&planes[..used], 512, filter, vectors, (width, height));
+        let expected = by_vp9dec(&planes[..used], 512, filter, vectors, width, height);
         let mut dst = vec![0; width * height];
         for i in 0..used {
             let [y, x] = vectors[i].map(|v| v as usize);
@@ -266,9 +235,9 @@ fn predictions_from_twice_the_size_equal_those_of_vp9dec() {
     for case in 0..40 {
         let samples = random.samples(512 * 512);
         let planes = [plane(512, &samples)];
-        let vector = [random.next() as i32 % 64, random.next() as i32 % 64];
+        let vector = [random.below(64) as i32, random.below(64) as i32];
         let filter = (case % 4) as u8;
-        let expected = by_vp9dec(&planes, 512, filter, [vector; 2], (32, 32));
+        let expected = by_vp9dec(&planes, 512, filter, [vector; 2], 32, 32);
         // Twice the size: 2048 sixteenths for the position, two for each one of the vector.
         let [y, x] = vector.map(|v| 2048 + 2 * v as usize);
         let reference =

@@ -1,24 +1,7 @@
 //! Every form of intra prediction against the scalar one, and that one against `vp9dec`.
 
 use super::*;
-
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        (self.0 >> 33) as usize
-    }
-    fn samples(&mut self, count: usize) -> Vec<u8> {
-        let kind = self.next() % 3;
-        (0..count)
-            .map(|_| match (kind, self.next()) {
-                (0 | 1, v) => v as u8,
-                (_, v) => (v & 1) as u8 * 255,
-            })
-            .collect()
-    }
-}
+use crate::random::Random;
 
 const SIDES: [usize; 4] = [4, 8, 16, 32];
 
@@ -38,7 +21,7 @@ fn every_form_equals_the_scalar_one_for_all_modes_and_sides() {
                     let (above, left) = (random.samples(2 * side + 1), random.samples(side));
                     let (have_left, have_above) = (case & 1 != 0, case & 2 != 0);
                     let edges = Edges { above: &above, left: &left, have_left, have_above };
-                    let stride = side + random.next() % 5;
+                    let stride = side + random.below(5);
                     assert_eq!(
                         run(*isa, mode, side, edges, stride),
                         run(Isa::SCALAR, mode, side, edges, stride),

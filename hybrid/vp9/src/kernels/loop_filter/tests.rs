@@ -1,20 +1,7 @@
 //! Every form equals the scalar one.
 
 use super::*;
-
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 =
-            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        self.0 ^ (self.0 >> 29)
-    }
-
-    fn below(&mut self, n: u64) -> u64 {
-        (self.next() >> 33) % n
-    }
-}
+use crate::random::Random;
 
 const STRIDE: usize = 96;
 const ROWS: usize = 80;
@@ -22,7 +9,7 @@ const ROWS: usize = 80;
 /// Content of many kinds: flat with steps at multiples of 8, ramps, noise, extremes.
 fn picture(random: &mut Random, kind: u64) -> Vec<u8> {
     let cells: Vec<i32> = (0..512).map(|_| random.below(256) as i32).collect();
-    let reach = [2, 8, 30, 120, 255][random.below(5) as usize];
+    let reach = [2, 8, 30, 120, 255][random.below(5)];
     let noise = [1, 2, 3, 12][random.below(4) as usize];
     (0..STRIDE * ROWS)
         .map(|i| {
@@ -33,7 +20,7 @@ fn picture(random: &mut Random, kind: u64) -> Vec<u8> {
                 1 => (x as i32 + 2 * y as i32) / 3 + cell % 3 + random.below(noise) as i32,
                 2 => random.below(256) as i32,
                 3 => [0, 255, 1, 254][cell as usize % 4],
-                _ => [0, 255][random.below(8) as usize / 7] + cell % 2,
+                _ => [0, 255][random.below(8) / 7] + cell % 2,
             };
             value.clamp(0, 255) as u8
         })
@@ -55,12 +42,12 @@ fn every_form_equals_the_scalar_one_on_any_content() {
         let before = picture(&mut random, case % 5);
         let masks = random_masks(&mut random);
         let limits = Limits::new(random.below(8) as u8);
-        let one = random.below(64) * 0x0101_0101_0101_0101;
+        let one = random.below(64) as u64 * 0x0101_0101_0101_0101;
         let mixed = case % 3 == 0;
         let levels =
             std::array::from_fn(|_| if mixed { random.next() & (0x3f * EACH) } else { one });
         let units = if case % 2 == 0 { 8 } else { 4 };
-        let direction = [Direction::Vertical, Direction::Horizontal][random.below(2) as usize];
+        let direction = [Direction::Vertical, Direction::Horizontal][random.below(2)];
         let run = |isa| {
             let mut samples = before.clone();
             let mut area =
@@ -99,7 +86,7 @@ fn one_lane_alone_equals_the_scalar_form() {
         let masks = random_masks(&mut random);
         let limits = Limits::new(random.below(8) as u8);
         let levels = std::array::from_fn(|_| random.next() & (0x3f * EACH));
-        let direction = [Direction::Vertical, Direction::Horizontal][random.below(2) as usize];
+        let direction = [Direction::Vertical, Direction::Horizontal][random.below(2)];
         let (mut a, mut b) = (before.clone(), before);
         let offset = 8 * STRIDE + 8;
         let mut area = Area { samples: &mut a, offset, stride: STRIDE, units: 8 };

@@ -179,7 +179,8 @@ impl Playing<'_> {
     }
 
     fn give_slots(&mut self, now: Duration) {
-        while let Some(((request, stage), _)) = self.slots.pop(now, &mut self.lost) {
+        while let Some(next) = self.slots.pop(now, &mut self.lost) {
+            let (request, stage) = next.of;
             let Stage::Cpu(left_s) = self.requests[request].stages[stage] else { continue };
             self.out.waited_s += now.saturating_sub(self.asked[request]).as_secs_f64();
             self.running.push(Running { request, stage, left_s });
