@@ -3,7 +3,7 @@
 //!
 //! A stream has its decoder's pictures, those that its history keeps for late anchors, references, and what its twin
 //! paints: all grow with the pixels of the low layer, but for the history, which keeps fewer of large ones. Measured by
-//! `cargo run --release -p windlass-enhancer --example stream_memory`, which counts what is allocated, a network's own
+//! `cargo run --release -p windlass-lab --example stream_memory`, which counts what is allocated, a network's own
 //! memory included: 5.6 MiB at 160×90, 9.6 at 320×180, 35.4 at 640×360, 53.3 at 960×540; with the publisher's own
 //! larger pictures 21.1 at 320×180 and 61.5 at 640×360. What is counted is more: a twin may have six references, each
 //! of seven bytes for a low pixel, where those runs had three at most.
