@@ -12,12 +12,12 @@ use std::time::Instant;
 use anyhow::Result;
 use clap::Args;
 use serde::Serialize;
-use windlass_enhancer::sustain::{Sustained, sustained};
 use windlass_enhancer::{EnhancerConfig, NetworkStats};
 use windlass_scheduler::NetworkCost;
 use windlass_sr::NetworkChoice;
 
 use super::args::EngineArgs;
+use super::sustain::{Sustained, sustained};
 use crate::bench::networks::Size;
 use crate::eval::report::Machine;
 use crate::page::Contents;

@@ -48,8 +48,9 @@ impl Peaks {
         self.add(simd.name(), simd.number(), || simd.multiply(black_box(ROUNDS)));
     }
 
+    #[cfg(target_arch = "x86_64")]
     fn measure_bytes(&mut self) {
-        self.add("cpu-avx512-vnni", "int8", || Simd::multiply_bytes(black_box(ROUNDS)));
+        self.add("cpu-avx512-vnni", "int8", || super::bytes::multiply(black_box(ROUNDS)));
     }
 
     fn add(
@@ -104,6 +105,7 @@ pub(super) fn rows_with(
     anyhow::ensure!(!forms.is_empty(), "the CPU has none of the backends that were named");
     let mut times: Vec<Vec<Times>> = vec![Vec::new(); forms.len()];
     for pass in 0..args.passes.get() as usize {
+        #[cfg(target_arch = "x86_64")]
         peaks.measure_bytes();
         for turn in 0..forms.len() {
             let at = (pass + turn) % forms.len();
