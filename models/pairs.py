@@ -2,7 +2,7 @@
 
 Source: NeuroScaler §8 (a network is trained for what the codec leaves). In: the clips of `data.toml` below WINDLASS_CLIPS.
 Out: arrays of 8-bit luma, `lr` [frames, H, W] and `hr` [frames, sH, sW], paired by frame number, and for fused models
-`twin`, what a subscriber's decoder shows (the example `twin_pictures` of `windlass-enhancer` makes it).
+`twin`, what a subscriber's decoder shows (the example `twin_pictures` of `windlass-lab` makes it).
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def twin_tool() -> list[str]:
     if given:
         return [given]
     manifest = str(HERE.parent / "Cargo.toml")
-    example = ["-p", "windlass-enhancer", "--example", "twin_pictures", "--"]
+    example = ["-p", "windlass-lab", "--example", "twin_pictures", "--"]
     return ["cargo", "run", "-q", "--release", "--manifest-path", manifest, *example]
 
 

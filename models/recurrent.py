@@ -2,7 +2,7 @@
 
 Source: FRVSR (recurrence over unrolled frames), with VP9's vectors for the flow. In: the clips of `data.toml` (role
 `train`), and weights to begin with. Out: weights of the same shape. The decoder's part is modelled here as it was before
-decision 028 (dense flow): a cell's detail is fetched by its composed vector (`enhancer/examples/flow`), weighed by how
+decision 028 (dense flow): a cell's detail is fetched by its composed vector (`lab/examples/flow`), weighed by how
 well the low pictures agree, and coarsened as the anchors' codec does. Streams with captured detail are seen frame by
 frame, with nothing carried: there the decoder keeps that instead.
 

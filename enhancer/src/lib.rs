@@ -11,7 +11,6 @@ mod machine_memory;
 pub mod offline;
 pub mod pipeline;
 mod stats;
-pub mod sustain;
 pub mod tiles;
 pub mod twin;
 

@@ -185,7 +185,7 @@ mod tests {
         maker
     }
 
-    /// The camera's luma at the third frame: see `enhancer/examples/low_layer.rs`.
+    /// The camera's luma at the third frame: see `lab/examples/low_layer.rs`.
     fn camera() -> Plane {
         let samples = (0..192 * 128).map(|i| {
             let (x, y) = ((i % 192) as f32, (i / 192) as f32);

@@ -30,9 +30,6 @@ const LEFT_OUT: [&str; 11] = [
     "hybrid_allocations",
 ];
 
-/// A module of the enhancer's unit tests that is left out too, as it is in real time.
-const LEFT_OUT_OF_UNITS: &str = "pipeline::";
-
 /// A check for each of those tests and each cap.
 pub(crate) fn checks(binaries: &[Binary]) -> Result<Vec<Check<'_>>> {
     if !cfg!(target_arch = "x86_64") {
@@ -59,10 +56,6 @@ fn is_of_kernels(binary: &Binary) -> bool {
 
 /// Runs a test with a cap. Returns the command to run again if it fails.
 fn test(cap: &str, binary: &Binary) -> Option<String> {
-    let units = binary.package == "windlass-enhancer";
-    let again = binary.test(&format!("{cap}: "), |cmd| {
-        let cmd = if units { cmd.args(["--skip", LEFT_OUT_OF_UNITS]) } else { cmd };
-        cmd.env("WINDLASS_MAX_ISA", cap)
-    })?;
+    let again = binary.test(&format!("{cap}: "), |cmd| cmd.env("WINDLASS_MAX_ISA", cap))?;
     Some(format!("WINDLASS_MAX_ISA={cap} {again}"))
 }

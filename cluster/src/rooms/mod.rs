@@ -167,7 +167,7 @@ impl KnownClaim {
 ///     rooms.on_lease(name, lease.as_bytes(), now)?;
 /// }
 /// rooms.on_claim(&tea, br#"{"node":"a"}"#, 1, now)?;
-/// rooms.mark_readable(now);
+/// rooms.set_readable(Some(now));
 ///
 /// let load = Load { local: 0, max: 100, remote: &HashMap::new() };
 /// assert_eq!(rooms.place(&tea, &load, now), Placement::Redirect("wss://a.example/ws".into()));
@@ -223,11 +223,6 @@ impl Rooms {
     /// Sets the time since which leases and claims are readable; `None`: they are not readable.
     pub fn set_readable(&mut self, since: Option<Instant>) {
         self.readable_since = since;
-    }
-
-    /// Notes that leases and claims are readable: since `now`, if they were not before.
-    pub fn mark_readable(&mut self, now: Instant) {
-        self.readable_since.get_or_insert(now);
     }
 
     /// Takes a lease that a server has written. Returns `Ok(false)` if too many servers are known.

@@ -14,7 +14,6 @@ mod lateness;
 mod margin;
 pub mod memory;
 mod networks;
-pub mod pace;
 mod planned;
 pub mod policy;
 pub mod promise;

@@ -2,7 +2,7 @@
 //!
 //! A stream holds its decoder's pictures, a history of pictures for late anchors, references, and the twin's picture.
 //! All of them grow with the pixels of the low layer, except the history, which keeps fewer large pictures. `cargo run
-//! --release -p windlass-enhancer --example stream_memory` measures all allocations, including a network's: 5.6 MiB at
+//! --release -p windlass-lab --example stream_memory` measures all allocations, including a network's: 5.6 MiB at
 //! 160×90, 9.6 at 320×180, 35.4 at 640×360 and 53.3 at 960×540. With the publisher's own larger pictures it is 21.1 at
 //! 320×180 and 61.5 at 640×360. Admission counts more than that: a twin may have six references, of seven bytes per low
 //! pixel each, and those runs had at most three.

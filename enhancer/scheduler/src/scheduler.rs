@@ -84,7 +84,8 @@ impl Scheduler {
         evicted
     }
 
-    /// Sets how many inferences can run side by side: an accelerator was lost, or is back.
+    /// Sets how many inferences can run side by side: an accelerator was lost, or is back. Only the
+    /// laboratory's simulations do so.
     pub fn set_devices(&mut self, devices: u32) {
         self.config.devices = devices;
     }

@@ -12,8 +12,6 @@
 #![allow(clippy::inline_always)]
 
 #[cfg(target_arch = "x86_64")]
-pub(super) mod bytes;
-#[cfg(target_arch = "x86_64")]
 mod narrow;
 mod vector;
 

@@ -137,7 +137,8 @@ impl Residual {
     }
 
     /// The residual in the fixed point of the anchor codec, clamped to ±255 grey levels; `None` if the samples do not
-    /// fill the picture.
+    /// fill the picture. The laboratory, which runs networks without tiles, needs it; the server has
+    /// [`infer_tiles`](crate::infer_tiles).
     pub fn to_detail(&self) -> Option<Detail> {
         let one = f32::from(ONE);
         let samples = self.data.iter().map(|r| (r.clamp(-255.0, 255.0) * one).round() as i16);

@@ -98,8 +98,8 @@ impl Simd {
         }
     }
 
-    /// Multiplies and adds in registers alone for `rounds` rounds, to measure the minimum time of so many
-    /// multiplications. Returns their number; `None` if the CPU lacks the instruction set.
+    /// Multiplies and adds in registers alone for `rounds` rounds. Returns the number of multiplications; `None` if the
+    /// CPU lacks the instruction set. The laboratory measures by it the minimum time of so many.
     pub fn multiply(self, rounds: usize) -> Option<u64> {
         if !Simd::available().contains(&self) {
             return None;
@@ -117,18 +117,6 @@ impl Simd {
             #[cfg(target_arch = "x86_64")]
             Simd::Avx512Fp16 => (kernel::avx512_half::KERNELS.peak)(rounds),
         })
-    }
-
-    /// Multiplies and adds 8-bit numbers, in which no network runs, for `rounds` rounds. Returns the number of
-    /// multiplications; `None` if the CPU lacks the instructions.
-    pub fn multiply_bytes(rounds: usize) -> Option<u64> {
-        #[cfg(target_arch = "x86_64")]
-        return kernel::bytes::multiply(rounds);
-        #[cfg(not(target_arch = "x86_64"))]
-        {
-            let _ = rounds;
-            None
-        }
     }
 
     /// Creates working memory for a model, on an instruction set that the CPU was seen to have.

@@ -1,6 +1,6 @@
 //! Fixtures for tests.
 
-/// A small low layer: eight frames of 96 × 64 samples. `enhancer/examples/low_layer.rs` makes the file, which has
+/// A small low layer: eight frames of 96 × 64 samples. `lab/examples/low_layer.rs` makes the file, which has
 /// each frame behind its length (u16, big endian).
 pub(crate) fn low_layer() -> Vec<Vec<u8>> {
     let mut rest: &[u8] = include_bytes!("../../tests/fixtures/low_layer.bin");

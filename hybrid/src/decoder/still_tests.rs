@@ -54,7 +54,7 @@ fn still(frame: usize) -> ReassembledAnchor {
     still_of(frame, &ALL)
 }
 
-/// What the camera saw: see `enhancer/examples/low_layer.rs`.
+/// What the camera saw: see `lab/examples/low_layer.rs`.
 fn original(n: usize) -> Plane {
     let samples = (0..192 * 128).map(|i| {
         let (x, y) = ((i % 192) as f32, (i / 192) as f32);

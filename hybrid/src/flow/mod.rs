@@ -6,7 +6,7 @@
 //! each cell of 2 × 2 samples has the mean of the vectors of the patches over it, weighed by how well they
 //! fit there (`densify`). Other than in the paper: candidates from neighbours as `OpenCV` has them,
 //! no variational refinement, and no normalisation of means, both of which gained nothing in what this
-//! is for, to carry an anchor's picture (`examples/flow_gain.rs`).
+//! is for, to carry an anchor's picture (`lab/examples/flow_gain.rs`).
 //!
 //! All of it is in integers, and the vectors are the same on every machine. They depend on the two
 //! pictures alone: what a [`FlowSearch`] remembers of the last search only saves time.

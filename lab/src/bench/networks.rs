@@ -6,13 +6,11 @@ use std::sync::Arc;
 use anyhow::{Context, Result, ensure};
 use windlass_sr::{Architecture, Model, embedded_model, fused_m_model, fused_model};
 
+use crate::eval::frames::Size;
+
 /// A network's architecture, as the command line names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Network(pub Architecture);
-
-/// Width and height of a picture, in samples.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Size(pub usize, pub usize);
 
 /// The weights of a measured network.
 pub(super) struct Weights {
@@ -58,17 +56,17 @@ impl FromStr for Network {
     }
 }
 
-impl FromStr for Size {
-    type Err = anyhow::Error;
-
-    fn from_str(text: &str) -> Result<Self, anyhow::Error> {
-        let shape = || format!("`{text}` is no size: write 640x360");
-        let (width, height) = text.split_once('x').with_context(shape)?;
-        let size = Size(width.parse().with_context(shape)?, height.parse().with_context(shape)?);
-        let sane = 1..=2_048;
-        ensure!(sane.contains(&size.0) && sane.contains(&size.1), "sides must be from 1 to 2048");
-        Ok(size)
-    }
+/// Reads the size of a low layer.
+pub(super) fn size(text: &str) -> Result<Size> {
+    let shape = || format!("`{text}` is no size: write 640x360");
+    let (width, height) = text.split_once('x').with_context(shape)?;
+    let size = Size::new(width.parse().with_context(shape)?, height.parse().with_context(shape)?);
+    let sane = 1..=2_048;
+    ensure!(
+        sane.contains(&size.width) && sane.contains(&size.height),
+        "sides must be from 1 to 2048"
+    );
+    Ok(size)
 }
 
 #[cfg(test)]
@@ -92,9 +90,9 @@ mod tests {
         ] {
             assert!(network(wrong).is_err(), "{wrong}");
         }
-        assert_eq!("640x360".parse::<Size>().unwrap(), Size(640, 360));
+        assert_eq!(size("640x360").unwrap(), Size::new(640, 360));
         for wrong in ["640", "0x360", "640x9999", "ax2"] {
-            assert!(wrong.parse::<Size>().is_err(), "{wrong}");
+            assert!(size(wrong).is_err(), "{wrong}");
         }
     }
 }

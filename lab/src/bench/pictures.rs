@@ -3,7 +3,7 @@
 use anyhow::Result;
 use windlass_sr::{Architecture, Input, Luma};
 
-use super::networks::Size;
+use crate::eval::frames::Size;
 
 /// Number of different pictures, so that caches do not hold all of the data that is used again and again.
 const PICTURES: usize = 8;
@@ -26,7 +26,7 @@ impl Pictures {
             };
             (0..count).map(&mut next).collect::<Vec<u8>>()
         };
-        let count = size.0 * size.1;
+        let count = size.area();
         let high = if network.has_twin() { network.scale * network.scale * count } else { 0 };
         Pictures {
             low: (0..PICTURES).map(|_| plane(count)).collect(),
@@ -38,7 +38,7 @@ impl Pictures {
 
     /// `count` inputs, the pictures by turns.
     pub(super) fn inputs(&self, count: usize) -> Result<Vec<Input<'_>>> {
-        let (Size(width, height), scale) = (self.size, self.network.scale);
+        let (Size { width, height }, scale) = (self.size, self.network.scale);
         let input = |n: usize| {
             let twin = || Luma::packed(&self.twin[n % PICTURES], scale * width, scale * height);
             Ok(Input {

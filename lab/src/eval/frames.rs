@@ -19,6 +19,11 @@ pub(crate) struct Size {
 }
 
 impl Size {
+    /// The size with these sides.
+    pub(crate) const fn new(width: usize, height: usize) -> Size {
+        Size { width, height }
+    }
+
     /// Number of luma samples of a picture.
     pub(crate) fn area(self) -> usize {
         self.width * self.height

@@ -33,10 +33,19 @@ fn the_page_of_the_protocol_has_every_reason_of_a_refusal() {
     }
 }
 
+/// Checks that clients' messages are read from these texts, and written as them.
+fn clients_say(cases: impl IntoIterator<Item = (Value, Option<u32>, ClientMessage)>) {
+    for (wire, id, message) in cases {
+        let request = Request { id, message };
+        assert_eq!(parse(&wire).as_ref(), Ok(&request), "{wire}");
+        let written: Value = serde_json::from_str(&request.to_json()).unwrap();
+        assert_eq!(written, wire);
+    }
+}
+
 #[test]
-#[expect(clippy::too_many_lines)] // A table: a case for each message.
-fn client_messages_have_the_documented_shapes() {
-    let cases = [
+fn joins_have_the_documented_shapes() {
+    clients_say([
         (
             json!({"type": "join", "version": 1, "room": "tea-room", "name": "Ana"}),
             None,
@@ -69,27 +78,37 @@ fn client_messages_have_the_documented_shapes() {
                 attributes: [("hand".into(), "up".into())].into(),
             }),
         ),
-        (
-            json!({"type": "offer", "id": 3, "sdp": "v=0\r\n",
+    ]);
+}
+
+#[test]
+fn offers_have_the_documented_shape() {
+    clients_say([(
+        json!({"type": "offer", "id": 3, "sdp": "v=0\r\n",
                 "publish": [{"mid": "0", "kind": "video", "name": "camera", "max": "h"}],
                 "subscribe": [{"mid": "1", "track": "t1", "max": "q+"}, {"mid": "2", "track": "t2"}]}),
-            Some(3),
-            ClientMessage::Offer(Offer {
-                sdp: "v=0\r\n".into(),
-                publish: vec![Publish {
-                    mid: "0".into(),
-                    kind: TrackKind::Video,
-                    name: "camera".into(),
-                    max: Some(Layer::H),
-                    encrypted: false,
-                    backup_of: None,
-                }],
-                subscribe: vec![
-                    Subscribe { mid: "1".into(), track: "t1".into(), max: Some(Rung::QPlus) },
-                    Subscribe { mid: "2".into(), track: "t2".into(), max: None },
-                ],
-            }),
-        ),
+        Some(3),
+        ClientMessage::Offer(Offer {
+            sdp: "v=0\r\n".into(),
+            publish: vec![Publish {
+                mid: "0".into(),
+                kind: TrackKind::Video,
+                name: "camera".into(),
+                max: Some(Layer::H),
+                encrypted: false,
+                backup_of: None,
+            }],
+            subscribe: vec![
+                Subscribe { mid: "1".into(), track: "t1".into(), max: Some(Rung::QPlus) },
+                Subscribe { mid: "2".into(), track: "t2".into(), max: None },
+            ],
+        }),
+    )]);
+}
+
+#[test]
+fn what_viewers_ask_of_a_track_has_the_documented_shapes() {
+    clients_say([
         (
             json!({"type": "set_rung", "track": "t1", "max": "h+"}),
             None,
@@ -115,6 +134,12 @@ fn client_messages_have_the_documented_shapes() {
             None,
             ClientMessage::KeyAnchor { track: "t1".into() },
         ),
+    ]);
+}
+
+#[test]
+fn what_publishers_say_of_a_track_has_the_documented_shapes() {
+    clients_say([
         (
             json!({"type": "uplink", "track": "t1", "kbps": 410.5, "width": 1280, "height": 720, "fps": 30.0}),
             None,
@@ -132,42 +157,46 @@ fn client_messages_have_the_documented_shapes() {
             None,
             ClientMessage::Mute { track: "t1".into(), muted: true },
         ),
-        (
-            json!({"type": "report", "track": "t1", "shown_fps": 30.0, "enhanced_fps": 28.5,
+    ]);
+}
+
+#[test]
+fn reports_have_the_documented_shape() {
+    clients_say([(
+        json!({"type": "report", "track": "t1", "shown_fps": 30.0, "enhanced_fps": 28.5,
                 "anchors_used": 5, "anchors_late": 1, "anchors_lost": 0,
                 "anchors_duplicate": 2, "anchors_former_epoch": 3,
                 "latency_p50_ms": 120.0, "latency_p95_ms": 180.0, "decode_ms": 2.5,
                 "reconstruct_ms": 4.5, "network": "none", "no_network": "slow", "decay": 0.25, "decay_frames": 30.0}),
-            None,
-            ClientMessage::Report(Report {
-                track: "t1".into(),
-                shown_fps: 30.0,
-                enhanced_fps: 28.5,
-                anchors_used: 5,
-                anchors_late: 1,
-                anchors_lost: 0,
-                anchors_duplicate: 2,
-                anchors_former_epoch: 3,
-                latency_p50_ms: 120.0,
-                latency_p95_ms: 180.0,
-                decode_ms: 2.5,
-                reconstruct_ms: 4.5,
-                network: FrameNetwork::None,
-                no_network: Some(NoNetwork::Slow),
-                decay: Some(0.25),
-                decay_frames: Some(30.0),
-            }),
-        ),
+        None,
+        ClientMessage::Report(Report {
+            track: "t1".into(),
+            shown_fps: 30.0,
+            enhanced_fps: 28.5,
+            anchors_used: 5,
+            anchors_late: 1,
+            anchors_lost: 0,
+            anchors_duplicate: 2,
+            anchors_former_epoch: 3,
+            latency_p50_ms: 120.0,
+            latency_p95_ms: 180.0,
+            decode_ms: 2.5,
+            reconstruct_ms: 4.5,
+            network: FrameNetwork::None,
+            no_network: Some(NoNetwork::Slow),
+            decay: Some(0.25),
+            decay_frames: Some(30.0),
+        }),
+    )]);
+}
+
+#[test]
+fn messages_without_a_track_have_the_documented_shapes() {
+    clients_say([
         (json!({"type": "ice_servers"}), None, ClientMessage::IceServers {}),
         (json!({"type": "leave"}), None, ClientMessage::Leave {}),
         (json!({"type": "ping", "time": 12.5}), None, ClientMessage::Ping { time: 12.5 }),
-    ];
-    for (wire, id, message) in cases {
-        let request = Request { id, message };
-        assert_eq!(parse(&wire).as_ref(), Ok(&request), "{wire}");
-        let written: Value = serde_json::from_str(&request.to_json()).unwrap();
-        assert_eq!(written, wire);
-    }
+    ]);
 }
 
 #[test]
@@ -214,9 +243,16 @@ fn a_client_decodes_anchors_if_it_names_their_codec_and_unknown_names_are_ignore
     }
 }
 
-#[test]
-#[expect(clippy::too_many_lines)] // A table: a case for each message.
-fn server_messages_have_the_documented_shapes() {
+/// Checks that the server's messages are written as these texts, and read from them.
+fn servers_say(cases: impl IntoIterator<Item = (ServerMessage, Value)>) {
+    for (message, wire) in cases {
+        assert_eq!(shape(&message), wire);
+        assert_eq!(ServerMessage::parse(&wire.to_string()).unwrap(), message);
+    }
+}
+
+/// A track, and its text.
+fn track() -> (Track, Value) {
     let track = Track {
         id: "t1".into(),
         participant: "p1".into(),
@@ -226,9 +262,14 @@ fn server_messages_have_the_documented_shapes() {
         encrypted: false,
         stream: Some(9),
     };
-    let track_json = json!({"id": "t1", "participant": "p1", "kind": "video", "name": "camera",
+    let wire = json!({"id": "t1", "participant": "p1", "kind": "video", "name": "camera",
         "muted": false, "stream": 9});
-    let cases = [
+    (track, wire)
+}
+
+#[test]
+fn what_publishers_are_asked_for_has_the_documented_shapes() {
+    servers_say([
         (
             ServerMessage::Knobs {
                 track: "t1".into(),
@@ -263,6 +304,12 @@ fn server_messages_have_the_documented_shapes() {
             json!({"type": "regions", "track": "t1", "id": 7, "width": 640, "height": 360,
                 "scale": 2, "tiles": "DwAA", "bytes": 6000}),
         ),
+    ]);
+}
+
+#[test]
+fn moves_to_other_servers_have_the_documented_shapes() {
+    servers_say([
         (
             ServerMessage::Moved {
                 url: "wss://sfu-2.example.org/ws".into(),
@@ -280,42 +327,52 @@ fn server_messages_have_the_documented_shapes() {
             json!({"type": "moved", "url": "wss://sfu-2.example.org/ws", "ticket": "AQAB-_x",
                 "others": ["wss://sfu-3.example.org/ws"]}),
         ),
-        (
-            ServerMessage::Welcome(Welcome {
-                version: 1,
-                participant: "p2".into(),
-                room: "tea".into(),
-                loopback: false,
-                budget_ms: 200,
-                scale: 2,
-                lr_pixels: 518_400,
-                max_sections: 64,
-                participants: vec![Participant {
-                    id: "p1".into(),
-                    name: "Ana".into(),
-                    identity: Some("ana@example.org".into()),
-                    was: None,
-                    attributes: [("hand".into(), "up".into())].into(),
-                }],
-                tracks: vec![track.clone()],
-                identity: None,
-                others: Vec::new(),
-                grants: vec![Grant::Publish, Grant::Subscribe],
-                locked: false,
-                lobby: true,
-                recording: true,
-                attributes: [("pen".into(), "red".into())].into(),
-                seat: Some("p2.17.x".into()),
-                ice: IceServers::default(),
-            }),
-            json!({"type": "welcome", "version": 1, "participant": "p2", "room": "tea",
+    ]);
+}
+
+#[test]
+fn a_welcome_has_the_documented_shape() {
+    let (track, track_json) = track();
+    servers_say([(
+        ServerMessage::Welcome(Welcome {
+            version: 1,
+            participant: "p2".into(),
+            room: "tea".into(),
+            loopback: false,
+            budget_ms: 200,
+            scale: 2,
+            lr_pixels: 518_400,
+            max_sections: 64,
+            participants: vec![Participant {
+                id: "p1".into(),
+                name: "Ana".into(),
+                identity: Some("ana@example.org".into()),
+                was: None,
+                attributes: [("hand".into(), "up".into())].into(),
+            }],
+            tracks: vec![track],
+            identity: None,
+            others: Vec::new(),
+            grants: vec![Grant::Publish, Grant::Subscribe],
+            locked: false,
+            lobby: true,
+            recording: true,
+            attributes: [("pen".into(), "red".into())].into(),
+            seat: Some("p2.17.x".into()),
+            ice: IceServers::default(),
+        }),
+        json!({"type": "welcome", "version": 1, "participant": "p2", "room": "tea",
                 "loopback": false, "budget_ms": 200, "scale": 2, "lr_pixels": 518_400, "max_sections": 64,
                 "participants": [{"id": "p1", "name": "Ana", "identity": "ana@example.org",
                     "attributes": {"hand": "up"}}],
                 "tracks": [track_json], "grants": ["publish", "subscribe"],
                 "lobby": true, "recording": true, "attributes": {"pen": "red"}, "seat": "p2.17.x"}),
-        ),
-        (ServerMessage::Recording { on: true }, json!({"type": "recording", "on": true})),
+    )]);
+}
+
+#[test]
+fn what_a_client_connects_by_has_the_documented_shapes() {
+    servers_say([
         (
             ServerMessage::IceServers {
                 ice: IceServers {
@@ -343,6 +400,13 @@ fn server_messages_have_the_documented_shapes() {
             json!({"type": "answer", "id": 3, "sdp": "v=0\r\n",
                 "tracks": [{"mid": "0", "track": "t1"}]}),
         ),
+    ]);
+}
+
+#[test]
+fn news_of_the_room_has_the_documented_shapes() {
+    servers_say([
+        (ServerMessage::Recording { on: true }, json!({"type": "recording", "on": true})),
         (
             ServerMessage::ParticipantJoined {
                 participant: "p1".into(),
@@ -357,6 +421,21 @@ fn server_messages_have_the_documented_shapes() {
             ServerMessage::ParticipantLeft { participant: "p1".into() },
             json!({"type": "participant_left", "participant": "p1"}),
         ),
+        (
+            ServerMessage::Speaker { participant: "p1".into() },
+            json!({"type": "speaker", "participant": "p1"}),
+        ),
+        (
+            ServerMessage::Quality { participant: "p1".into(), quality: ConnectionQuality::Poor },
+            json!({"type": "quality", "participant": "p1", "quality": "poor"}),
+        ),
+    ]);
+}
+
+#[test]
+fn news_of_tracks_has_the_documented_shapes() {
+    let (track, track_json) = track();
+    servers_say([
         (ServerMessage::TrackAdded { track }, json!({"type": "track_added", "track": track_json})),
         (
             ServerMessage::TrackRemoved { track: "t1".into() },
@@ -366,17 +445,15 @@ fn server_messages_have_the_documented_shapes() {
             ServerMessage::TrackMuted { track: "t1".into(), muted: true },
             json!({"type": "track_muted", "track": "t1", "muted": true}),
         ),
+    ]);
+}
+
+#[test]
+fn what_viewers_are_told_of_a_track_has_the_documented_shapes() {
+    servers_say([
         (
             ServerMessage::Paused { track: "t1".into(), paused: true },
             json!({"type": "paused", "track": "t1", "paused": true}),
-        ),
-        (
-            ServerMessage::Speaker { participant: "p1".into() },
-            json!({"type": "speaker", "participant": "p1"}),
-        ),
-        (
-            ServerMessage::Quality { participant: "p1".into(), quality: ConnectionQuality::Poor },
-            json!({"type": "quality", "participant": "p1", "quality": "poor"}),
         ),
         (
             ServerMessage::Rung {
@@ -412,17 +489,19 @@ fn server_messages_have_the_documented_shapes() {
             json!({"type": "stats", "tracks": [{"track": "t1", "video_kbps": 150.0,
                 "anchor_kbps": 80.5, "anchors_per_s": 5.0, "anchors_dropped": 2, "refused": "promise"}]}),
         ),
+    ]);
+}
+
+#[test]
+fn pongs_and_errors_have_the_documented_shapes() {
+    servers_say([
         (ServerMessage::Pong { time: 12.5 }, json!({"type": "pong", "time": 12.5})),
         (
             ProtocolError::new(ErrorCode::RoomFull, "the room is full").into(),
             json!({"type": "error", "code": "room_full", "message": "the room is full",
                 "hint": ErrorCode::RoomFull.hint(), "fatal": false}),
         ),
-    ];
-    for (message, wire) in cases {
-        assert_eq!(shape(&message), wire);
-        assert_eq!(ServerMessage::parse(&wire.to_string()).unwrap(), message);
-    }
+    ]);
 }
 
 #[test]

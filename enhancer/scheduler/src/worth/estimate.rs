@@ -9,11 +9,11 @@
 //! anchor's own frame.
 
 //
-// Measured by `examples/anchor_worth.rs`: five people, 80 to 300 kbit/s, networks `fused-xs-x2` and `fused-m-x2`, an
-// anchor a second; the mean over an anchor's time is met within 0.03 dB (rms) where the source was seen, within 0.04 dB
-// where it was not.
+// Measured by `lab/examples/anchor_worth.rs`: five people, 80 to 300 kbit/s, networks `fused-xs-x2` and `fused-m-x2`,
+// an anchor a second; the mean over an anchor's time is met within 0.03 dB (rms) where the source was seen, within
+// 0.04 dB where it was not.
 
-/// Usual share of a network's change that is right. Streams measure 0.4 to 1.1 (`examples/anchor_worth.rs`).
+/// Usual share of a network's change that is right. Streams measure 0.4 to 1.1 (`lab/examples/anchor_worth.rs`).
 pub const USUAL_RIGHT: f64 = 0.85;
 /// Usual mean square error of what the network makes of a face, in square grey levels.
 pub const USUAL_ERROR: f64 = 5.0;

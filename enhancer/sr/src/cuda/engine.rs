@@ -74,7 +74,8 @@ impl CudaEngine {
         CudaEngine::with(model, None)
     }
 
-    /// Brings the network to the GPU as [`new`](Self::new) does, with a given variant of the kernels.
+    /// Brings the network to the GPU as [`new`](Self::new) does, with a given variant of the kernels. The
+    /// laboratory and tests compare variants by it.
     ///
     /// # Errors
     ///
@@ -137,7 +138,8 @@ impl CudaEngine {
         }
     }
 
-    /// Sets the maximum number of pictures of a launch. Smaller launches come back sooner.
+    /// Sets the maximum number of pictures of a launch. Smaller launches come back sooner. The laboratory
+    /// measures both.
     pub fn limit_batch(&mut self, pictures: usize) {
         self.max_pictures = pictures.clamp(1, MAX_PICTURES);
     }

@@ -3,7 +3,7 @@
 use super::cells::LAYERS;
 use crate::flow::FlowSettings;
 
-/// How thoroughly flow to references is searched for. The `carry_gain` example measures it
+/// How thoroughly flow to references is searched for. The laboratory's example `carry_gain` measures it
 /// (`lab/notes/flow.md`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Effort {

@@ -8,7 +8,8 @@ use windlass_sr::{Architecture, Simd};
 
 use super::choose::ChooseArgs;
 use super::quality::QualityArgs;
-use crate::bench::networks::{Network, Size};
+use crate::bench::networks::{self, Network};
+use crate::eval::frames::Size;
 use crate::output::Output;
 
 /// Networks that run unless others are named: those that are built in, and larger ones.
@@ -29,8 +30,8 @@ pub(crate) struct EngineArgs {
     pub networks: Vec<Network>,
 
     /// Sizes of the low layer.
-    #[arg(long, value_delimiter = ',', value_name = "WxH,…", default_values = ["320x180", "640x360"],
-          conflicts_with = "quality")]
+    #[arg(long, value_parser = networks::size, value_delimiter = ',', value_name = "WxH,…",
+          default_values = ["320x180", "640x360"], conflicts_with = "quality")]
     pub sizes: Vec<Size>,
 
     /// Engines at once.
@@ -114,7 +115,7 @@ impl EngineArgs {
 
 impl fmt::Display for Case {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Case { network, size: Size(width, height), threads } = self;
+        let Case { network, size: Size { width, height }, threads } = self;
         write!(f, "{network}, {width}x{height}, {threads} at once")
     }
 }

@@ -12,13 +12,13 @@ use std::time::Instant;
 use anyhow::Result;
 use clap::Args;
 use serde::Serialize;
-use windlass_enhancer::sustain::{Sustained, sustained};
 use windlass_enhancer::{EnhancerConfig, NetworkStats};
 use windlass_scheduler::NetworkCost;
 use windlass_sr::NetworkChoice;
 
 use super::args::EngineArgs;
-use crate::bench::networks::Size;
+use super::sustain::{Sustained, sustained};
+use crate::eval::frames::Size;
 use crate::eval::report::Machine;
 use crate::page::Contents;
 use crate::plot::{Curve, Plot};
@@ -85,7 +85,7 @@ pub(super) fn run(args: &EngineArgs) -> Result<()> {
     let cost = |n: &NetworkStats| NetworkCost { scale: n.scale, per_pixel: n.per_pixel };
     let scheduler = config.scheduler(networks.iter().map(cost).collect());
     let mut rows = Vec::new();
-    for &Size(width, height) in &args.sizes {
+    for &Size { width, height } in &args.sizes {
         let size = windlass_types::Size::new(u16::try_from(width)?, u16::try_from(height)?);
         for &publishers in choose {
             let found = sustained(&scheduler, publishers.get(), size);

@@ -12,8 +12,9 @@ use windlass_sr::{CpuEngine, Engine, Input, Model, Residual, Simd};
 
 use super::args::{Case, EngineArgs};
 use super::report::Row;
-use crate::bench::networks::{Size, Weights, weights};
+use crate::bench::networks::{Weights, weights};
 use crate::bench::pictures::Pictures;
+use crate::eval::frames::Size;
 
 /// Number of pictures that take turns.
 const PICTURES: usize = 4;
@@ -48,8 +49,9 @@ impl Peaks {
         self.add(simd.name(), simd.number(), || simd.multiply(black_box(ROUNDS)));
     }
 
+    #[cfg(target_arch = "x86_64")]
     fn measure_bytes(&mut self) {
-        self.add("cpu-avx512-vnni", "int8", || Simd::multiply_bytes(black_box(ROUNDS)));
+        self.add("cpu-avx512-vnni", "int8", || super::bytes::multiply(black_box(ROUNDS)));
     }
 
     fn add(
@@ -104,6 +106,7 @@ pub(super) fn rows_with(
     anyhow::ensure!(!forms.is_empty(), "the CPU has none of the backends that were named");
     let mut times: Vec<Vec<Times>> = vec![Vec::new(); forms.len()];
     for pass in 0..args.passes.get() as usize {
+        #[cfg(target_arch = "x86_64")]
         peaks.measure_bytes();
         for turn in 0..forms.len() {
             let at = (pass + turn) % forms.len();
@@ -180,7 +183,7 @@ fn swap(simd: Simd, model: &Arc<Model>) -> Result<SwapTimes> {
 /// PSNR between the residuals of an instruction set and of plain code on a small picture, in dB; `None` where they are
 /// equal.
 fn psnr_to_plain(simd: Simd, model: &Arc<Model>) -> Result<Option<f64>> {
-    let pictures = Pictures::new(model.architecture(), Size(96, 64));
+    let pictures = Pictures::new(model.architecture(), Size::new(96, 64));
     let inputs = pictures.inputs(1)?;
     let (mut plain, mut other) = ([Residual::default()], [Residual::default()]);
     engine(Simd::Scalar, model)?.infer_batch(&inputs, &mut plain)?;
@@ -212,7 +215,7 @@ mod tests {
     fn every_instruction_set_is_measured_and_close_to_plain_code() {
         let args = EngineArgs::parsed(&["--passes", "1", "--seconds", "0"]).unwrap();
         let network = Architecture::blocks(2, 8, 1).with_twin();
-        let case = Case { network, size: Size(16, 8), threads: 2 };
+        let case = Case { network, size: Size::new(16, 8), threads: 2 };
         let mut peaks = Peaks::default();
         let rows = rows(&case, &args, &mut peaks).unwrap();
         assert_eq!(rows.len(), Simd::available().len());

@@ -7,10 +7,13 @@
 //! `--choose` ([`choose`]).
 
 mod args;
+#[cfg(target_arch = "x86_64")]
+mod bytes;
 mod choose;
 mod measure;
 mod quality;
 mod report;
+mod sustain;
 
 pub(super) use args::EngineArgs;
 

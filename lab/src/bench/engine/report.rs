@@ -7,7 +7,7 @@ use windlass_sr::Simd;
 
 use super::args::Case;
 use super::measure::{Peak, Peaks, SwapTimes, Times, median};
-use crate::bench::networks::Size;
+use crate::eval::frames::Size;
 use crate::eval::report::Machine;
 
 /// A network at a size on an instruction set.
@@ -54,7 +54,7 @@ impl Row {
         swap: SwapTimes,
         psnr_to_plain_db: Option<f64>,
     ) -> Row {
-        let &Case { network, size: Size(width, height), threads } = case;
+        let &Case { network, size: Size { width, height }, threads } = case;
         let mut cpu: Vec<f64> = times.iter().map(|time| time.cpu_ms).collect();
         let mut wall: Vec<f64> = times.iter().map(|time| time.wall_ms).collect();
         let (frame_ms, wall_ms) = (median(&mut cpu), median(&mut wall));
@@ -160,7 +160,7 @@ mod tests {
     #[test]
     fn figures_follow_from_the_median_of_the_passes() {
         let network = Architecture::chain(2, 16, 5);
-        let case = Case { network, size: Size(640, 360), threads: 2 };
+        let case = Case { network, size: Size::new(640, 360), threads: 2 };
         let time = |cpu_ms| Times { cpu_ms, wall_ms: 2.0 * cpu_ms };
         let times = [time(30.0), time(10.0), time(20.0)];
         let swap = SwapTimes { first_ms: 0.5, again_ms: 0.1 };

@@ -8,7 +8,8 @@ use clap::Args;
 use windlass_sr::Architecture;
 use windlass_sr::cuda::Variant;
 
-use crate::bench::networks::{Network, Size};
+use crate::bench::networks::{self, Network};
+use crate::eval::frames::Size;
 use crate::output::Output;
 
 /// Networks that run unless others are named: those that are trained, and the large tiers.
@@ -36,7 +37,8 @@ pub(crate) struct GpuArgs {
     pub networks: Vec<Network>,
 
     /// Sizes of the low layer.
-    #[arg(long, value_delimiter = ',', value_name = "WxH,…", default_values = ["320x180", "640x360", "1280x720"])]
+    #[arg(long, value_parser = networks::size, value_delimiter = ',', value_name = "WxH,…",
+          default_values = ["320x180", "640x360", "1280x720"])]
     pub sizes: Vec<Size>,
 
     /// Pictures of a launch.
@@ -103,9 +105,9 @@ impl FromStr for Stream {
         let (size, fps) = rest.split_once('p').with_context(shape)?;
         let fps: f64 = fps.parse().with_context(shape)?;
         ensure!((1.0..=240.0).contains(&fps), "frames a second must be from 1 to 240, not {fps}");
-        let size: Size = size.parse()?;
+        let size = networks::size(size)?;
         ensure!(
-            size.0.min(size.1) >= 16,
+            size.width.min(size.height) >= 16,
             "a stream's sides must be 16 or more: no other is encoded"
         );
         Ok(Stream { network: network.parse()?, size, fps })
@@ -114,7 +116,8 @@ impl FromStr for Stream {
 
 impl fmt::Display for Stream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (Stream { size: Size(width, height), fps, .. }, scale) = (self, self.network.0.scale);
+        let (Stream { size: Size { width, height }, fps, .. }, scale) =
+            (self, self.network.0.scale);
         write!(f, "{width}x{height}p{fps} to {}x{}", scale * width, scale * height)
     }
 }
@@ -147,9 +150,9 @@ impl GpuArgs {
     /// The batches to encode: the sizes of the networks' output.
     pub(crate) fn codings(&self) -> Vec<Coding> {
         let mut sizes = Vec::new();
-        for &Size(width, height) in &self.sizes {
+        for &Size { width, height } in &self.sizes {
             for &Network(Architecture { scale, .. }) in &self.networks {
-                let size = Size(scale * width, scale * height);
+                let size = Size::new(scale * width, scale * height);
                 if !sizes.contains(&size) {
                     sizes.push(size);
                 }
@@ -182,14 +185,14 @@ impl GpuArgs {
 
 impl fmt::Display for Case {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}, {}x{}, batch {}", self.network, self.size.0, self.size.1, self.batch)?;
+        write!(f, "{}, {}, batch {}", self.network, self.size, self.batch)?;
         self.variant.map_or(Ok(()), |variant| write!(f, ", {variant}"))
     }
 }
 
 impl fmt::Display for Coding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "coding {}x{}, batch {}", self.size.0, self.size.1, self.batch)
+        write!(f, "coding {}, batch {}", self.size, self.batch)
     }
 }
 
@@ -201,7 +204,7 @@ mod tests {
     fn every_size_that_the_networks_make_is_coded_once_a_batch() {
         let args = GpuArgs {
             networks: vec!["chain:5x16x2".parse().unwrap(), "chain:5x32x2".parse().unwrap()],
-            sizes: vec![Size(320, 180), Size(640, 360)],
+            sizes: vec![Size::new(320, 180), Size::new(640, 360)],
             batches: vec![1, 4],
             variants: vec![Variant::Mma, Variant::Wgmma],
             workers: 0,

@@ -9,7 +9,7 @@ use windlass_sr::cuda::coder::CudaCoder;
 
 use super::args::{Coding, GpuArgs};
 use super::report::CodingRow;
-use crate::bench::networks::Size;
+use crate::eval::frames::Size;
 use crate::latencies::Latencies;
 
 /// Minimum number of batches whose times are taken.
@@ -18,7 +18,13 @@ const LEAST: usize = 20;
 const LEAST_ON_CPU: usize = 5;
 
 /// Sizes for which every byte must be that of the CPU encoder.
-const CHECKED: [Size; 5] = [Size(1, 1), Size(64, 64), Size(65, 63), Size(200, 150), Size(641, 359)];
+const CHECKED: [Size; 5] = [
+    Size::new(1, 1),
+    Size::new(64, 64),
+    Size::new(65, 63),
+    Size::new(200, 150),
+    Size::new(641, 359),
+];
 /// Qualities for which every byte must be that of the CPU encoder.
 const QUALITIES: [u8; 5] = [1, 40, 75, 95, 100];
 
@@ -34,7 +40,7 @@ pub(super) fn check() -> Result<usize> {
         for quality in QUALITIES {
             let jobs: Vec<_> = (0..details.len()).map(|n| (n, Htj2k::step(quality))).collect();
             for (coded, detail) in coder.encode(&jobs)?.iter().zip(&details) {
-                let Size(width, height) = size;
+                let Size { width, height } = size;
                 let equal = *coded == Htj2k::encode(detail, quality)?;
                 ensure!(
                     equal,
@@ -98,7 +104,7 @@ pub(super) fn row(
     let cpu_ms = 1e3 * began.elapsed().as_secs_f64() / done as f64;
     let latencies: Latencies = times.iter().collect();
     Ok(CodingRow {
-        size: format!("{}x{}", size.0, size.1),
+        size: size.to_string(),
         batch,
         quality,
         frame_ms,
@@ -111,7 +117,7 @@ pub(super) fn row(
 }
 
 /// Detail like that of super-resolution: edges, and patches of texture on a flat ground; another one for each `n`.
-fn detail(Size(width, height): Size, n: usize) -> Option<Detail> {
+fn detail(Size { width, height }: Size, n: usize) -> Option<Detail> {
     let mut state = n as u32 + 1;
     let samples = (0..width * height).map(|i| {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);

@@ -15,8 +15,8 @@ use windlass_vpx::ReencodeConfig;
 use super::args::Stream;
 use super::cost::ANCHOR_FRACTION;
 use crate::bench::mirror;
-use crate::bench::networks::Size;
 use crate::eval::cpu_clock::CpuClock;
+use crate::eval::frames::Size;
 use crate::loadtest::scene;
 use windlass_vpx::{Encoder, EncoderConfig};
 
@@ -27,7 +27,7 @@ const HIGH_FRAMES: usize = 40;
 /// Length of the drawn scene's loop, in seconds.
 const LOOP_S: f64 = 10.0;
 /// Maximum size of the drawn scene; larger pictures repeat it.
-const DRAWN: Size = Size(1_280, 720);
+const DRAWN: Size = Size::new(1_280, 720);
 /// Bits for each sample: the paper's 35.5 Mbit/s of 2160p60, and about what the SDK gives its layers.
 const BITS: f64 = 35.5e6 / (3_840.0 * 2_160.0 * 60.0);
 
@@ -42,8 +42,8 @@ pub(super) struct Cpu {
 
 /// Measures a stream; decoding goes on for at least `seconds`.
 pub(super) fn measure(stream: &Stream, seconds: f64, speed: u8) -> Result<Cpu> {
-    let (Size(width, height), scale) = (stream.size, stream.network.0.scale);
-    let high = Size(scale * width, scale * height);
+    let (Size { width, height }, scale) = (stream.size, stream.network.0.scale);
+    let high = Size::new(scale * width, scale * height);
     let chunks = low_frames(stream)?;
     let (mut decode, mut follow, mut paint) =
         (CpuClock::default(), CpuClock::default(), CpuClock::default());
@@ -69,16 +69,16 @@ pub(super) fn measure(stream: &Stream, seconds: f64, speed: u8) -> Result<Cpu> {
     })
 }
 
-fn kbps(Size(width, height): Size, fps: f64) -> u32 {
+fn kbps(Size { width, height }: Size, fps: f64) -> u32 {
     (1e-3 * BITS * (width * height) as f64 * fps).round().max(10.0) as u32
 }
 
 /// The scene at a size, as `count` frames.
-fn pictures(Size(width, height): Size, fps: f64, count: usize) -> impl Iterator<Item = Picture> {
-    let drawn = Size(width.min(DRAWN.0), height.min(DRAWN.1));
+fn pictures(Size { width, height }: Size, fps: f64, count: usize) -> impl Iterator<Item = Picture> {
+    let drawn = Size::new(width.min(DRAWN.width), height.min(DRAWN.height));
     (0..count).map(move |n| {
-        let picture = scene::draw(drawn.0, drawn.1, n as f64 / (LOOP_S * fps));
-        if drawn == Size(width, height) {
+        let picture = scene::draw(drawn.width, drawn.height, n as f64 / (LOOP_S * fps));
+        if drawn == Size::new(width, height) {
             picture
         } else {
             mirror::picture(&picture, width, height)
@@ -89,8 +89,8 @@ fn pictures(Size(width, height): Size, fps: f64, count: usize) -> impl Iterator<
 fn low_frames(stream: &Stream) -> Result<Vec<Vec<u8>>> {
     let &Stream { size, fps, .. } = stream;
     let mut encoder = Encoder::new(EncoderConfig {
-        width: size.0,
-        height: size.1,
+        width: size.width,
+        height: size.height,
         fps,
         kbps: kbps(size, fps),
         screen: false,
@@ -102,8 +102,8 @@ fn low_frames(stream: &Stream) -> Result<Vec<Vec<u8>>> {
 /// Measures the time to encode an HR frame, in ms.
 fn encode(size: Size, fps: f64, cpu_used: u8) -> Result<f64> {
     let mut encoder = Encoder::reencoder(ReencodeConfig {
-        width: size.0,
-        height: size.1,
+        width: size.width,
+        height: size.height,
         fps,
         kbps: kbps(size, fps),
         cpu_used,
@@ -141,10 +141,10 @@ mod tests {
 
     #[test]
     fn bits_are_the_papers_and_near_those_of_the_sdk() {
-        assert_eq!(kbps(Size(3_840, 2_160), 60.0), 35_500);
-        assert_eq!(kbps(Size(640, 360), 30.0), 493);
+        assert_eq!(kbps(Size::new(3_840, 2_160), 60.0), 35_500);
+        assert_eq!(kbps(Size::new(640, 360), 30.0), 493);
         let sizes = |size| pictures(size, 30.0, 2).map(|p| (p.width(), p.height())).last();
-        assert_eq!(sizes(Size(2_560, 1_440)), Some((2_560, 1_440)));
-        assert_eq!(sizes(Size(48, 32)), Some((48, 32)));
+        assert_eq!(sizes(Size::new(2_560, 1_440)), Some((2_560, 1_440)));
+        assert_eq!(sizes(Size::new(48, 32)), Some((48, 32)));
     }
 }

@@ -11,8 +11,9 @@ use windlass_sr::{CpuEngine, CudaEngine, Engine, Input, Model, Residual, Simd};
 use super::args::{Case, GpuArgs};
 use super::report::{Measurement, Refits, Row};
 use super::variant::engine;
-use crate::bench::networks::{Size, Weights, weights};
+use crate::bench::networks::{Weights, weights};
 use crate::bench::pictures::Pictures;
+use crate::eval::frames::Size;
 
 /// Number of batches in a row when throughput is measured.
 const IN_A_ROW: usize = 8;
@@ -82,7 +83,7 @@ pub(super) fn row(case: &Case, args: &GpuArgs, peaks: &Peaks) -> Result<Option<(
 
 /// PSNR between the residuals of the GPU and of the CPU on a small picture, in dB.
 fn psnr_to_cpu(engine: &mut CudaEngine, model: &Arc<Model>) -> Result<f64> {
-    let pictures = Pictures::new(model.architecture(), Size(96, 64));
+    let pictures = Pictures::new(model.architecture(), Size::new(96, 64));
     let inputs = pictures.inputs(1)?;
     let (mut gpu, mut cpu) = ([Residual::default()], [Residual::default()]);
     engine.infer_batch(&inputs, &mut gpu)?;

@@ -10,7 +10,7 @@ use windlass_sr::cuda::peaks::Peaks;
 use super::args::{Case, Stream};
 use super::conformance::Conforms;
 use super::cost::{self, ANCHOR_FRACTION, CostRow, Prices};
-use crate::bench::networks::Size;
+use crate::eval::frames::Size;
 use crate::eval::report::Machine;
 use crate::latencies::Latencies;
 
@@ -158,7 +158,7 @@ impl fmt::Display for CodingRow {
 impl Row {
     pub(super) fn new(measured: &Measurement) -> Row {
         let &Measurement { frame_ms, psnr_to_cpu_db, refits, device, peaks, .. } = measured;
-        let &Case { network, size: Size(width, height), batch, .. } = measured.case;
+        let &Case { network, size: Size { width, height }, batch, .. } = measured.case;
         let samples = (width * height) as f64;
         let latencies: Latencies = measured.latencies.iter().collect();
         let [resident, uploaded] =
@@ -269,7 +269,7 @@ impl Report {
     /// The times on the GPU for a picture of a stream, in ms: super-resolution and encoding, by the batches and
     /// variants that take least. `None` where either was not measured.
     pub(super) fn on_gpu(&self, stream: &Stream) -> Option<(f64, f64)> {
-        let (Size(width, height), network) = (stream.size, stream.network.0);
+        let (Size { width, height }, network) = (stream.size, stream.network.0);
         let (model, input) = (network.to_string(), format!("{width}x{height}"));
         let high = format!("{}x{}", network.scale * width, network.scale * height);
         let infer = self.rows.iter().filter(|row| row.model == model && row.input == input);
@@ -395,16 +395,19 @@ mod tests {
 
     #[test]
     fn a_millisecond_a_picture_is_so_many_streams() {
-        let large = row(Architecture::blocks(3, 32, 8), Size(1_280, 720));
+        let large = row(Architecture::blocks(3, 32, 8), Size::new(1_280, 720));
         // 1000 anchors a second; 60 frames a second have 4.5.
         assert!((large.streams_720p60_2160p60.unwrap() - 222.2).abs() < 0.1);
         assert_eq!(large.streams_360p30_720p30, None);
         assert!((large.tflops - 277.0).abs() < 1.0, "{}", large.tflops);
         assert!((large.peak_share - large.tflops / 600.0).abs() < 1e-9);
         assert_eq!((large.p50_ms, large.p99_ms), (50.0, 99.0));
-        let small = row(Architecture::chain(2, 16, 5), Size(640, 360));
+        let small = row(Architecture::chain(2, 16, 5), Size::new(640, 360));
         assert!((small.streams_360p30_720p30.unwrap() - 444.4).abs() < 0.1);
-        assert_eq!(row(Architecture::chain(2, 16, 5), Size(64, 36)).streams_360p30_720p30, None);
+        assert_eq!(
+            row(Architecture::chain(2, 16, 5), Size::new(64, 36)).streams_360p30_720p30,
+            None
+        );
     }
 
     #[test]
@@ -419,7 +422,7 @@ mod tests {
 
     #[test]
     fn the_table_and_the_json_have_every_row() {
-        let rows = vec![row(Architecture::blocks(3, 32, 8), Size(1_280, 720))];
+        let rows = vec![row(Architecture::blocks(3, 32, 8), Size::new(1_280, 720))];
         let shared = SharedRow {
             model: "blocks 8x32 x3".to_owned(),
             input: "1280x720".to_owned(),

@@ -12,14 +12,15 @@ use windlass_sr::{Architecture, CudaEngine, Model};
 
 use super::args::GpuArgs;
 use super::report::SharedRow;
-use crate::bench::networks::{Size, weights};
+use crate::bench::networks::weights;
 use crate::bench::pictures::Pictures;
+use crate::eval::frames::Size;
 use crate::latencies::Latencies;
 
 /// Measures a network at a size, run by workers.
 pub(super) fn row(network: Architecture, size: Size, args: &GpuArgs) -> Result<SharedRow> {
     let workers = usize::from(args.workers);
-    eprintln!("{network}, {}x{}, {workers} workers", size.0, size.1);
+    eprintln!("{network}, {size}, {workers} workers");
     measure(&weights(network)?.model, size, workers, args.seconds)
 }
 
@@ -59,7 +60,7 @@ fn measure(model: &Arc<Model>, size: Size, workers: usize, seconds: f64) -> Resu
     let made = latencies.count() as f64;
     Ok(SharedRow {
         model: model.architecture().to_string(),
-        input: format!("{}x{}", size.0, size.1),
+        input: size.to_string(),
         workers,
         frame_ms: elapsed_ms / made,
         p50_ms: latencies.percentile_or_zero(50.0),

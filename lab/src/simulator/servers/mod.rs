@@ -155,11 +155,20 @@ enum Event {
 
 struct Node {
     rooms: Rooms,
+    /// Time since which it can read leases and claims.
+    readable_since: Option<Instant>,
     /// Number of the node's starts and losses; odd while it lives.
     life: u64,
     /// The node's participants, by room.
     local: HashMap<usize, HashSet<usize>>,
     participants: usize,
+}
+
+impl Node {
+    fn set_readable(&mut self, since: Option<Instant>) {
+        self.readable_since = since;
+        self.rooms.set_readable(since);
+    }
 }
 
 struct Client {
@@ -217,6 +226,7 @@ impl<'a> Play<'a> {
     fn new(scenario: &'a ClusterScenario) -> Self {
         let nodes = (0..scenario.nodes.max(1)).map(|n| Node {
             rooms: Rooms::new(&name(n, 0)),
+            readable_since: None,
             life: 0,
             local: HashMap::new(),
             participants: 0,
@@ -288,8 +298,8 @@ impl<'a> Play<'a> {
         let this = &mut self.nodes[node];
         this.life += 1;
         this.rooms = Rooms::new(&name(node, this.life));
+        this.set_readable((!down).then_some(now));
         if !down {
-            this.rooms.set_readable(Some(now));
             for (room, claim, revision) in claims {
                 this.rooms.apply_claim(&key(room), &claim, revision, now);
             }
@@ -346,7 +356,7 @@ impl<'a> Play<'a> {
         let (now, down) = (self.instant(), self.is_down());
         self.after(RENEW_INTERVAL.as_millis() as u64, Event::Lease { node, life });
         if down {
-            self.nodes[node].rooms.set_readable(None);
+            self.nodes[node].set_readable(None);
             return;
         }
         self.writes.0 += 1;
@@ -359,7 +369,8 @@ impl<'a> Play<'a> {
             let _ = other.rooms.on_lease(&name(node, life), &bytes, now);
             self.told += 1;
         }
-        self.nodes[node].rooms.mark_readable(now);
+        let this = &mut self.nodes[node];
+        this.set_readable(this.readable_since.or(Some(now)));
     }
 
     fn asked(&mut self, client: usize, node: usize, hops: u8, since: Option<Time>) {

@@ -12,6 +12,7 @@ mod course;
 mod events;
 mod frames;
 mod network;
+mod pace;
 mod policy;
 mod quality;
 mod report;

@@ -19,9 +19,10 @@ use self::report::Report;
 use self::row::{Plain, Row};
 use super::args::{Case, EngineArgs};
 use super::measure::{self, Peaks};
-use crate::bench::networks::{Size, Weights};
+use crate::bench::networks::Weights;
 use crate::eval::clip::{self, Clip};
 use crate::eval::ffmpeg::{self, Ffmpeg};
+use crate::eval::frames::Size;
 use crate::eval::networks::{self, BICUBIC, Call, LANCZOS, Network, SHARPENED, Shown};
 use crate::eval::report::Machine;
 use crate::eval::row::Row as Scored;
@@ -129,7 +130,7 @@ fn add(found: &mut Vec<Found>, scale: Scale, clip: &Clip, played: Vec<Shown>) {
         found.rows.extend(rows);
     } else {
         let low = scale.low(clip.frames.size());
-        found.push(Found { scale, low: Size(low.width, low.height), rows: rows.collect() });
+        found.push(Found { scale, low, rows: rows.collect() });
     }
 }
 

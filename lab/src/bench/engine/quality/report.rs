@@ -148,11 +148,11 @@ mod tests {
     use crate::bench::engine::args::Case;
     use crate::bench::engine::measure::{SwapTimes, Times};
     use crate::bench::engine::report::Row as Speed;
-    use crate::bench::networks::Size;
+    use crate::eval::frames::Size;
 
     fn report() -> Report {
         let shape = Architecture::chain(2, 16, 5);
-        let case = Case { network: shape, size: Size(320, 180), threads: 1 };
+        let case = Case { network: shape, size: Size::new(320, 180), threads: 1 };
         let times = [Times { cpu_ms: 5.0, wall_ms: 5.0 }];
         let swap = SwapTimes { first_ms: 0.5, again_ms: 0.1 };
         let speed = Speed::new(&case, true, Simd::Scalar, &times, 351.7, swap, None);

@@ -1,6 +1,6 @@
 //! Trains the filters that the hybrid decoder begins with (`hybrid/src/reconstruct/learned/prior-x*.bin`).
 //!
-//! `cargo run --release -p windlass-enhancer --example train_prior -- FOLDER` reads the training clips from
+//! `cargo run --release -p windlass-lab --example train_prior -- FOLDER` reads the training clips from
 //! `WINDLASS_CLIPS`, makes low layers of them with `vpxenc` as a real-time call would, and fits the
 //! filters to what is missing in the decoded low pictures: by two, the mean of what the network adds and
 //! what the original has beyond Lanczos; by three and four, where there is no network, the original's.

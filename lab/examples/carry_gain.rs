@@ -1,6 +1,6 @@
 //! Measures the gain of anchors in the pictures that the decoder shows, in dB over those without anchors.
 //!
-//! `cargo run --release -p windlass-hybrid --example carry_gain [CLIP,…] [SCALE]`
+//! `cargo run --release -p windlass-lab --example carry_gain [CLIP,…] [SCALE]`
 //!
 //! Clips from `WINDLASS_CLIPS` are scaled by `ffmpeg`, halved (or made `SCALE` times smaller), and encoded by libvpx
 //! in real time at 300 kbit/s with one key frame. Every thirtieth frame is an anchor of the publisher's own pixels,

@@ -1,6 +1,6 @@
 //! Measures the gain of carrying an anchor's picture by dense flow, in dB over the picture without anchors.
 //!
-//! `cargo run --release -p windlass-hybrid --example flow_gain [CLIP,…] [STRIDE,ITERATIONS…]`
+//! `cargo run --release -p windlass-lab --example flow_gain [CLIP,…] [STRIDE,ITERATIONS…]`
 //!
 //! Clips from `WINDLASS_CLIPS` are scaled by `ffmpeg`, halved, and encoded by libvpx in real time at
 //! 300 kbit/s with one key frame. Every thirtieth frame is an anchor, uncoded, and encoded by HTJ2K beyond
@@ -10,9 +10,11 @@
 //! the low pictures. Given is the mean of PSNR-Y over that of `B`, at ages 1 to 29 and at some of
 //! them, and the time of a search. Arithmetic is in `f32`: this is about the vectors.
 
-use std::process::Command;
+mod clips;
+
 use std::time::Instant;
 
+use clips::{CLIPS, Clip};
 use windlass_hybrid::anchor::codec::Htj2k;
 use windlass_hybrid::flow::{CELL, Flow, FlowSearch, FlowSettings, FlowVector, UNIT};
 use windlass_hybrid::resample::{lanczos2x, to_plane};
@@ -25,14 +27,6 @@ use windlass_vp9::{Plane, psnr};
 const INTERVAL: usize = 30;
 /// Ages of a picture for which the gain is printed by itself, in frames since the anchor.
 const AGES: [usize; 6] = [1, 2, 4, 8, 15, 29];
-
-/// Clips: name, file, crop and HR size in samples.
-const CLIPS: [(&str, &str, &str, (usize, usize)); 4] = [
-    ("d13", "LivePortrait__d13.mp4", "crop=720:405:0:300,", (640, 360)),
-    ("demo2", "LatentSync__assets_demo2_video.mp4", "crop=1080:608:0:100,", (640, 360)),
-    ("demo1", "LatentSync__assets_demo1_video.mp4", "crop=1080:608:0:480,", (640, 360)),
-    ("s18", "LivePortrait__s18.mp4", "", (960, 540)),
-];
 
 fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -47,11 +41,12 @@ fn main() {
     if settings.is_empty() {
         settings.push(FlowSettings::default());
     }
-    for (name, file, crop, size) in CLIPS {
+    for clip in CLIPS {
+        let (name, _, _, size) = clip;
         if !names.split(',').any(|n| n == name) {
             continue;
         }
-        let frames = frames(file, crop, size.0, size.1);
+        let frames = frames(clip);
         let budget = if size.0 > 640 { 8000 } else { 5000 };
         for &s in &settings {
             for budget in [None, Some(budget)] {
@@ -219,47 +214,14 @@ fn boxed(plane: &[f32], w: usize, h: usize, radius: usize) -> Vec<f32> {
 }
 
 /// The first six seconds of a clip, at HR and as the low layer shows them.
-fn frames(file: &str, crop: &str, w: usize, h: usize) -> Vec<Frame> {
-    let clip = windlass_files::clip(file);
-    let ffmpeg = |filter: &str, more: &[&str]| {
-        let done = Command::new("ffmpeg")
-            .args(["-v", "error", "-threads", "1", "-t", "6", "-i"])
-            .arg(&clip)
-            .args(["-vf", filter, "-an"])
-            .args(more)
-            .arg("-")
-            .output()
-            .expect("ffmpeg runs");
-        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
-        done.stdout
-    };
-    let high = format!("{crop}scale={w}:{h}:flags=area,format=yuv420p");
-    let low = format!("{high},scale={}:{}:flags=area", w / 2, h / 2);
-    let originals = ffmpeg(&high, &["-f", "rawvideo"]);
-    let ivf = ffmpeg(
-        &low,
-        &[
-            "-c:v",
-            "libvpx-vp9",
-            "-deadline",
-            "realtime",
-            "-cpu-used",
-            "7",
-            "-b:v",
-            "300k",
-            "-lag-in-frames",
-            "0",
-            "-g",
-            "9999",
-            "-f",
-            "ivf",
-        ],
-    );
+fn frames(clip: Clip) -> Vec<Frame> {
+    let (_, _, _, (w, h)) = clip;
+    let (originals, coded) = clips::coded(clip, 2);
     let mut decoder = HybridDecoder::new(HybridConfig::default());
     let mut originals = originals.chunks_exact(w * h * 3 / 2);
     let mut frames = Vec::new();
-    for data in windlass_files::ivf::frames(&ivf) {
-        decoder.push_frame(frames.len() as u32 * 3000, data).expect("libvpx's stream");
+    for data in coded {
+        decoder.push_frame(frames.len() as u32 * 3000, &data).expect("libvpx's stream");
         let luma = originals.next().expect("as many as the stream has")[..w * h].to_vec();
         frames.push(Frame {
             original: Plane::from_samples(w, h, luma).expect("the count"),

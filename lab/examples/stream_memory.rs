@@ -5,7 +5,7 @@
 //! allocated is counted.
 //!
 //! ```sh
-//! cargo run --release -p windlass-enhancer --example stream_memory
+//! cargo run --release -p windlass-lab --example stream_memory
 //! ```
 
 use std::alloc::{GlobalAlloc, Layout, System};

@@ -1,5 +1,5 @@
-//! Measures the speed of products of 8-bit numbers, four channels at a time. No network runs in them; `windlass-lab
-//! bench engine` shows what they would gain.
+//! Measures the speed of products of 8-bit numbers, four channels at a time. No network runs in them: the
+//! figure shows what they would gain.
 
 use std::arch::x86_64::{_mm512_dpbusd_epi32, _mm512_reduce_add_epi32, _mm512_set1_epi32};
 use std::hint::black_box;
@@ -11,7 +11,7 @@ const PRODUCTS: usize = 64;
 
 /// Multiplies and adds in registers alone for `rounds` rounds. Returns the number of multiplications; `None` if the CPU
 /// lacks the instructions.
-pub(crate) fn multiply(rounds: usize) -> Option<u64> {
+pub(super) fn multiply(rounds: usize) -> Option<u64> {
     let allowed = windlass_vp9::simd::cap::allows(windlass_vp9::simd::cap::Cap::Avx512);
     let has =
         allowed && is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512vnni");

@@ -1,6 +1,6 @@
 //! What a subscriber's decoder shows, beside the low picture it shows it for: the training pairs of fused models.
 //!
-//! `cargo run --release -p windlass-enhancer --example twin_pictures -- size=640x360 kbps=300 < HR.i420 >
+//! `cargo run --release -p windlass-lab --example twin_pictures -- size=640x360 kbps=300 < HR.i420 >
 //! PAIRS` codes the box-scaled frames as a browser does, plays them through `HybridDecoder`, and writes the low luma
 //! and the high luma of each sampled frame. `models/pairs.py` calls it. Further settings, with their defaults:
 //!

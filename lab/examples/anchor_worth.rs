@@ -1,7 +1,7 @@
 //! What enhanced anchors are worth, as the server estimates it and as it is: the figures behind
 //! `scheduler/src/worth/estimate.rs`.
 //!
-//! `cargo run --release -p windlass-enhancer --example anchor_worth -- size=640x360 kbps=150 < HR.i420 >
+//! `cargo run --release -p windlass-lab --example anchor_worth -- size=640x360 kbps=150 < HR.i420 >
 //! FIGURES.csv` codes the box-scaled frames as a browser does, makes an anchor of every few and plays them through two
 //! decoders: of a viewer with the anchors, and of one without. A line for each anchor but the first: mean squares in
 //! grey levels, then dB of luma against the source.

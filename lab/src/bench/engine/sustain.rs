@@ -1,14 +1,13 @@
 //! Simulates by which networks the anchors of many equal publishers would be made. It runs the scheduler itself,
 //! without pictures.
 //!
-//! For operators who want to know what a machine can do before anyone calls (`windlass-lab bench engine --choose`).
-//! Deterministic: each anchor takes the time that the networks' costs say.
+//! For operators who want to know what a machine can do before anyone calls (`--choose`). Deterministic: each anchor
+//! takes the time that the networks' costs say.
 
 use std::time::Duration;
 
-use windlass_types::{Layer, Size, StreamId};
-
 use windlass_scheduler::{Candidate, Scheduler, SchedulerConfig, Tier};
+use windlass_types::{Layer, Size, StreamId};
 
 /// Simulated time before the result is read, so that the networks have settled.
 const SETTLE: Duration = Duration::from_secs(4);
@@ -21,7 +20,7 @@ const BYTES: u32 = 625;
 
 /// Result of a simulation with many equal publishers.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Sustained {
+pub(super) struct Sustained {
     /// Number of publishers that each network serves.
     pub streams: Vec<usize>,
     /// Anchors per second of all publishers together.
@@ -31,7 +30,7 @@ pub struct Sustained {
 }
 
 /// Simulates `publishers` publishers, each with a quarter layer of `size`, for some seconds.
-pub fn sustained(config: &SchedulerConfig, publishers: u32, size: Size) -> Sustained {
+pub(super) fn sustained(config: &SchedulerConfig, publishers: u32, size: Size) -> Sustained {
     let mut scheduler = Scheduler::new(config.clone());
     let frame = Duration::from_secs(1) / FPS;
     let (mut now, mut sent, mut id) = (Duration::ZERO, Duration::ZERO, 0);

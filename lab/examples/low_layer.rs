@@ -1,7 +1,7 @@
 //! Writes a fixture: eight frames of a low layer of 96×64, each behind its length (u16, big endian).
 //!
 //! ```sh
-//! cargo run --release -p windlass-enhancer --example low_layer -- hybrid/tests/fixtures/low_layer.bin
+//! cargo run --release -p windlass-lab --example low_layer -- hybrid/tests/fixtures/low_layer.bin
 //! ```
 
 use std::error::Error;

@@ -1,12 +1,12 @@
 //! Times of coding a picture of 1280×720, or of another size, in milliseconds of one thread: the best of several.
 //!
-//! `cargo run --release -p windlass-htj2k --example speed [WIDTH HEIGHT]`
+//! `cargo run --release -p windlass-lab --example htj2k_speed [WIDTH HEIGHT]`
 
 use std::time::Instant;
 
 use windlass_htj2k::{Encoder, Format, Limits, decode};
 
-#[path = "../tests/common/mod.rs"]
+#[path = "../../hybrid/htj2k/tests/common/mod.rs"]
 mod common;
 
 fn main() {

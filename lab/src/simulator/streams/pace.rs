@@ -4,7 +4,7 @@
 //! [`JobTimes`] learns times divided by the device's pace. A slow device must not take a job that it cannot finish in
 //! time while another device could.
 //!
-//! [`JobTimes`]: crate::job_time::JobTimes
+//! [`JobTimes`]: windlass_scheduler::job_time::JobTimes
 
 use std::time::Duration;
 
@@ -15,21 +15,21 @@ const BELIEVED: (f64, f64) = (1e-3, 1e3);
 
 /// Pace of each device: its job time over that of a mean device. Above 1 is slower.
 #[derive(Debug, Clone)]
-pub struct Paces(Vec<f64>);
+pub(super) struct Paces(Vec<f64>);
 
 impl Paces {
     /// Creates paces of 1 for all devices.
-    pub fn new(devices: usize) -> Paces {
+    pub(super) fn new(devices: usize) -> Paces {
         Paces(vec![1.0; devices])
     }
 
     /// Time on this device of a job that takes `expected` on a mean one.
-    pub fn on(&self, device: usize, expected: Duration) -> Duration {
+    pub(super) fn on(&self, device: usize, expected: Duration) -> Duration {
         scaled(expected, self.0.get(device).copied().unwrap_or(1.0))
     }
 
     /// Time of such a job on the fastest device for which `there` is true.
-    pub fn at_best(&self, expected: Duration, there: impl Fn(usize) -> bool) -> Duration {
+    pub(super) fn at_best(&self, expected: Duration, there: impl Fn(usize) -> bool) -> Duration {
         let some = self.0.iter().enumerate().filter(|&(device, _)| there(device));
         let best = some.map(|(_, &pace)| pace).fold(f64::INFINITY, f64::min);
         scaled(expected, if best.is_finite() { best } else { 1.0 })
@@ -37,7 +37,12 @@ impl Paces {
 
     /// Learns that a job expected to take `expected` on a mean device took `took` on this one. Returns its time on a
     /// mean device.
-    pub fn observe(&mut self, device: usize, expected: Duration, took: Duration) -> Duration {
+    pub(super) fn observe(
+        &mut self,
+        device: usize,
+        expected: Duration,
+        took: Duration,
+    ) -> Duration {
         let Some(pace) = self.0.get_mut(device) else { return took };
         if !expected.is_zero() {
             let seen = took.as_secs_f64() / expected.as_secs_f64();
