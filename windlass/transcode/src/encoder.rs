@@ -61,6 +61,7 @@ pub(crate) enum Purpose {
 
 /// Encodes pictures of one size.
 pub(crate) struct Encoder {
+    size: Size,
     context: Context<u8>,
     /// Numbers of the frames whose packets have not come out yet.
     numbers: VecDeque<u32>,
@@ -98,7 +99,7 @@ impl Encoder {
         let config = Config::new().with_encoder_config(encoder).with_threads(threads);
         let context = config.new_context().map_err(|source| EncodeError::Size { size, source })?;
         let repeats = purpose != Purpose::File;
-        Ok(Encoder { context, numbers: VecDeque::new(), last: None, repeats })
+        Ok(Encoder { size, context, numbers: VecDeque::new(), last: None, repeats })
     }
 
     /// Header of the stream, as WebM has it for the track.
@@ -114,8 +115,8 @@ impl Encoder {
         key: bool,
         packets: &mut Vec<Packet>,
     ) -> Result<(), EncodeError> {
+        debug_assert_eq!(picture[0].width, usize::from(self.size.width));
         let mut frame = self.context.new_frame();
-        debug_assert_eq!(picture[0].width, frame.planes[0].cfg.width);
         for (plane, samples) in frame.planes.iter_mut().zip(picture) {
             let stride = plane.cfg.stride;
             let rows = plane.data_origin_mut().chunks_mut(stride).zip(0..samples.height);
