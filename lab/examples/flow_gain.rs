@@ -21,7 +21,7 @@ use windlass_hybrid::resample::{lanczos2x, to_plane};
 use windlass_hybrid::{Detail, HybridConfig, HybridDecoder};
 use windlass_types::Size;
 use windlass_vp9::simd::Isa;
-use windlass_vp9::{Plane, psnr};
+use windlass_vp9::{Plane, PlaneSize, psnr};
 
 /// Number of frames from one anchor to the next.
 const INTERVAL: usize = 30;
@@ -42,12 +42,12 @@ fn main() {
         settings.push(FlowSettings::default());
     }
     for clip in CLIPS {
-        let (name, _, _, size) = clip;
+        let Clip { name, size, .. } = clip;
         if !names.split(',').any(|n| n == name) {
             continue;
         }
         let frames = frames(clip);
-        let budget = if size.0 > 640 { 8000 } else { 5000 };
+        let budget = if size.width > 640 { 8000 } else { 5000 };
         for &s in &settings {
             for budget in [None, Some(budget)] {
                 let (gain, ages, ms) = gain(&frames, s, budget);
@@ -215,7 +215,7 @@ fn boxed(plane: &[f32], w: usize, h: usize, radius: usize) -> Vec<f32> {
 
 /// The first six seconds of a clip, at HR and as the low layer shows them.
 fn frames(clip: Clip) -> Vec<Frame> {
-    let (_, _, _, (w, h)) = clip;
+    let Clip { size: PlaneSize { width: w, height: h }, .. } = clip;
     let (originals, coded) = clips::coded(clip, 2);
     let mut decoder = HybridDecoder::new(HybridConfig::default());
     let mut originals = originals.chunks_exact(w * h * 3 / 2);
