@@ -175,8 +175,8 @@ impl HybridDecoder {
         self
     }
 
-    /// Computes every picture completely, also where nothing has changed. The pictures stay the same: tests, fuzzing and
-    /// the laboratory compare by it.
+    /// Computes every picture completely, also where nothing has changed. The pictures stay the same: tests, fuzzing
+    /// and the laboratory compare by it.
     #[must_use]
     pub fn making_all_anew(mut self) -> Self {
         self.rebuilder.always = true;

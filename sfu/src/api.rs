@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::mpsc;
 use windlass_types::recording::RecordInput;
-use windlass_types::rendition::RenderInput;
+use windlass_types::rendition::RendererInput;
 use windlass_types::{
     Bitrate, ConnectionQuality, EnhancerRequest, FrameNetwork, Layer, LayerKnobs, NoNetwork,
     Refusal, Rung, Size, StreamId, TapInput, VideoCodec, Way, WayReason,
@@ -168,7 +168,7 @@ pub enum JoinError {
 
 /// Why a track is not rendered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum RenderError {
+pub enum RenditionError {
     /// No participant has this id.
     #[error("no enhanced picture for the player: its participant has not joined")]
     NotJoined,
@@ -546,7 +546,7 @@ pub type TapSink = Arc<dyn Fn(TapInput) -> bool + Send + Sync>;
 pub type RecordSink = Arc<dyn Fn(RecordInput) -> bool + Send + Sync>;
 
 /// Takes what is rendered, as a [`RecordSink`] takes what is recorded, and requests for key frames of renditions.
-pub type RenderSink = Arc<dyn Fn(RenderInput) -> bool + Send + Sync>;
+pub type RendererSink = Arc<dyn Fn(RendererInput) -> bool + Send + Sync>;
 
 /// Optional sinks of the SFU's output, besides the enhancer's. Media threads call them.
 #[derive(Clone, Default)]
@@ -556,7 +556,7 @@ pub struct Sinks {
     /// Sink of recorded media.
     pub recorder: Option<RecordSink>,
     /// Sink of media to be rendered.
-    pub renderer: Option<RenderSink>,
+    pub renderer: Option<RendererSink>,
 }
 
 /// Takes requests to a stream's enhancement and reports, on any of the SFU's threads. The function must not block.

@@ -21,7 +21,7 @@ pub use api::{
     AnchorReport, Answer, DataContent, DataError, DataMessage, DecayReport, Delivery,
     DisconnectReason, EnhancerSinks, JoinError, JoinOptions, Joined, Kind, NetworkReport, Offer,
     OfferError, ParseIdError, ParticipantId, Permissions, Publish, RecordSink, RegionRequest,
-    RenderError, RenderSink, ReportError, RequestSink, SfuClosed, SfuEvent, Sinks, StartError,
+    RendererSink, RenditionError, ReportError, RequestSink, SfuClosed, SfuEvent, Sinks, StartError,
     Subscribe, TakenReport, TapSink, TrackId, TrackInfo, TrackReport, TrackStats, UplinkReport,
 };
 pub use config::{

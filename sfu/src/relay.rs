@@ -7,7 +7,7 @@ pub use windlass_types::NodeId;
 pub use windlass_types::relay::{
     AnchorState, Relayed, RelayedAnchor, RelayedData, RelayedPacket, RelayedTrack,
 };
-use windlass_types::rendition::Rendered;
+use windlass_types::rendition::RendererAnswer;
 
 /// A message that comes from other nodes, or from the renderer. Messages of one node come in order.
 #[derive(Debug, Clone)]
@@ -17,7 +17,7 @@ pub(crate) enum FromNode {
     /// A message about a room.
     Message(NodeId, Arc<str>, Relayed),
     /// An answer of this server's renderer.
-    Renderer(Rendered),
+    Renderer(RendererAnswer),
 }
 
 /// Sends a message about a room to another SFU. Called on any of the SFU's threads; must not block, and counts what it

@@ -10,7 +10,7 @@ use crate::relay::RelayedPacket;
 
 /// A step of a track that has a rendition.
 #[derive(Debug, Clone)]
-pub enum RenderInput {
+pub enum RendererInput {
     /// A rendition begins.
     Begin {
         /// The track.
@@ -24,19 +24,19 @@ pub enum RenderInput {
     KeyFrame(TrackId),
 }
 
-impl RenderInput {
+impl RendererInput {
     /// The track that the step is about.
     pub fn track(&self) -> TrackId {
         match self {
-            RenderInput::Media(input) => input.track(),
-            RenderInput::Begin { track, .. } | RenderInput::KeyFrame(track) => *track,
+            RendererInput::Media(input) => input.track(),
+            RendererInput::Begin { track, .. } | RendererInput::KeyFrame(track) => *track,
         }
     }
 }
 
 /// An answer of the renderer.
 #[derive(Debug, Clone)]
-pub enum Rendered {
+pub enum RendererAnswer {
     /// An RTP packet of a rendition, which is its track. Its layer is [`Layer::F`](crate::Layer::F): there is one.
     Packet(RelayedPacket),
     /// The renderer needs a key frame of the track of this rendition.
@@ -45,12 +45,12 @@ pub enum Rendered {
     Failed(TrackId),
 }
 
-impl Rendered {
+impl RendererAnswer {
     /// The rendition that the answer is about.
     pub fn rendition(&self) -> TrackId {
         match self {
-            Rendered::Packet(packet) => packet.track,
-            Rendered::KeyFrame(rendition) | Rendered::Failed(rendition) => *rendition,
+            RendererAnswer::Packet(packet) => packet.track,
+            RendererAnswer::KeyFrame(rendition) | RendererAnswer::Failed(rendition) => *rendition,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unused_self)]
 
-use windlass_sfu::{RenderSink, SfuConfig, SfuHandle};
+use windlass_sfu::{RendererSink, SfuConfig, SfuHandle};
 use windlass_signaling::Metric;
 
 /// No renderer.
@@ -15,7 +15,7 @@ impl ServerRenderer {
     }
 
     /// Nothing takes what the SFU gives.
-    pub(crate) fn sink(&self) -> Option<RenderSink> {
+    pub(crate) fn sink(&self) -> Option<RendererSink> {
         None
     }
 

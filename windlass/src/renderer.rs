@@ -1,7 +1,7 @@
 //! The renderer of a server (feature `renderer`), and its metrics.
 
 use windlass_renditions::{Counts, Load, Renderer};
-use windlass_sfu::{RenderSink, RenditionLimits, SfuConfig, SfuHandle};
+use windlass_sfu::{RendererSink, RenditionLimits, SfuConfig, SfuHandle};
 use windlass_signaling::Metric;
 
 /// The renderer; none without an enhancer.
@@ -21,7 +21,7 @@ impl ServerRenderer {
     }
 
     /// The function that takes what the SFU gives.
-    pub(crate) fn sink(&self) -> Option<RenderSink> {
+    pub(crate) fn sink(&self) -> Option<RendererSink> {
         self.0.as_ref().map(Renderer::sink)
     }
 

@@ -6,7 +6,10 @@ export interface Size {
   height: number;
 }
 
-/** Max enlargement by the browser itself before the next scale pays off. The server uses the same (`sfu/core/subscriber/view`). */
+/**
+ * Max enlargement by the browser itself before the next scale pays off. The server uses the same
+ * (`sfu/core/subscriber/view`).
+ */
 const MAX_STRETCH = 1.25;
 /** Max pixels of a rebuilt picture, for the CPU of a browser. The smallest scale is exempt. */
 const MAX_PIXELS = 1280 * 736;

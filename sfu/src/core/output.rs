@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use windlass_types::recording::RecordInput;
-use windlass_types::rendition::RenderInput;
+use windlass_types::rendition::RendererInput;
 use windlass_types::{EnhancerRequest, StreamId, TapInput};
 
 use super::routing::addresses::RemoteAddr;
@@ -32,7 +32,7 @@ pub enum Output {
     /// Send an input to the recorder.
     Record(RecordInput),
     /// Send an input to the renderer.
-    Render(RenderInput),
+    Render(RendererInput),
     /// Send a message about a room to another SFU.
     Relay(NodeId, Arc<str>, Relayed),
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use tokio::sync::{mpsc, oneshot};
-use windlass_types::rendition::Rendered;
+use windlass_types::rendition::RendererAnswer;
 use windlass_types::{AnchorPolicy, EnhancerOutput, Rung};
 
 use super::room_threads::RoomThreads;
@@ -12,7 +12,7 @@ use super::watchdog::{ThreadFault, Watchdog};
 use super::{Command, Shared};
 use crate::api::{
     Answer, DataError, DataMessage, JoinError, JoinOptions, Joined, Offer, OfferError,
-    ParticipantId, Permissions, RenderError, ReportError, SfuClosed, TakenReport, TrackId,
+    ParticipantId, Permissions, RenditionError, ReportError, SfuClosed, TakenReport, TrackId,
     TrackReport, UplinkReport,
 };
 use crate::config::Tuning;
@@ -402,16 +402,16 @@ impl SfuHandle {
         &self,
         viewer: ParticipantId,
         track: TrackId,
-    ) -> Result<TrackId, RenderError> {
+    ) -> Result<TrackId, RenditionError> {
         let (answer, answered) = oneshot::channel();
         let command = Command::Render(viewer, track, answer);
-        self.commands(viewer).send(command).await.map_err(|_| RenderError::Closed)?;
-        answered.await.unwrap_or(Err(RenderError::Closed))
+        self.commands(viewer).send(command).await.map_err(|_| RenditionError::Closed)?;
+        answered.await.unwrap_or(Err(RenditionError::Closed))
     }
 
     /// Takes an answer of the renderer. Never waits; `false` if the queue is full or the SFU has stopped: the answer is
     /// dropped.
-    pub fn push_rendered(&self, rendered: Rendered) -> bool {
+    pub fn push_rendered(&self, rendered: RendererAnswer) -> bool {
         let thread = &self.threads[Shard::of_id(rendered.rendition().0, self.threads.len())];
         thread.relayed.try_send(FromNode::Renderer(rendered)).is_ok()
     }

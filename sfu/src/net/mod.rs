@@ -30,8 +30,8 @@ pub use self::watchdog::ThreadFault;
 use self::watchdog::{ThreadGuard, Watchdog};
 use crate::api::{
     DataError, DataMessage, EnhancerSinks, JoinError, JoinOptions, Joined, OfferError,
-    ParticipantId, Permissions, RenderError, ReportError, Sinks, StartError, TakenReport, TrackId,
-    TrackReport, UplinkReport,
+    ParticipantId, Permissions, RenditionError, ReportError, Sinks, StartError, TakenReport,
+    TrackId, TrackReport, UplinkReport,
 };
 use crate::config::{SfuConfig, TcpConfig, Tuning, share_of_one};
 use crate::core::{Answered, Fault, ReadOffer, Recorded, Shard, View};
@@ -50,7 +50,7 @@ const MAX_ANCHORS: usize = 64;
 /// A command for a media thread.
 enum Command {
     Join(String, ParticipantId, JoinOptions, oneshot::Sender<Result<Joined, JoinError>>),
-    Render(ParticipantId, TrackId, oneshot::Sender<Result<TrackId, RenderError>>),
+    Render(ParticipantId, TrackId, oneshot::Sender<Result<TrackId, RenditionError>>),
     Offer(ParticipantId, Box<ReadOffer>, oneshot::Sender<Result<Answered, OfferError>>),
     SetMaxRung(ParticipantId, TrackId, Rung),
     SetView(ParticipantId, TrackId, View),

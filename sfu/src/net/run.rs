@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
 use windlass_types::recording::RecordInput;
-use windlass_types::rendition::RenderInput;
+use windlass_types::rendition::RendererInput;
 use windlass_types::{EnhancerOutput, EnhancerRequest, StreamId, TapInput};
 
 use super::events::{EventQueue, Put};
@@ -423,7 +423,7 @@ impl Shell {
                 Output::Relay(NodeId::RENDERER, _, message) => {
                     // Of what is requested of other nodes, a rendition has key frames alone.
                     if let Relayed::KeyFrame { track, .. } = message {
-                        self.render(now, RenderInput::KeyFrame(track));
+                        self.render(now, RendererInput::KeyFrame(track));
                     }
                 }
                 Output::Relay(node, room, message) => {
@@ -457,11 +457,11 @@ impl Shell {
     }
 
     /// Gives the renderer an input.
-    fn render(&mut self, now: Instant, input: RenderInput) {
+    fn render(&mut self, now: Instant, input: RendererInput) {
         let track = input.track();
         let kind = match &input {
-            RenderInput::Media(RecordInput::Video(_)) => Some(true),
-            RenderInput::Media(RecordInput::Anchor(_)) => Some(false),
+            RendererInput::Media(RecordInput::Video(_)) => Some(true),
+            RendererInput::Media(RecordInput::Anchor(_)) => Some(false),
             _ => None,
         };
         let taken = self.sinks.renderer.as_ref().is_none_or(|renderer| renderer(input));

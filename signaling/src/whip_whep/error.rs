@@ -7,7 +7,7 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use utoipa::ToSchema;
 use windlass_protocol::{ErrorCode, ProtocolError};
-use windlass_sfu::RenderError;
+use windlass_sfu::RenditionError;
 
 use crate::admission::Refused;
 
@@ -100,15 +100,15 @@ impl WhipWhepError {
     }
 }
 
-impl From<RenderError> for WhipWhepError {
-    fn from(error: RenderError) -> Self {
+impl From<RenditionError> for WhipWhepError {
+    fn from(error: RenditionError) -> Self {
         let hint = "Ask without `enhanced`, and get the picture as its publisher sends it.";
         let (status, code) = match error {
-            RenderError::Off | RenderError::Plain => (501, ErrorCode::UnknownTrack),
-            RenderError::NotAllowed => (403, ErrorCode::Forbidden),
-            RenderError::Full => (503, ErrorCode::ServerFull),
-            RenderError::NotJoined => (409, ErrorCode::NotJoined),
-            RenderError::Closed => (503, ErrorCode::ShuttingDown),
+            RenditionError::Off | RenditionError::Plain => (501, ErrorCode::UnknownTrack),
+            RenditionError::NotAllowed => (403, ErrorCode::Forbidden),
+            RenditionError::Full => (503, ErrorCode::ServerFull),
+            RenditionError::NotJoined => (409, ErrorCode::NotJoined),
+            RenditionError::Closed => (503, ErrorCode::ShuttingDown),
         };
         Self::with(status, code, &error.to_string(), hint)
     }

@@ -12,7 +12,7 @@ use tokio::sync::Mutex as AsyncMutex;
 use tokio::sync::oneshot;
 use windlass_protocol::{Attributes, ErrorCode, limits};
 use windlass_sfu::{
-    JoinOptions, Kind, Offer, ParticipantId, Publish, RenderError, SfuEvent, Subscribe, TrackId,
+    JoinOptions, Kind, Offer, ParticipantId, Publish, RenditionError, SfuEvent, Subscribe, TrackId,
     TrackInfo,
 };
 
@@ -129,9 +129,9 @@ async fn render(
     for subscribe in subscribe.iter_mut().filter(|subscribe| is_video(subscribe.track)) {
         match shared.services.sfu.render(viewer, subscribe.track).await {
             Ok(rendition) => (subscribe.track, rendered) = (rendition, true),
-            Err(RenderError::Plain) => {}
+            Err(RenditionError::Plain) => {}
             // The first is what the player is there for.
-            Err(RenderError::Full) if rendered => {}
+            Err(RenditionError::Full) if rendered => {}
             Err(error) => return Err(error.into()),
         }
     }

@@ -16,17 +16,17 @@ use parking_lot::Mutex;
 use windlass_transcode::{CallConfig, max_call_pixels};
 use windlass_types::TrackId;
 use windlass_types::recording::RecordInput;
-use windlass_types::rendition::{RenderInput, Rendered};
+use windlass_types::rendition::{RendererAnswer, RendererInput};
 
 pub use self::counts::Counts;
 use self::counts::{Counters, count};
 use self::queue::Queue;
 
 /// Takes a step of a track that has a rendition. Returns `false` if it was dropped.
-pub type Sink = Arc<dyn Fn(RenderInput) -> bool + Send + Sync>;
+pub type Sink = Arc<dyn Fn(RendererInput) -> bool + Send + Sync>;
 
 /// Takes the renderer's answers. Returns `false` if an answer was dropped.
-pub type Answers = Box<dyn Fn(Rendered) -> bool + Send + Sync>;
+pub type Answers = Box<dyn Fn(RendererAnswer) -> bool + Send + Sync>;
 
 /// The renderer of a server. Clones share its threads.
 ///
@@ -106,10 +106,10 @@ impl Renderer {
 }
 
 impl Shared {
-    fn take(self: &Arc<Shared>, input: RenderInput) -> bool {
+    fn take(self: &Arc<Shared>, input: RendererInput) -> bool {
         let track = input.track();
         match input {
-            RenderInput::Begin { rendition, .. } => {
+            RendererInput::Begin { rendition, .. } => {
                 let queue = Arc::<Queue>::default();
                 // The former one, of the same track, has ended.
                 self.tracks.lock().insert(track, queue.clone());
@@ -118,22 +118,22 @@ impl Shared {
                 if let Err(error) = thread.spawn(move || thread::run(&shared, rendition, &queue)) {
                     tracing::error!(%error, %track, "a rendition cannot start: no thread; check the limits of threads");
                     self.tracks.lock().remove(&track);
-                    self.answer(Rendered::Failed(rendition));
+                    self.answer(RendererAnswer::Failed(rendition));
                 }
                 true
             }
-            RenderInput::Media(RecordInput::End(_)) => {
+            RendererInput::Media(RecordInput::End(_)) => {
                 if let Some(queue) = self.tracks.lock().remove(&track) {
                     queue.close();
                 }
                 true
             }
-            RenderInput::Media(media) => {
+            RendererInput::Media(media) => {
                 let queue = self.tracks.lock().get(&track).cloned();
                 // Nobody waits for the media of a rendition that could not start.
                 queue.is_none_or(|queue| queue.push(media))
             }
-            RenderInput::KeyFrame(_) => {
+            RendererInput::KeyFrame(_) => {
                 if let Some(queue) = self.tracks.lock().get(&track) {
                     queue.request_key_frame();
                 }
@@ -143,7 +143,7 @@ impl Shared {
     }
 
     /// Gives an answer to the SFU. Returns `false` if it was dropped, which is counted.
-    fn answer(&self, rendered: Rendered) -> bool {
+    fn answer(&self, rendered: RendererAnswer) -> bool {
         let taken = self.answers.get().is_some_and(|answers| answers(rendered));
         if !taken {
             count(&self.counters.dropped);

@@ -36,16 +36,16 @@ fn frames() -> Vec<RecordedFrame> {
     frames
 }
 
-fn started() -> (Renderer, Sink, Receiver<Rendered>) {
+fn started() -> (Renderer, Sink, Receiver<RendererAnswer>) {
     let renderer = Renderer::new(Load::of_cores(2), 2);
     let (sender, receiver) = channel();
     renderer.start(Box::new(move |rendered| sender.send(rendered).is_ok()));
     let sink = renderer.sink();
-    assert!(sink(RenderInput::Begin { track: TRACK, rendition: RENDITION }));
+    assert!(sink(RendererInput::Begin { track: TRACK, rendition: RENDITION }));
     (renderer, sink, receiver)
 }
 
-fn next(answers: &Receiver<Rendered>) -> Rendered {
+fn next(answers: &Receiver<RendererAnswer>) -> RendererAnswer {
     answers.recv_timeout(Duration::from_secs(60)).expect("an answer")
 }
 
@@ -54,15 +54,15 @@ fn send(sink: &Sink, numbers: std::ops::Range<usize>, late: bool) {
     let (now, long) = (Instant::now(), Duration::from_secs(1000));
     for mut frame in frames().drain(numbers) {
         frame.time.arrival = if late { now.checked_sub(long).expect("a time") } else { now + long };
-        assert!(sink(RenderInput::Media(RecordInput::Video(frame))));
+        assert!(sink(RendererInput::Media(RecordInput::Video(frame))));
     }
 }
 
 /// The next picture: the number of its frame, and whether it is a key frame.
-fn picture(answers: &Receiver<Rendered>) -> (u32, bool) {
+fn picture(answers: &Receiver<RendererAnswer>) -> (u32, bool) {
     let mut packets = Vec::new();
     loop {
-        let Rendered::Packet(packet) = next(answers) else { panic!("no packet") };
+        let RendererAnswer::Packet(packet) = next(answers) else { panic!("no packet") };
         let marker = packet.marker;
         packets.push(packet);
         if marker {
@@ -83,7 +83,7 @@ fn frames_become_pictures_of_av1_until_the_track_ends() {
     send(&sink, 0..5, false);
     let pictures: Vec<_> = (0..5).map(|_| picture(&answers).0).collect();
     assert_eq!((pictures, renderer.counts().renditions), (vec![0, 1, 2, 3, 4], 1));
-    assert!(sink(RenderInput::Media(RecordInput::End(TRACK))));
+    assert!(sink(RendererInput::Media(RecordInput::End(TRACK))));
     assert_eq!(renderer.counts().renditions, 0);
     drop((renderer, sink));
     let over = loop {
@@ -100,7 +100,7 @@ fn a_player_that_needs_a_key_frame_gets_one_and_others_are_not() {
     send(&sink, 0..1, false);
     // What the encoder holds back comes though no frame follows.
     let mut keys = vec![picture(&answers)];
-    assert!(sink(RenderInput::KeyFrame(TRACK)));
+    assert!(sink(RendererInput::KeyFrame(TRACK)));
     send(&sink, 1..7, false);
     keys.extend((0..6).map(|_| picture(&answers)));
     let keys: Vec<u32> = keys.into_iter().filter_map(|(at, key)| key.then_some(at)).collect();
@@ -113,11 +113,11 @@ fn a_frame_that_cannot_be_decoded_is_counted_and_a_key_frame_is_asked_for() {
     let mut frames = frames().into_iter();
     let mut frame = frames.next().expect("a frame");
     frame.data = Bytes::from_static(&[0xff; 40]);
-    assert!(sink(RenderInput::Media(RecordInput::Video(frame))));
-    let Rendered::KeyFrame(RENDITION) = next(&answers) else { panic!("not asked") };
+    assert!(sink(RendererInput::Media(RecordInput::Video(frame))));
+    let RendererAnswer::KeyFrame(RENDITION) = next(&answers) else { panic!("not asked") };
     assert_eq!(renderer.counts().failed, 1);
     // What comes before the key frame is of no use, and is not asked for again.
-    assert!(sink(RenderInput::Media(RecordInput::Video(frames.next().expect("a frame")))));
+    assert!(sink(RendererInput::Media(RecordInput::Video(frames.next().expect("a frame")))));
     assert!(answers.recv_timeout(Duration::from_millis(200)).is_err());
 }
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use windlass_transcode::{CallError, CallPicture, CallTranscoder, Effort};
 use windlass_types::recording::RecordInput;
 use windlass_types::relay::RelayedPacket;
-use windlass_types::rendition::Rendered;
+use windlass_types::rendition::RendererAnswer;
 use windlass_types::{Layer, TrackId, VideoCodec};
 
 use crate::Shared;
@@ -117,7 +117,7 @@ impl RenditionThread<'_> {
 
     fn ask(&mut self) {
         self.asked = Some(Instant::now());
-        self.shared.answer(Rendered::KeyFrame(self.rendition));
+        self.shared.answer(RendererAnswer::KeyFrame(self.rendition));
     }
 
     fn send_all(&mut self, pictures: Vec<CallPicture>) {
@@ -144,7 +144,7 @@ impl RenditionThread<'_> {
                 payload,
             };
             self.seq += 1;
-            lost |= !self.shared.answer(Rendered::Packet(packet));
+            lost |= !self.shared.answer(RendererAnswer::Packet(packet));
         }
         if lost {
             // Nobody has the packet to repair the picture with.

@@ -8,8 +8,9 @@
  * rises, and the picture freezes again and again.
  *
  * Measured at 50 kbit/s beside a compiler. Without this: 13 to 18 frames a second and 13 to 40 freezes in three of
- * eleven calls. With half the frame rate, and fewer key frames for broken decoders (`sfu/src/core/publisher/key_frames.rs`): 15
- * frames a second and no freeze after the first seconds in 24 of 26 calls. With draining too: in 10 of 10.
+ * eleven calls. With half the frame rate, and fewer key frames for broken decoders
+ * (`sfu/src/core/publisher/key_frames.rs`): 15 frames a second and no freeze after the first seconds in 24 of 26 calls.
+ * With draining too: in 10 of 10.
  */
 
 /** Caps on each layer of a camera; undefined: none. */

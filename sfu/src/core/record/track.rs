@@ -13,7 +13,7 @@ use bytes::Bytes;
 use windlass_types::recording::{
     RecordInput, RecordedFrame, RecordedPacket, RecordedTime, SenderReport,
 };
-use windlass_types::rendition::RenderInput;
+use windlass_types::rendition::RendererInput;
 use windlass_types::{Layer, Rung, Size, StreamId, TapInput};
 
 use crate::api::TrackId;
@@ -52,7 +52,7 @@ impl Taker {
     pub(crate) fn output(self, input: RecordInput) -> Output {
         match self {
             Taker::Recorder => Output::Record(input),
-            Taker::Renderer => Output::Render(RenderInput::Media(input)),
+            Taker::Renderer => Output::Render(RendererInput::Media(input)),
         }
     }
 }

@@ -11,10 +11,10 @@ use std::time::Instant;
 
 use windlass_types::recording::RecordInput;
 use windlass_types::relay::RelayedPacket;
-use windlass_types::rendition::{RenderInput, Rendered};
+use windlass_types::rendition::{RendererAnswer, RendererInput};
 use windlass_types::{Layer, NodeId, VideoCodec};
 
-use crate::api::{Kind, ParticipantId, Publish, RenderError, SfuEvent, TrackId};
+use crate::api::{Kind, ParticipantId, Publish, RenditionError, SfuEvent, TrackId};
 use crate::config::{RenditionLimits, share_of_one};
 use crate::core::record::track::{RecordTerms, Taker, TrackRecording};
 use crate::core::relay::track::RemotePublisher;
@@ -35,19 +35,19 @@ impl Core {
         now: Instant,
         viewer: ParticipantId,
         track: TrackId,
-    ) -> Result<TrackId, RenderError> {
-        let peer = self.peers.get(viewer).ok_or(RenderError::NotJoined)?;
+    ) -> Result<TrackId, RenditionError> {
+        let peer = self.peers.get(viewer).ok_or(RenditionError::NotJoined)?;
         if self.config.renditions.max == 0 {
-            return Err(RenderError::Off);
+            return Err(RenditionError::Off);
         }
         if !peer.permissions.enhance || !peer.permissions.subscribe {
-            return Err(RenderError::NotAllowed);
+            return Err(RenditionError::NotAllowed);
         }
         let there = self.tracks.get(track).filter(|track| *track.room == *peer.room);
         let max_pixels = self.config.renditions.pixels;
         let renderable =
             |track: &&Track| track.is_renderable() && !track.is_larger(now, max_pixels);
-        let source = there.filter(renderable).ok_or(RenderError::Plain)?;
+        let source = there.filter(renderable).ok_or(RenditionError::Plain)?;
         let (id, owner) = (source.rendition.id, peer.owner.publisher);
         let id = id.map_or_else(|| self.begin_rendition(track, owner), Ok)?;
         if let Some(rendition) = self.tracks.get_mut(id) {
@@ -57,13 +57,13 @@ impl Core {
         Ok(id)
     }
 
-    fn begin_rendition(&mut self, track: TrackId, owner: u64) -> Result<TrackId, RenderError> {
+    fn begin_rendition(&mut self, track: TrackId, owner: u64) -> Result<TrackId, RenditionError> {
         let RenditionLimits { max, pixels } = self.config.renditions;
         let of_owner = |track: &&Track| track.rendition.is_one() && track.rendition.owner == owner;
         if self.tracks.iter().filter(of_owner).count() >= share_of_one(max) {
-            return Err(RenderError::Full);
+            return Err(RenditionError::Full);
         }
-        let rendition = self.tracks.add_rendition(track, max).ok_or(RenderError::Full)?;
+        let rendition = self.tracks.add_rendition(track, max).ok_or(RenditionError::Full)?;
         if let Some(rendition) = self.tracks.get_mut(rendition) {
             rendition.rendition.owner = owner;
         }
@@ -76,7 +76,7 @@ impl Core {
         if let Some(source) = self.tracks.get_mut(track) {
             source.recordings.renderer = Some(TrackRecording::new(track, terms));
         }
-        self.outputs.push_back(Output::Render(RenderInput::Begin { track, rendition }));
+        self.outputs.push_back(Output::Render(RendererInput::Begin { track, rendition }));
         Ok(rendition)
     }
 
@@ -123,13 +123,13 @@ impl Core {
     }
 
     /// Takes an answer of the renderer. The last ones of a rendition may come after its end.
-    pub fn on_rendered(&mut self, now: Instant, rendered: Rendered) {
+    pub fn on_rendered(&mut self, now: Instant, rendered: RendererAnswer) {
         let id = rendered.rendition();
         let Some(source) = self.tracks.get(id).and_then(|track| track.rendition.of) else { return };
         match rendered {
-            Rendered::Packet(packet) => self.forward_rendered(now, &packet),
-            Rendered::KeyFrame(_) => self.on_render_key_frame(now, source, false),
-            Rendered::Failed(_) => self.remove_track(id),
+            RendererAnswer::Packet(packet) => self.forward_rendered(now, &packet),
+            RendererAnswer::KeyFrame(_) => self.on_render_key_frame(now, source, false),
+            RendererAnswer::Failed(_) => self.remove_track(id),
         }
         self.schedule.wake(now);
     }

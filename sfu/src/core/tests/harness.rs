@@ -10,7 +10,7 @@ use std::sync::Arc;
 use str0m::media::Mid;
 use windlass_types::message::{self, AnchorHeader, HTJ2K, ReassembledAnchor, Reassembler};
 use windlass_types::recording::RecordInput;
-use windlass_types::rendition::RenderInput;
+use windlass_types::rendition::RendererInput;
 use windlass_types::{AnchorSource, EnhancerRequest, Refusal, Rung};
 
 use str0m::change::{SdpAnswer, SdpPendingOffer};
@@ -62,7 +62,7 @@ pub(crate) struct Harness {
     /// What the recorder got.
     pub(crate) recorded: Vec<RecordInput>,
     /// What the renderer was given.
-    pub(crate) rendered: Vec<RenderInput>,
+    pub(crate) rendered: Vec<RendererInput>,
     /// Requests to the enhancer.
     pub(crate) requests: Vec<EnhancerRequest>,
     /// What was said to other nodes.

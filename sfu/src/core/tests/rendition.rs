@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use windlass_types::recording::RecordInput;
 use windlass_types::relay::RelayedPacket;
-use windlass_types::rendition::{RenderInput, Rendered};
+use windlass_types::rendition::{RendererAnswer, RendererInput};
 use windlass_types::{Layer, NodeId, VideoCodec};
 
 use super::harness::*;
-use crate::api::{JoinOptions, Offer, OfferError, Permissions, RenderError, Subscribe, TrackId};
+use crate::api::{JoinOptions, Offer, OfferError, Permissions, RenditionError, Subscribe, TrackId};
 use crate::config::{Limits, RenditionLimits, Tuning};
 use crate::core::*;
 use crate::relay::Relayed;
@@ -50,7 +50,7 @@ fn send(harness: &mut Harness, rendition: TrackId, number: u32) {
         codec: VideoCodec::Vp8,
         payload: Arc::from(payload),
     };
-    harness.core.on_rendered(harness.now, Rendered::Packet(packet));
+    harness.core.on_rendered(harness.now, RendererAnswer::Packet(packet));
 }
 
 fn key_frames_asked(harness: &Harness) -> usize {
@@ -62,8 +62,8 @@ fn key_frames_asked(harness: &Harness) -> usize {
 
 fn media(harness: &Harness) -> Vec<&RecordInput> {
     let media = harness.rendered.iter().filter_map(|input| match input {
-        RenderInput::Media(media) => Some(media),
-        RenderInput::Begin { .. } | RenderInput::KeyFrame(_) => None,
+        RendererInput::Media(media) => Some(media),
+        RendererInput::Begin { .. } | RendererInput::KeyFrame(_) => None,
     });
     media.collect()
 }
@@ -76,7 +76,7 @@ fn a_player_gets_the_renderers_packets_and_nobody_else_hears_of_them() {
     harness.run(SECOND);
     let begin = &harness.rendered[0];
     assert!(
-        matches!(begin, RenderInput::Begin { track: of, rendition: id } if (*of, *id) == (track, rendition)),
+        matches!(begin, RendererInput::Begin { track: of, rendition: id } if (*of, *id) == (track, rendition)),
         "{begin:?}"
     );
     assert!(matches!(media(&harness)[0], RecordInput::Video(frame) if frame.key));
@@ -150,15 +150,15 @@ fn a_rendition_ends_with_the_last_player_and_with_its_source() {
 fn what_cannot_be_rendered_is_refused_with_its_reason() {
     let (mut harness, track) = room();
     let render = |harness: &mut Harness, id, track| harness.core.render(harness.now, id, track);
-    assert_eq!(render(&mut harness, ParticipantId(8), track), Err(RenderError::NotJoined));
-    assert_eq!(render(&mut harness, SUBSCRIBER, TrackId(77)), Err(RenderError::Plain));
+    assert_eq!(render(&mut harness, ParticipantId(8), track), Err(RenditionError::NotJoined));
+    assert_eq!(render(&mut harness, SUBSCRIBER, TrackId(77)), Err(RenditionError::Plain));
     let elsewhere = ParticipantId(9);
     harness.core.join(harness.now, "other", elsewhere, JoinOptions::default()).expect("joined");
-    assert_eq!(render(&mut harness, elsewhere, track), Err(RenderError::Plain));
+    assert_eq!(render(&mut harness, elsewhere, track), Err(RenditionError::Plain));
     let rendition = render(&mut harness, SUBSCRIBER, track).expect("rendered");
-    assert_eq!(render(&mut harness, SUBSCRIBER, rendition), Err(RenderError::Plain));
+    assert_eq!(render(&mut harness, SUBSCRIBER, rendition), Err(RenditionError::Plain));
     harness.core.config.renditions.max = 0;
-    assert_eq!(render(&mut harness, THIRD, track), Err(RenderError::Off));
+    assert_eq!(render(&mut harness, THIRD, track), Err(RenditionError::Off));
 }
 
 #[test]
@@ -166,7 +166,7 @@ fn a_publisher_that_sends_as_large_a_picture_itself_has_no_rendition() {
     let (mut harness, track) = room();
     harness.core.config.renditions.pixels = 320 * 180;
     let now = harness.now;
-    assert_eq!(harness.core.render(now, SUBSCRIBER, track), Err(RenderError::Plain));
+    assert_eq!(harness.core.render(now, SUBSCRIBER, track), Err(RenditionError::Plain));
     harness.core.config.renditions.pixels += 1;
     assert!(harness.core.render(now, SUBSCRIBER, track).is_ok());
 }
@@ -196,11 +196,11 @@ fn there_are_no_more_renditions_than_the_server_makes_and_of_one_owner_a_share()
     harness.core.render(harness.now, SUBSCRIBER, track).expect("rendered");
     let (now, other) = (harness.now, camera());
     let second = harness.core.add_track(PUBLISHER, &other);
-    assert_eq!(harness.core.render(now, THIRD, second), Err(RenderError::Full));
+    assert_eq!(harness.core.render(now, THIRD, second), Err(RenditionError::Full));
     harness.core.config.renditions.max = 4;
     assert!(harness.core.render(now, THIRD, second).is_ok());
     let third = harness.core.add_track(PUBLISHER, &other);
-    assert_eq!(harness.core.render(now, THIRD, third), Err(RenderError::Full), "a quarter");
+    assert_eq!(harness.core.render(now, THIRD, third), Err(RenditionError::Full), "a quarter");
     harness.core.leave(now, THIRD);
     harness.core.leave(now, SUBSCRIBER);
     let max = harness.core.config.renditions.max;
@@ -227,7 +227,7 @@ fn who_may_not_have_what_is_enhanced_loses_it_and_others_keep_theirs() {
     assert_eq!(harness.clients[at].received.len(), 0);
     let told = SfuEvent::TrackRemoved { track: rendition };
     assert!(harness.events[&SUBSCRIBER].contains(&told));
-    assert_eq!(harness.core.render(now, SUBSCRIBER, track), Err(RenderError::NotAllowed));
+    assert_eq!(harness.core.render(now, SUBSCRIBER, track), Err(RenditionError::NotAllowed));
     assert_eq!(harness.core.render(now, THIRD, track), Ok(rendition));
     harness.core.set_permissions(now, THIRD, without);
     assert!(harness.core.tracks.get(rendition).is_none());
@@ -237,14 +237,14 @@ fn who_may_not_have_what_is_enhanced_loses_it_and_others_keep_theirs() {
 fn a_rendition_ends_where_its_source_has_another_codec_or_the_renderer_cannot_go_on() {
     let (mut harness, track) = room();
     let rendition = harness.core.render(harness.now, SUBSCRIBER, track).expect("rendered");
-    harness.core.on_rendered(harness.now, Rendered::Failed(rendition));
+    harness.core.on_rendered(harness.now, RendererAnswer::Failed(rendition));
     assert!(harness.core.tracks.get(rendition).is_none());
     let rendition = harness.core.render(harness.now, SUBSCRIBER, track).expect("rendered");
     let layers = &mut harness.core.tracks.get_mut(track).expect("there").layers;
     layers.count(Layer::Q, VideoCodec::Vp8, 100, harness.now);
     harness.core.end_unreadable_renditions();
     assert!(harness.core.tracks.get(rendition).is_none());
-    assert_eq!(harness.core.render(harness.now, SUBSCRIBER, track), Err(RenderError::Plain));
+    assert_eq!(harness.core.render(harness.now, SUBSCRIBER, track), Err(RenditionError::Plain));
 }
 
 #[test]
