@@ -70,8 +70,8 @@ pub(crate) fn check() -> Result<()> {
     if wrong.is_empty() { Ok(()) } else { bail!("comments:\n{}", wrong.join("\n")) }
 }
 
-/// Whether a file or folder, by its path from the root, is not read: generated files have the comments of their source. So
-/// have the types of npm packages.
+/// Whether a file or folder, by its path from the root, is not read: generated files, and the types of npm packages,
+/// have the comments of their source.
 fn is_left_out(path: &str) -> bool {
     source::is_of_others(path) || path.contains(".gen.") || path.ends_with("/types")
 }
