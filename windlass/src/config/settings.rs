@@ -272,8 +272,8 @@ settings! {
         Restart network: Parsed<NetworkChoice> = Parsed(NetworkChoice::default());
 
         /// Policy that chooses which frames become anchors: latency-sensitive (calls), cost-effective (broadcasts: up
-        /// to 666 ms later), quality-sla (equal quality for all). ROOM=POLICY sets the policy of a room. quality-sla:DB
-        /// (0 to 20) sets how much quality a publisher may lose on average to shared computing time; 0.5 dB otherwise
+        /// to 666 ms later), quality-sla (equal quality for all). ROOM=POLICY sets the policy of a room. Set the mean
+        /// quality that a publisher may lose to shared computing time by quality-sla:DB (0 to 20; 0.5 by default)
         #[arg(value_name = "POLICY,ROOM=POLICY,...")]
         Live policy: Parsed<Policies> = Parsed(Policies::default());
 

@@ -85,7 +85,7 @@ mod tests {
             let mut paces = Paces::new(2);
             for (device, expected, took) in samples {
                 let mean = paces.observe(device, Duration::from_nanos(expected), Duration::from_nanos(took));
-                prop_assert!(mean <= Duration::from_secs(3_600) || device == 2);
+                prop_assert!(mean <= Duration::from_hours(1) || device == 2);
             }
             prop_assert!(paces.on(0, MS) <= Duration::from_secs(2));
         }

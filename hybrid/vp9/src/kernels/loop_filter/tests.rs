@@ -10,7 +10,7 @@ const ROWS: usize = 80;
 fn picture(random: &mut Random, kind: u64) -> Vec<u8> {
     let cells: Vec<i32> = (0..512).map(|_| random.below(256) as i32).collect();
     let reach = [2, 8, 30, 120, 255][random.below(5)];
-    let noise = [1, 2, 3, 12][random.below(4) as usize];
+    let noise = [1, 2, 3, 12][random.below(4)];
     (0..STRIDE * ROWS)
         .map(|i| {
             let (y, x) = (i / STRIDE, i % STRIDE);
