@@ -119,7 +119,7 @@ fn a_server_says_why_it_shares_no_rooms_with_one_without_tls() {
     let args = ["--nats", &url, "--cluster-token", TOKEN, "--node-url"];
     let secure = Server::start(&[&args[..], &["wss://a.example/ws"]].concat());
     let _plain = Server::start(&[&args[..], &["ws://b.example/ws"]].concat());
-    secure.wait_for_log("its node-url begins with ws://, and that of this server with wss://");
+    secure.wait_for_log("node-url begins with ws://, and that of this server with wss://");
     assert!((secure.metric("windlass_cluster_nodes") - 1.0).abs() < 0.1, "{}", secure.log());
 }
 
