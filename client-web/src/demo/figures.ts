@@ -51,6 +51,7 @@ function ms(value: number | null): string {
 
 /** The network that runs on every frame, and where. */
 function network({ network, networkBackend, networkMs }: TrackStats): string {
-  if (networkBackend !== "webgpu") return network;
-  return networkMs === null ? `${network}, WebGPU` : `${network}, WebGPU: ${networkMs.toFixed(1)} ms`;
+  if (networkBackend === null || networkBackend === "wasm") return network;
+  const where = networkBackend === "webgpu" ? "WebGPU" : "workers";
+  return networkMs === null ? `${network}, ${where}` : `${network}, ${where}: ${networkMs.toFixed(1)} ms`;
 }

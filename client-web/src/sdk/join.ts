@@ -38,7 +38,7 @@ export interface JoinOptions {
   assets?: Assets;
   /**
    * The largest network that may run on every frame: `xs`, `xxs` or `none`. The machine's speed and battery decide
-   * which one does, and whether in the decoder or on the GPU; none does in a hidden page. Default: `xs`.
+   * which one does, and whether in the decoder, in workers or on the GPU; none does in a hidden page. Default: `xs`.
    */
   maxNetwork?: NetworkTier;
   /** What runs it. Default: `auto`. For tests. */

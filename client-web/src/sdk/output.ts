@@ -24,12 +24,12 @@ export type OutputKind = "auto" | "stream" | "post" | "canvas";
 export const OUTPUT_KINDS: readonly OutputKind[] = ["auto", "stream", "post", "canvas"];
 
 /**
- * What runs networks: `auto`, the decoder or the GPU, what takes less time; `webgpu`, the GPU whatever time it takes,
- * also a CPU that plays one.
+ * What runs networks: `auto`, the decoder, the GPU or workers, by the time that they take; `webgpu`, the GPU whatever
+ * time it takes, also a CPU that plays one; `workers`, workers of the track whatever time they take.
  */
-export type NetworkBackend = "auto" | "webgpu";
+export type NetworkBackend = "auto" | "webgpu" | "workers";
 
-export const NETWORK_BACKENDS: readonly NetworkBackend[] = ["auto", "webgpu"];
+export const NETWORK_BACKENDS: readonly NetworkBackend[] = ["auto", "webgpu", "workers"];
 
 /** How a room's pictures are rebuilt, and leave the worker. */
 export interface PictureSettings {

@@ -164,6 +164,7 @@ export class VideoReceiver {
 
   private start(): void {
     clearTimeout(this.restartTimer);
+    const { networkBackend } = this.settings;
     const output = pictureOutput(this.settings.output);
     if (output === null) {
       this.nativeReason = "unsupported";
@@ -177,7 +178,7 @@ export class VideoReceiver {
         maxPixels: this.maxPixels,
         scale: this.scale,
         maxNetwork: this.settings.networks.max,
-        webGpu: { script: this.files.networks, forced: this.settings.networkBackend === "webgpu" },
+        outside: { script: this.files.networks, forced: networkBackend === "auto" ? null : networkBackend },
       },
       this.relay.encryption,
       (message) => this.handle(message),

@@ -1,5 +1,5 @@
 import type { AnchorSource } from "./anchors.js";
-import type { FailureReason } from "./network/backend.js";
+import type { FailureReason, OutsideBackend } from "./network/backend.js";
 import type { NetworkAbsence, NetworkTier } from "./network-choice.js";
 import type { OtherCodec } from "./picture-decoder.js";
 import type { SoughtFile } from "./places.js";
@@ -83,13 +83,27 @@ export type ToRelayByPort = "taken" | "keyFrame" | { follow: number | null };
 /** From the window, to the worker of a track or of a published camera: the port of the copies of its frames. */
 export type TakeCopies = { type: "takeCopies"; port: MessagePort };
 
-/** Networks on WebGPU. */
-export interface WebGpu {
-  /** Their script. */
+/** What may run networks outside of the decoder. */
+export interface Outside {
+  /** The script of networks on WebGPU. */
   script: SoughtFile;
-  /** Takes a CPU that plays a GPU, and as much time as it needs; for tests. */
-  forced: boolean;
+  /** This one alone, whatever time it needs, also on a CPU that plays a GPU; for tests. Null: what is measured to fit. */
+  forced: OutsideBackend | null;
 }
+
+/** From the worker of a track to one that runs its network on some rows of pictures. */
+export type ToRows =
+  /** The network. It answers once it can run. */
+  | { type: "rows"; module: WebAssembly.Module; tier: NetworkTier; scale: number }
+  /** Luma of low rows and, behind it, of the high ones, without gaps. */
+  | { type: "part"; bytes: ArrayBuffer; width: number; height: number };
+
+/** The answers of such a worker, in order. */
+export type FromRows =
+  /** Low rows above and below a row on which the network depends. */
+  | { type: "rows"; reach: number }
+  /** The same bytes, with the high rows that the network has made. */
+  | { type: "part"; bytes: ArrayBuffer };
 
 /** From the window to the worker of a track. */
 export type ToWorker =
@@ -99,7 +113,7 @@ export type ToWorker =
       maxPixels: number;
       scale: number;
       maxNetwork: NetworkTier;
-      webGpu: WebGpu;
+      outside: Outside;
       /** Anchors are the publisher's stills, encrypted end to end; no others are taken. */
       encrypted: boolean;
     }
@@ -212,13 +226,13 @@ export interface WorkerStats {
   network: NetworkTier;
   /** Why none runs; null while one does. */
   networkAbsence: NetworkAbsence | null;
-  /** Where it runs: in the decoder, or on the GPU; null while none does. */
-  networkBackend: "wasm" | "webgpu" | null;
+  /** Where it runs: in the decoder, on the GPU, or in workers of its own; null while none does. */
+  networkBackend: "wasm" | OutsideBackend | null;
   /** Why it does not run on the GPU; null while it does, and before it was tried. */
   networkFailure: FailureReason | null;
-  /** Mean time of a picture on the GPU, over the last seconds; null while none is made there. */
+  /** Mean time of a picture outside of the decoder, over the last seconds; null while none is made there. */
   networkMs: number | null;
-  /** Pictures that were shown without the network because the GPU had no time for them. */
+  /** Pictures that were shown without the network because the GPU or the workers had no time for them. */
   networkSkipped: number;
   /** Failures of the decoder. */
   faults: number;

@@ -1,13 +1,16 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { NetworkChoice, type NetworkTier } from "./network-choice.js";
-import { type GpuChoice, TrackNetworks } from "./track-networks.js";
+import { type Outside, TrackNetworks } from "./track-networks.js";
 
 /** Networks of a track whose GPU does as the test says, after enough quick frames for one in the decoder. */
 function running() {
   const gpu = {
     network: "none" as NetworkTier,
-    failure: null as GpuChoice["failure"],
+    get backend() {
+      return gpu.network === "none" ? null : ("webgpu" as const);
+    },
+    failure: null as Outside["failure"],
     pictureMs: null as number | null,
     skipped: 0,
     /** Whether the GPU ends its network, as the worker has no time. */

@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { FromWorker } from "./messages.js";
 import { type FrameNetwork, NetworkFailure } from "./network/backend.js";
-import { GpuNetworks } from "./network/gpu-networks.js";
+import { OutsideNetwork } from "./network/outside-network.js";
+import { OutsideNetworks } from "./network/outside-networks.js";
 import type { NetworkTier } from "./network-choice.js";
 import type { PictureHost } from "./picture-decoder.js";
 import { type TrackDecoder, TrackPipeline } from "./track.js";
@@ -108,12 +109,13 @@ class Bench {
       wake: () => this.pipeline.show(),
     };
     const load = async () => ({ version: "", startBuiltIn: async () => this.backend });
-    const gpu = new GpuNetworks("xs", webGpu ? load : null, forced, () => this.now);
+    const network = new OutsideNetwork("xs", webGpu ? load : null, forced, () => this.now);
+    const outside = new OutsideNetworks([{ name: "webgpu", network }]);
     const make = (_: WebAssembly.Module, scale: number) => {
       this.scales.push(scale);
       return decoder;
     };
-    this.pipeline = new TrackPipeline(host, 600_000, 3, "xs", gpu, make, (pictures) => {
+    this.pipeline = new TrackPipeline(host, 600_000, 3, "xs", outside, make, (pictures) => {
       this.browser = pictures;
       return {
         pending: 0,

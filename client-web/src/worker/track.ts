@@ -13,7 +13,7 @@ import { KeyAnchors } from "./key-anchors.js";
 import { LoadGuard } from "./load.js";
 import type { FromWorker, NativeReason, OtherFrame, PictureState, WorkerStats } from "./messages.js";
 import type { Plane } from "./network/backend.js";
-import type { GpuNetworks } from "./network/gpu-networks.js";
+import type { OutsideNetworks } from "./network/outside-networks.js";
 import type { NetworkTier } from "./network-choice.js";
 import {
   type DecodedPicture,
@@ -145,7 +145,7 @@ export class TrackPipeline {
     enhanced: new RateWindow(),
   };
   private readonly decodeTimes = new SampleWindow(90, 5000);
-  /** Work since the last frame that is not decoding: anchors, and pictures that come of the GPU. */
+  /** Work since the last frame that is not decoding: anchors, and pictures that come from networks outside of it. */
   private sideWorkMs = 0;
   private faults = 0;
   private lr: Size | null = null;
@@ -158,7 +158,7 @@ export class TrackPipeline {
     private readonly defaultScale: number,
     maxNetwork: NetworkTier,
     /** Networks outside of the decoder. */
-    private readonly gpu: GpuNetworks,
+    private readonly outside: OutsideNetworks,
     private readonly make: (module: WebAssembly.Module, scale: number) => TrackDecoder = (module, scale) =>
       new HybridDecoder(module, scale),
     makePictures: (host: PictureHost) => Pictures = (host) => new PictureDecoder(host, maxPixels),
@@ -169,7 +169,7 @@ export class TrackPipeline {
       failed: (unsupported) => this.undecoded(unsupported),
     });
     this.scale = defaultScale;
-    this.networks = new TrackNetworks(maxNetwork, gpu);
+    this.networks = new TrackNetworks(maxNetwork, outside);
   }
 
   /** Takes the compiled decoder. */
@@ -189,7 +189,7 @@ export class TrackPipeline {
     this.resetDecoder();
     // Its filters have learned from the former track's stills.
     this.decoder = null;
-    this.gpu.stop();
+    this.outside.stop();
     this.playout.reset();
     this.nativeColourSpace = null;
     this.lr = null;
@@ -498,13 +498,13 @@ export class TrackPipeline {
   }
 
   /**
-   * Queues the decoder's current picture, after the GPU where a network runs there. `refreshed`: it stands for the last
+   * Queues the decoder's current picture, after a network outside of the decoder. `refreshed`: it stands for the last
    * one, or comes after it.
    */
   private makePicture(detail: boolean, refreshed = false): void {
     const made = this.current;
     // Calls may move the decoder's memory: first what is copied.
-    const kept = this.gpu.wantsPictures ? this.guarded((decoder) => decoder.kept()) : null;
+    const kept = this.outside.wantsPictures ? this.guarded((decoder) => decoder.kept()) : null;
     const low = kept == null ? null : this.guarded((decoder) => decoder.low());
     const view = this.guarded((decoder) => decoder.hr());
     if (view == null || made === null) return;
@@ -529,8 +529,8 @@ export class TrackPipeline {
       this.sideWorkMs += this.host.clock() - before;
       this.host.wake();
     };
-    if (kept != null && low != null && this.gpu.run({ low, high: view, kept }, later)) return;
-    this.gpu.pass();
+    if (kept != null && low != null && this.outside.run({ low, high: view, kept }, later)) return;
+    this.outside.pass();
     queue(view.bytes);
   }
 
@@ -602,7 +602,7 @@ export class TrackPipeline {
   private resetDecoder(): void {
     this.reorder.requireKey();
     this.queue.clear();
-    this.gpu.forget();
+    this.outside.forget();
     this.keyAnchors.reset();
     this.current = null;
     this.refreshAt = null;
@@ -618,7 +618,7 @@ export class TrackPipeline {
   /** Nothing is rebuilt for now. */
   private rest(reason: NativeReason): void {
     this.resetDecoder();
-    this.gpu.stop();
+    this.outside.stop();
     this.setState(reason);
   }
 

@@ -25,6 +25,14 @@ export type TakePicture = (
   height: number,
 ) => number;
 
+/** The exports for rows of a picture. */
+export interface RowExports extends ModuleMemory {
+  rows_new(tier: number, scale: number): number;
+  rows_reach(handle: number): number;
+  rows_place(handle: number, width: number, height: number): number;
+  rows_run(handle: number): number;
+}
+
 /** The exports for subscribers. */
 export interface HybridExports extends ModuleMemory {
   decoder_new(scale: number): number;
@@ -262,5 +270,39 @@ export class HybridDecoder {
   /** Drops all pictures; the next frame must be a key frame. */
   reset(): void {
     this.wasm.reset(this.handle);
+  }
+}
+
+/** A network of the module that runs on some rows of pictures. */
+export class RowNetwork {
+  /** Low rows above and below a row on which it depends. */
+  readonly reach: number;
+  private readonly wasm: RowExports;
+  private readonly handle: number;
+
+  /** Throws where there is no such network. */
+  constructor(
+    module: WebAssembly.Module,
+    tier: NetworkTier,
+    private readonly scale: number,
+  ) {
+    this.wasm = new WebAssembly.Instance(module, {}).exports as unknown as RowExports;
+    this.handle = this.wasm.rows_new(NETWORKS.indexOf(tier), scale);
+    if (this.handle === 0) throw new Error(`there is no network ${tier} of the scale ${scale}`);
+    this.reach = this.wasm.rows_reach(this.handle);
+  }
+
+  /**
+   * Runs on luma of low rows and, behind it, of the high ones, without gaps. Replaces the high ones by what it makes.
+   */
+  run(bytes: Uint8Array, width: number, height: number): void {
+    const { wasm, handle } = this;
+    const low = width * height;
+    const place = wasm.rows_place(handle, width, height) >>> 0;
+    if (place === 0 || bytes.length !== low * (1 + this.scale ** 2))
+      throw new RangeError(`${bytes.length} bytes are no rows of ${width}x${height}`);
+    new Uint8Array(wasm.memory.buffer, place, bytes.length).set(bytes);
+    const made = wasm.rows_run(handle) >>> 0;
+    bytes.set(new Uint8Array(wasm.memory.buffer, made, bytes.length - low), low);
   }
 }

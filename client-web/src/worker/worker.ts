@@ -1,7 +1,7 @@
 /**
  * The entry of all workers. The first message of the window decides which worker it is: that of a received video track
  * (`track.ts`), the relay of the page (`relay.ts`), that of a published camera (`publish.ts`), or one that warms the
- * decoder up (`warm-up.ts`).
+ * decoder up (`warm-up.ts`). The worker of a track may start others, which run its network (`network/row-workers.ts`).
  *
  * In the worker of a track, copies of encoded frames come from the relay; messages and timers drive the pipeline. Each
  * frame is decoded in a task of its own.
@@ -10,7 +10,9 @@ import { BaseKeys } from "./base-keys.js";
 import { EncryptedStills, type StillOutcome } from "./encrypted-stills.js";
 import type {
   FrameCopy,
+  FromRows,
   FromWorker,
+  Outside,
   PictureSink,
   Ping,
   Pong,
@@ -18,18 +20,21 @@ import type {
   ToPublisher,
   ToRelay,
   ToRelayByPort,
+  ToRows,
   ToWorker,
   TransformOptions,
-  WebGpu,
 } from "./messages.js";
-import type { BackendScript } from "./network/backend.js";
-import { GpuNetworks } from "./network/gpu-networks.js";
+import type { BackendScript, OutsideBackend } from "./network/backend.js";
+import { OutsideNetwork } from "./network/outside-network.js";
+import { type NamedBackend, OutsideNetworks } from "./network/outside-networks.js";
+import { type RowPort, rowWorkers } from "./network/row-workers.js";
 import { importNetworks } from "./network/script.js";
+import type { NetworkTier } from "./network-choice.js";
 import { encryptStills, handlePublisher, takeSent } from "./publish.js";
 import { Relay } from "./relay.js";
 import { TrackPipeline } from "./track.js";
 import { measureSpeed, warmUp } from "./warm-up.js";
-import { HybridDecoder } from "./wasm.js";
+import { HybridDecoder, RowNetwork } from "./wasm.js";
 
 declare const self: DedicatedWorkerGlobalScope & {
   onrtctransform: ((event: RTCTransformEvent) => void) | null;
@@ -39,13 +44,16 @@ declare const self: DedicatedWorkerGlobalScope & {
 const WARM_UP_SCALE = 2;
 /** Max pictures being written to the sink at once. */
 const MAX_WRITING = 2;
+/** Cores from which a track's network may have workers of its own: two of them, the track's, and the page. */
+const MIN_CORES = 4;
 /** Interval of statistics, milliseconds. */
 const STATS_MS = 1000;
 /** Interval of checks for gaps, milliseconds. */
 const GAP_CHECK_MS = 100;
 
 const now = (): number => performance.timeOrigin + performance.now();
-const post = (message: FromWorker | Pong, transfer: Transferable[] = []): void => self.postMessage(message, transfer);
+const post = (message: FromWorker | FromRows | Pong, transfer: Transferable[] = []): void =>
+  self.postMessage(message, transfer);
 
 const keys = new BaseKeys();
 const relay = new Relay(keys);
@@ -55,6 +63,10 @@ let pipeline: TrackPipeline | null = null;
 let stills: EncryptedStills | null = null;
 /** The port of the copies of the track's frames. */
 let copies: MessagePort | null = null;
+/** The decoder of the track, once it is loaded. */
+let compiled: WebAssembly.Module | null = null;
+/** The network that this worker runs on rows for another one. */
+let rows: RowNetwork | null = null;
 let timer: ReturnType<typeof setTimeout> | undefined;
 
 const taskChannel = new MessageChannel();
@@ -100,7 +112,7 @@ function pictureSink(sink: PictureSink): (picture: VideoFrame) => void {
 }
 
 /** How the script of networks on WebGPU is loaded; null where the browser has no WebGPU. */
-function gpuScript({ script }: WebGpu): (() => Promise<BackendScript>) | null {
+function gpuScript({ script }: Outside): (() => Promise<BackendScript>) | null {
   if (!("gpu" in navigator)) return null;
   return async () => {
     try {
@@ -112,7 +124,23 @@ function gpuScript({ script }: WebGpu): (() => Promise<BackendScript>) | null {
   };
 }
 
-function init({ sink, maxPixels, scale, maxNetwork, webGpu, encrypted }: Extract<ToWorker, { type: "init" }>): void {
+/** Starts a worker that runs the track's network on some rows: this script again. */
+const rowWorker = (): RowPort => new Worker(self.location.href, { type: "module", name: "windlass network" });
+
+/** The backends that may run the track's network: one alone, or those of this machine. */
+function backends(maxNetwork: NetworkTier, outside: Outside): NamedBackend[] {
+  const forced = outside.forced !== null;
+  const workers = async (): Promise<BackendScript> => rowWorkers(() => compiled, rowWorker);
+  const all: NamedBackend[] = [
+    { name: "webgpu", network: new OutsideNetwork(maxNetwork, gpuScript(outside), forced, now) },
+    { name: "workers", network: new OutsideNetwork(maxNetwork, workers, forced, now, Math.random, "larger") },
+  ];
+  const may = (name: OutsideBackend): boolean =>
+    forced ? name === outside.forced : name === "webgpu" || navigator.hardwareConcurrency >= MIN_CORES;
+  return all.filter(({ name }) => may(name));
+}
+
+function init({ sink, maxPixels, scale, maxNetwork, outside, encrypted }: Extract<ToWorker, { type: "init" }>): void {
   const host = {
     clock: now,
     show: pictureSink(sink),
@@ -120,8 +148,8 @@ function init({ sink, maxPixels, scale, maxNetwork, webGpu, encrypted }: Extract
     requestKeyFrame: () => copies?.postMessage("keyFrame" satisfies ToRelayByPort),
     wake: schedule,
   };
-  const gpu = new GpuNetworks(maxNetwork, gpuScript(webGpu), webGpu.forced, now);
-  pipeline = new TrackPipeline(host, maxPixels, scale, maxNetwork, gpu);
+  const networks = new OutsideNetworks(backends(maxNetwork, outside));
+  pipeline = new TrackPipeline(host, maxPixels, scale, maxNetwork, networks);
   stills = encrypted ? new EncryptedStills(() => keys.all) : null;
   setInterval(() => {
     if (pipeline !== null) post({ type: "stats", stats: pipeline.stats() });
@@ -130,7 +158,7 @@ function init({ sink, maxPixels, scale, maxNetwork, webGpu, encrypted }: Extract
   setInterval(schedule, GAP_CHECK_MS);
 }
 
-self.onmessage = (event: MessageEvent<Ping | ToRelay | TakeCopies | ToWorker | ToPublisher>) => {
+self.onmessage = (event: MessageEvent<Ping | ToRelay | TakeCopies | ToWorker | ToRows | ToPublisher>) => {
   const message = event.data;
   switch (message.type) {
     case "ping":
@@ -152,6 +180,7 @@ self.onmessage = (event: MessageEvent<Ping | ToRelay | TakeCopies | ToWorker | T
     case "module":
       if (pipeline === null) handlePublisher(message);
       else {
+        compiled = message.module;
         pipeline.start(message.module);
         schedule();
       }
@@ -165,6 +194,14 @@ self.onmessage = (event: MessageEvent<Ping | ToRelay | TakeCopies | ToWorker | T
         type: "speed",
         pixelsPerSecond: measureSpeed(() => new HybridDecoder(message.module, WARM_UP_SCALE)),
       });
+      break;
+    case "rows":
+      rows = new RowNetwork(message.module, message.tier, message.scale);
+      post({ type: "rows", reach: rows.reach });
+      break;
+    case "part":
+      rows?.run(new Uint8Array(message.bytes), message.width, message.height);
+      post({ type: "part", bytes: message.bytes }, [message.bytes]);
       break;
     case "anchor":
       takeAnchor(message.data).catch(reportError);

@@ -31,6 +31,10 @@
 //! | `stills_camera(handle, width, height) -> ptr` | where to put the luma of a camera frame, and behind it U and V, half as wide and high, rounded up, row by row without gaps; 0 where it is empty or too large |
 //! | `stills_make(handle, rtp_ts, scale, tiles, tiles_len, bytes) -> i32` | makes the still of that frame, of the tiles whose map lies at `tiles`, in at most `bytes`: the length of its payload, or below zero -1 no such decoder or scale, -2 its low picture is not known, -3 the map is not one of it, -4 the camera's picture is too small, -5 it cannot be encoded in so few bytes |
 //! | `stills_payload(handle) -> ptr` | the payload made last |
+//! | `rows_new(tier, scale) -> handle`, `rows_free(handle)` | a network (1 `xxs`, 2 `xs`) for [some rows of a picture](mod@rows): a handle of its own kind, 0 where there is none for the scale |
+//! | `rows_reach(handle) -> u32` | number of low rows above and below a row on which it depends |
+//! | `rows_place(handle, width, height) -> ptr` | where to put the luma of low rows, and behind it that of the high ones, without gaps; 0 where they are empty or too large |
+//! | `rows_run(handle) -> ptr` | runs the network on what lies there: the luma of the high rows, until the next run. The place is another one then: call `rows_place` again |
 //! | `vp9_new() -> handle`, `vp9_push(handle, ptr, len) -> i32`, `vp9_free(handle)` | the VP9 decoder alone, for measurements: pictures in the chunk or an [error](#errors) |
 //!
 //! The camera's place holds until the next `stills_camera`, the payload until the next `stills_make`. Picture pointers
@@ -81,6 +85,7 @@
 //! }
 //! ```
 
+pub mod rows;
 pub mod stills;
 pub mod warm_up;
 

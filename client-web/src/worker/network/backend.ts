@@ -17,18 +17,21 @@ export interface Plane {
   stride: number;
 }
 
+/** Where a network runs outside of the decoder: on the GPU, or in workers of its own. */
+export type OutsideBackend = "webgpu" | "workers";
+
 /**
  * Why a backend is not used, or no longer.
  * - `no_webgpu`: the browser has no WebGPU.
  * - `no_adapter`: it gives no adapter or device.
  * - `software_adapter`: the adapter is a CPU that plays a GPU.
- * - `device_lost`: the device went away, or failed without a reason.
+ * - `device_lost`: the device or a worker went away, or failed without a reason.
  * - `out_of_memory`: buffers of this picture size cannot be had.
  * - `shader`: the device finds a shader or a command invalid.
- * - `slow_compile`: shaders were not compiled in time.
+ * - `slow_compile`: shaders were not compiled, or workers not started, in time.
  * - `stalled`: a picture was not ready in time.
  * - `invalid_weights`: the weights' file is not one of a frame network.
- * - `no_script`: its script cannot be loaded, or was not in time.
+ * - `no_script`: its script cannot be loaded, or was not in time; or workers cannot be started.
  * - `wrong`: its picture is not the network's.
  * - `late`: its pictures take too much of the time between frames, or the worker does.
  * - `slower`: its pictures take longer than what the worker is spared.

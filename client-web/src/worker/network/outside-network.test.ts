@@ -3,8 +3,8 @@ import { test } from "node:test";
 import type { NetworkTier } from "../network-choice.js";
 import type { PictureView } from "../wasm.js";
 import { type BackendScript, type FailureReason, type FrameNetwork, NetworkFailure, type Plane } from "./backend.js";
-import { GpuNetworks } from "./gpu-networks.js";
 import { keepCells } from "./keep.js";
+import { OutsideNetwork, type Purpose } from "./outside-network.js";
 
 const INTERVAL_MS = 33;
 /** What the GPU makes of every sample, and what it was. */
@@ -35,16 +35,23 @@ class Bench {
   readonly shown: string[] = [];
   private frames = 0;
   private readonly under: { at: number; settle: (failure: NetworkFailure | null) => void }[] = [];
-  readonly gpu: GpuNetworks;
+  readonly gpu: OutsideNetwork;
 
-  constructor({ max = "xs" as NetworkTier, webGpu = true, forced = false, random = 0.5 } = {}) {
+  constructor({
+    max = "xs" as NetworkTier,
+    webGpu = true,
+    forced = false,
+    random = 0.5,
+    purpose = "faster" as Purpose,
+  } = {}) {
     const load = webGpu ? () => this.script() : null;
-    this.gpu = new GpuNetworks(
+    this.gpu = new OutsideNetwork(
       max,
       load,
       forced,
       () => this.now,
       () => random,
+      purpose,
     );
     this.gpu.begin("16x16", 2);
   }
@@ -232,6 +239,17 @@ test("where the decoder runs a smaller network, the GPU needs only be in time", 
   late.gpuMs = 20;
   await late.run(120);
   assert.deepEqual([late.gpu.network, late.gpu.failure], ["none", "late"]);
+});
+
+test("a backend for larger networks is left alone while the decoder has time for the largest", async () => {
+  const quick = new Bench({ purpose: "larger" });
+  await quick.run(200);
+  assert.equal(quick.loads, 0);
+  const slow = new Bench({ purpose: "larger" });
+  [slow.own, slow.ownMs, slow.gpuMs] = ["xxs", 3, 14];
+  await slow.used();
+  await slow.run(20);
+  assert.equal(slow.gpu.network, "xs");
 });
 
 test("nothing is loaded where no network may run, and where none is for the scale", async () => {

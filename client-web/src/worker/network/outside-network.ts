@@ -1,12 +1,13 @@
 /**
- * Runs the network of a track on the GPU instead of in the decoder, where that takes less time. Times are milliseconds.
+ * Runs the network of a track on a backend outside of the decoder, where that takes less time: the GPU, or workers.
+ * Times are milliseconds.
  *
- * The decoder runs it until the GPU has proved itself: its script is loaded (`loading`), a device found, shaders
- * compiled and a small picture compared with what it must be (`starting`); then pictures are timed and not shown
- * (`trying`). It is used (`running`) where they take a good part less than the time between frames. After eight of them
- * the worker's work without the network is known: they must take less than what it is spared. Any fault, and pictures
- * that take too long, end that with a reason; what may pass is tried again after a minute, twice as long after each
- * relapse.
+ * The decoder runs it until the backend has proved itself. Its script is loaded (`loading`). It starts: a device is
+ * found, shaders are compiled, a small picture is compared with what it must be (`starting`). Then pictures are timed
+ * and not shown (`trying`). It is used (`running`) where they take a good part less than the time between frames. After
+ * eight of them the worker's work without the network is known: they must take less than what it is spared. Any fault,
+ * and pictures that take too long, end that with a reason; what may pass is tried again after a minute, twice as long
+ * after each relapse.
  *
  * Pictures are shown in order. Two at most are under way. Those that come meanwhile wait behind them, and are shown as
  * they are. Where too many wait, so is the oldest.
@@ -77,11 +78,18 @@ interface Waiting {
   ready: boolean;
 }
 
-/** Decides when the network of one track runs on the GPU: tries it, uses it, and gives it up. */
-export class GpuNetworks {
-  /** Why the GPU is not used, or was not at the last try; null before, and while it is. */
+/** What a backend is used for. */
+export type Purpose =
+  /** The network that the decoder would run: the backend is faster. */
+  | "faster"
+  /** A larger network than the decoder has time for. */
+  | "larger";
+
+/** Decides when the network of one track runs on a backend: tries it, uses it, and gives it up. */
+export class OutsideNetwork {
+  /** Why the backend is not used, or was not at the last try; null before, and while it is. */
   failure: FailureReason | null = null;
-  /** Pictures that were shown without the network because the GPU had no time for them. */
+  /** Pictures that were shown without the network because the backend had no time for them. */
   skipped = 0;
   private state: "idle" | "loading" | "starting" | "trying" | "running" = "idle";
   private backend: FrameNetwork | null = null;
@@ -95,13 +103,13 @@ export class GpuNetworks {
   private runningSince = 0;
   private notBefore = Number.NEGATIVE_INFINITY;
   private waitMs = FIRST_WAIT_MS;
-  /** Frames since the size, the limit or the track changed, and from how many on the GPU may be tried. */
+  /** Frames since the size, the limit or the track changed, and from how many on the backend may be tried. */
   private framesSince = 0;
   private settledFrames = SETTLED_FRAMES;
-  /** The last frames since then, or since the GPU runs. */
+  /** The last frames since then, or since the backend runs. */
   private recent: { workMs: number; intervalMs: number }[] = [];
   private intervalMs = 0;
-  /** Work of the last frames on which the decoder ran the network that the GPU would run. */
+  /** Work of the last frames on which the decoder ran the network that the backend would run. */
   private ownMs: number[] = [];
   /** Times of pictures while trying. */
   private tried: number[] = [];
@@ -117,8 +125,8 @@ export class GpuNetworks {
   private readonly pool: Uint8Array<ArrayBuffer>[] = [];
 
   /**
-   * `load` imports the backend's script; null where the browser has no WebGPU. `forced`: for tests, takes a CPU that
-   * plays a GPU, whatever time it needs. `random`: 0 to 1, so that tracks do not try at the same time.
+   * `load` loads the backend; null where the browser has no WebGPU. `forced`: for tests, takes a CPU that plays a GPU,
+   * whatever time it needs. `random`: 0 to 1, so that tracks do not try at the same time.
    */
   constructor(
     private max: NetworkTier,
@@ -126,11 +134,12 @@ export class GpuNetworks {
     private readonly forced: boolean,
     private readonly clock: () => number,
     private readonly random: () => number = Math.random,
+    private readonly purpose: Purpose = "faster",
   ) {
     this.settle();
   }
 
-  /** The network that runs on the GPU now. */
+  /** The network that runs on the backend now. */
   get network(): NetworkTier {
     return this.state === "running" ? this.tier : "none";
   }
@@ -166,8 +175,8 @@ export class GpuNetworks {
 
   /**
    * Takes a frame: the time of all work on it in the worker, the media time since the frame before, and the network
-   * that the decoder ran on it. True: the GPU's network has ended because the worker has no time, nor has it for the
-   * decoder's.
+   * that the decoder ran on it. True: the backend's network has ended because the worker has no time, nor has it for
+   * the decoder's.
    */
   frame(workMs: number, intervalMs: number, own: NetworkTier): boolean {
     if (intervalMs <= 0) return false;
@@ -176,7 +185,7 @@ export class GpuNetworks {
     keepLast(this.recent, { workMs, intervalMs });
     this.intervalMs = median(this.recent.map((frame) => frame.intervalMs));
     const recentMs = median(this.recent.map((frame) => frame.workMs));
-    if (this.state === "idle") this.consider(recentMs / this.intervalMs);
+    if (this.state === "idle") this.consider(recentMs / this.intervalMs, own);
     else if (this.state === "loading" && this.clock() - this.loadingSince > LOAD_MS) this.end("no_script");
     else if (this.state === "trying" && this.tried.length >= UNTIMED + TIMED) this.judge();
     else if (this.state === "running" && !this.forced) return this.check(recentMs);
@@ -222,7 +231,7 @@ export class GpuNetworks {
     if (this.state !== "idle") this.end("late");
   }
 
-  /** Frees the GPU: there is nothing to run. Pictures that wait are shown as they are. */
+  /** Frees the backend: there is nothing to run. Pictures that wait are shown as they are. */
   stop(): void {
     this.settle();
     this.free();
@@ -245,9 +254,10 @@ export class GpuNetworks {
   }
 
   /** Starts where a network may run, and there is time for it. */
-  private consider(share: number): void {
+  private consider(share: number, own: NetworkTier): void {
     if (this.target() === "none" || this.clock() < this.notBefore) return;
     if (!this.forced && (this.framesSince < this.settledFrames || share > MAX_SHARE)) return;
+    if (!this.forced && this.purpose === "larger" && own === this.target()) return;
     if (this.load === null) this.end("no_webgpu");
     else void this.start(this.load);
   }
@@ -322,10 +332,10 @@ export class GpuNetworks {
     return busy;
   }
 
-  /** Has the GPU make a picture better that waits, where there is room. */
+  /** Has the backend make a picture better that waits, where there is room. */
   private improve({ low, high, kept }: RebuiltPicture, one: Waiting): void {
     const now = this.clock();
-    // Frames that come all at once, after one that was lost and sent again, say nothing of the GPU's speed.
+    // Frames that come all at once, after one that was lost and sent again, say nothing of the backend's speed.
     const inTime = now - this.lastAt >= this.intervalMs / 2;
     this.lastAt = now;
     const full = this.under >= MAX_UNDER;
