@@ -85,7 +85,7 @@ async function main() {
 function ask(worker, { bytes, ...part }) {
   return new Promise((resolve, reject) => {
     worker.once("message", resolve);
-    worker.once("error", reject);
+    worker.removeAllListeners("error").once("error", reject);
     worker.postMessage({ ...part, bytes }, [bytes]);
   });
 }

@@ -33,9 +33,8 @@ pub struct Rows {
 #[unsafe(no_mangle)]
 pub extern "C" fn rows_new(tier: u32, scale: u32) -> *mut Rows {
     let tier = Tier::ALL.get((tier as usize).wrapping_sub(1));
-    let of_scale = |tier: &Tier| {
-        tier.networks().iter().find(|network| network.scale() == scale as usize)
-    };
+    let of_scale =
+        |tier: &Tier| tier.networks().iter().find(|network| network.scale() == scale as usize);
     let Some(network) = tier.and_then(of_scale) else { return std::ptr::null_mut() };
     Box::into_raw(Box::new(Rows {
         network: network.clone(),
@@ -190,8 +189,10 @@ mod tests {
                 let joined = [&first[..middle * line], &second[reach * line..]].concat();
                 assert_eq!(joined, all, "tier {tier}, scale {scale}, frame {frame}");
             }
-            // SAFETY: the handles are live, and freed once.
-            [whole, upper, lower].map(|rows| unsafe { rows_free(rows) });
+            for rows in [whole, upper, lower] {
+                // SAFETY: the handle is live, and freed once.
+                unsafe { rows_free(rows) };
+            }
         }
     }
 

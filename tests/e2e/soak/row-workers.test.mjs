@@ -29,7 +29,7 @@ describe("a network in two workers", { only: true }, () => {
     );
 
   before(async () => {
-    server = await startServer({ args: ["--no-congestion-control", "--compute-cap", "0"] });
+    server = await startServer({ args: ["--no-congestion-control", "--compute-cap", "0", "--captured=off"] });
     scene = makeScene({ clip: "d13", width: 640, height: 360, fps: 10, frames: 80, out: "output" });
     publisher = await publish(server, scene, { layers: "q" });
     viewer = await subscribe(server, { query: "&maxNetwork=xxs&networkBackend=workers" });
@@ -57,13 +57,14 @@ describe("a network in two workers", { only: true }, () => {
     const list = numbers(made, scene);
     const steps = list.slice(1).map((n, i) => (n - list[i] + scene.frames) % scene.frames);
     assert.ok(!list.includes(-1) && steps.every((step) => step < scene.frames / 2), `numbers ${list}`);
-    const byNumber = new Map(numbers(its, scene).map((n, i) => [n, its[i]]));
-    const pairs = made.map((one, i) => [one, byNumber.get(list[i])]).filter(([one, same]) => one.width === same?.width);
-    const same = pairs.filter(([one, { y }]) => Buffer.compare(Buffer.from(one.y), Buffer.from(y)) === 0).length;
+    // Where the clip begins again, Chromium gives its first frame twice.
+    const itsNumbers = numbers(its, scene);
+    const pairs = made.map((one, i) => [one, its.filter((_, j) => itsNumbers[j] === list[i])]).filter(([, found]) => found.length > 0);
+    const same = pairs.filter(([one, found]) => found.some(({ y }) => one.y.equals(y))).length;
     const skipped = now.networkSkipped - before.networkSkipped;
     console.log(`two workers: ${same} of ${pairs.length} pictures are the decoder's; ${now.networkMs?.toFixed(1)} ms a picture, ${skipped} skipped`);
     assert.ok(same >= 5, `${same} of ${pairs.length}`);
-    assert.ok(pairs.length - same <= skipped + 1, `${pairs.length - same} pictures differ, ${skipped} were skipped`);
+    assert.ok(pairs.length - same <= skipped, `${pairs.length - same} pictures differ, ${skipped} were skipped`);
   });
 
   test("they end in a page that nobody sees, and come back with it", async () => {
