@@ -1,8 +1,9 @@
 /**
  * The options in the URL of the page: `?room=…&name=…&auto=1&loopback=1&layers=q|qh|qhf&view=enhanced|plain|split`
  * `&maxRung=q|q+|h|h+|f&source=camera|none&output=stream|post|canvas&detail=1&adaptive=0&maxNetwork=none|xxs|xs`
- * `&figures=1&lang=en|de`, and for tests `&networkBackend=webgpu|workers`. The room may also be the fragment. An access token
- * belongs in the fragment, which browsers send to no server: `#token=…` or `#room=…&token=…`; `?token=…` works too.
+ * `&figures=1&lang=en|de`, and for tests `&networkBackend=webgpu|workers`. The room may also be the fragment. An access
+ * token belongs in the fragment, which browsers send to no server: `#token=…` or `#room=…&token=…`. `?token=…` works
+ * too.
  */
 import type { Layers, NetworkBackend, NetworkTier, OutputKind, Rung, View } from "../sdk/index.js";
 import { RUNGS } from "../sdk/index.js";

@@ -87,7 +87,7 @@ export type TakeCopies = { type: "takeCopies"; port: MessagePort };
 export interface Outside {
   /** The script of networks on WebGPU. */
   script: SoughtFile;
-  /** This one alone, whatever time it needs, also on a CPU that plays a GPU; for tests. Null: what is measured to fit. */
+  /** This one alone, whatever time it needs, also on a CPU that plays a GPU; for tests. Null: what fits in time. */
   forced: OutsideBackend | null;
 }
 
@@ -227,7 +227,7 @@ export interface WorkerStats {
   /** Why none runs; null while one does. */
   networkAbsence: NetworkAbsence | null;
   /** Where it runs: in the decoder, on the GPU, or in workers of its own; null while none does. */
-  networkBackend: "wasm" | OutsideBackend | null;
+  networkBackend: "wasm" | "webgpu" | "workers" | null;
   /** Why it does not run on the GPU; null while it does, and before it was tried. */
   networkFailure: FailureReason | null;
   /** Mean time of a picture outside of the decoder, over the last seconds; null while none is made there. */
