@@ -1,8 +1,9 @@
 // Times a frame network whose rows two workers share, in Node: how many times faster a picture is ready than by one.
 //   node bench-workers.mjs MODULE.wasm [--scale 2] [--network xs] [--workers 2] [--passes N] FILE.ivf
 // Each worker gets its rows of the low picture and those that they depend on, with as many high samples as the decoder
-// would hand over, and answers with its rows of the high picture. Copies and messages are within the time; decoding and
-// rebuilding are not: they are timed by the same calls without a network, and subtracted.
+// would hand over, and answers with its rows of the high picture. It rebuilds them in a decoder of its own, by the same
+// calls with and without the network: the difference is the network's time. The second ratio is of all of it, with
+// copies and messages.
 import { readFileSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { isMainThread, parentPort, Worker, workerData } from "node:worker_threads";

@@ -87,7 +87,9 @@ impl BusClock {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Error)]
 pub enum SealError {
     /// The data has no seal.
-    #[error("the entry has no seal: it was not written by a server with a cluster-token")]
+    #[error(
+        "the entry has no seal: it was not written by a server of this version with a cluster-token"
+    )]
     Unsealed,
     /// The seal is made with another token, or for another bucket, key, time or content.
     #[error("the seal is invalid: made with another token, or for another entry")]

@@ -176,7 +176,9 @@ pub enum RenditionError {
     #[error("no enhanced picture for the player: it lacks the grant `enhance` or `subscribe`")]
     NotAllowed,
     /// The server has no renderer.
-    #[error("no enhanced picture for the player: this server has no enhancer")]
+    #[error(
+        "no enhanced picture for the player: this server has no enhancer, or was built without the renderer"
+    )]
     Off,
     /// The maximum number of renditions is reached, for the server or for one address or identity.
     #[error(
@@ -210,7 +212,9 @@ pub enum OfferError {
         mid: String,
     },
     /// A track of the subscribe list does not exist, or may not be subscribed to by this participant.
-    #[error("track {track} cannot be subscribed to: there is no such track, or it has ended")]
+    #[error(
+        "track {track} cannot be subscribed to: there is no such track in the room, or it is the client's own"
+    )]
     UnknownTrack {
         /// The track.
         track: TrackId,
@@ -247,7 +251,7 @@ pub enum OfferError {
     },
     /// The room has the maximum number of tracks.
     #[error(
-        "the room has its maximum number of tracks: unpublish others, or raise `max-participants` on the server"
+        "the room has its maximum number of tracks: unpublish others, or raise `max-participants` of the server above 32"
     )]
     TooManyTracks,
     /// The participant has no permission for it.

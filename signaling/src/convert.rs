@@ -193,7 +193,7 @@ pub(crate) fn ended(why: DisconnectReason) -> (ProtocolError, u16) {
             (ErrorCode::Internal, "the media connection was lost", close::MEDIA_LOST)
         }
         DisconnectReason::Fault => {
-            let message = "a fault of the server ended the media connection";
+            let message = "a fault of the server ended the media connection: join again";
             (ErrorCode::Internal, message, close::MEDIA_LOST)
         }
         DisconnectReason::NeverConnected => {

@@ -176,7 +176,7 @@ fn start_enhancer(config: &Config) -> Result<Option<Arc<Enhancer>>> {
         // What was asked for cannot be done: the operator is there to be told.
         Err(error @ (EnhancerError::Config(_) | EnhancerError::Network(_))) => Err(error.into()),
         Err(error @ EnhancerError::Thread(_)) => {
-            tracing::error!(%error, "enhancement is off, and calls have plain video: the enhancer's threads cannot start; check the limits of threads and memory, and restart");
+            tracing::error!(%error, "enhancement is off, and calls have plain video until the server is started again");
             Ok(None)
         }
     }

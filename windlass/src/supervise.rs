@@ -26,7 +26,7 @@ pub(crate) fn start(sfu: SfuHandle, cluster: Connections) -> Result<()> {
     let watch = move || {
         let on_hang = |fault: ThreadFault| {
             tracing::error!(
-                "{fault}: its calls have stopped, and /healthz reports it; the process ends if that lasts, for its supervisor to start it again"
+                "{fault}: its calls stand still, and /healthz reports it; the process ends if that lasts, for its supervisor to start it again"
             );
         };
         if let Some(fault) = sfu.watch(on_hang) {

@@ -27,7 +27,7 @@ import type {
 import type { BackendScript, OutsideBackend } from "./network/backend.js";
 import { OutsideNetwork } from "./network/outside-network.js";
 import { type NamedBackend, OutsideNetworks } from "./network/outside-networks.js";
-import { type RowPort, rowWorkers } from "./network/row-workers.js";
+import { type RowHost, type RowPort, rowWorkers } from "./network/row-workers.js";
 import { importNetworks } from "./network/script.js";
 import type { NetworkTier } from "./network-choice.js";
 import { encryptStills, handlePublisher, takeSent } from "./publish.js";
@@ -44,7 +44,7 @@ declare const self: DedicatedWorkerGlobalScope & {
 const WARM_UP_SCALE = 2;
 /** Max pictures being written to the sink at once. */
 const MAX_WRITING = 2;
-/** Cores from which a track's network may have workers of its own: two of them, the track's, and the page. */
+/** Cores from which a track's network may have two workers of its own, beside the track's and the page. */
 const MIN_CORES = 4;
 /** Interval of statistics, milliseconds. */
 const STATS_MS = 1000;
@@ -127,10 +127,23 @@ function gpuScript({ script }: Outside): (() => Promise<BackendScript>) | null {
 /** Starts a worker that runs the track's network on some rows: this script again. */
 const rowWorker = (): RowPort => new Worker(self.location.href, { type: "module", name: "windlass network" });
 
+/** See {@link RowHost.place}: one track of all pages of an origin. It ends with this worker at the latest. */
+const workersPlace: RowHost["place"] = () =>
+  new Promise((resolve) => {
+    navigator.locks
+      .request("windlass network workers", { ifAvailable: true }, (lock) => {
+        if (lock !== null) return new Promise<void>((release) => resolve(release));
+        resolve(null);
+        return undefined;
+      })
+      .catch(() => resolve(null));
+  });
+
 /** The backends that may run the track's network: one alone, or those of this machine. */
 function backends(maxNetwork: NetworkTier, outside: Outside): NamedBackend[] {
   const forced = outside.forced !== null;
-  const workers = async (): Promise<BackendScript> => rowWorkers(() => compiled, rowWorker);
+  const workers = async (): Promise<BackendScript> =>
+    rowWorkers({ module: () => compiled, start: rowWorker, place: workersPlace });
   const all: NamedBackend[] = [
     { name: "webgpu", network: new OutsideNetwork(maxNetwork, gpuScript(outside), forced, now) },
     { name: "workers", network: new OutsideNetwork(maxNetwork, workers, forced, now, Math.random, "larger") },

@@ -90,7 +90,7 @@ pub unsafe extern "C" fn rows_place(handle: *mut Rows, width: u32, height: u32) 
 }
 
 /// Runs the network on the rows at [`rows_place`]. Returns the luma of the high rows, without gaps; null without rows.
-/// It holds until the next run.
+/// They hold until the next run, or [`rows_place`] of another size.
 ///
 /// # Safety
 /// `handle` must come from [`rows_new`] or be null.
@@ -146,10 +146,10 @@ fn differs(a: Samples<'_>, b: Samples<'_>, x: usize, y: usize, side: usize) -> b
 mod tests {
     use super::*;
 
-    /// Rows of noise that moves in a part of them.
-    fn luma(size: PlaneSize, frame: usize) -> Vec<u8> {
+    /// Rows of noise that moves in the columns `moving`.
+    fn luma(size: PlaneSize, frame: usize, moving: std::ops::Range<usize>) -> Vec<u8> {
         let sample = |i: usize| {
-            let moves = i % size.width < size.width / 3;
+            let moves = moving.contains(&(i % size.width));
             let seed = if moves { i + 977 * frame } else { i };
             (seed.wrapping_mul(2_654_435_761) >> 13) as u8
         };
@@ -176,8 +176,14 @@ mod tests {
             // SAFETY: the handle is live.
             let reach = unsafe { rows_reach(whole) } as usize;
             for frame in 0..3 {
-                let (l, h) = (luma(low, frame), luma(low.scaled(scale), frame));
-                let all = made(whole, scale, low.width, &l, &h);
+                // Low samples on the left, and high ones on the right.
+                let l = luma(low, frame, 0..9);
+                let h = luma(low.scaled(scale), frame, scale * 29..scale * 37);
+                let fresh = rows_new(tier, scale as u32);
+                let all = made(fresh, scale, low.width, &l, &h);
+                // SAFETY: the handle is live, and freed once.
+                unsafe { rows_free(fresh) };
+                assert_eq!(made(whole, scale, low.width, &l, &h), all, "what ran before");
                 let line = scale * scale * low.width;
                 let part = |rows, from: usize, to: usize| {
                     let (l, h) = (&l[from * low.width..to * low.width], &h[from * line..to * line]);

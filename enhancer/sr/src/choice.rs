@@ -53,7 +53,7 @@ impl EngineChoice {
                 tracing::debug!(%why, "no GPU to run the network: the CPU runs it");
             }
             Err(why) => {
-                tracing::warn!(%why, "no usable GPU: the network runs on the CPU; check with `windlass devices`, or set `device` to `cpu`");
+                tracing::warn!(%why, "no engine on a GPU: the network runs on the CPU; check with `windlass devices`, or set `device` to `cpu`");
             }
         }
         Box::new(CpuEngine::new(model))
@@ -141,7 +141,7 @@ impl<G: Engine> GpuStills<G> {
         if !self.logged {
             tracing::warn!(
                 why,
-                "GPU memory full: the CPU takes over until there is room; lower `max-enhanced`, or end other programs on the GPU"
+                "GPU memory or queue full: the CPU takes over for 10 s at a time; lower `max-enhanced`, or end other programs on the GPU"
             );
         }
         (self.logged, self.rests) = (true, Some(Instant::now() + REST));

@@ -28,7 +28,7 @@ pub enum Violation {
     #[error("the engine refused a picture: {0}")]
     Refused(#[from] InferError),
     /// The engine refused weights of its own architecture, or accepted weights of another.
-    #[error("the engine cannot swap weights: {0}")]
+    #[error("the engine swaps weights wrongly: {0}")]
     Swap(&'static str),
     /// The residual has another size than the HR picture.
     #[error("the residual of {low_width}x{low_height} is {width}x{height} with {samples} samples")]

@@ -282,8 +282,8 @@ impl Timing {
 /// Why the enhancer could not start. The SFU then forwards without it.
 #[derive(Debug, Error)]
 pub enum StartError {
-    /// The configuration contradicts itself.
-    #[error("the enhancer's settings contradict each other: {0}")]
+    /// The configuration contradicts itself, or a value is out of its range.
+    #[error("the enhancer's settings cannot be used: {0}")]
     Config(&'static str),
     /// A network is not usable.
     #[error(transparent)]

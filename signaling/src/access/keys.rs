@@ -52,7 +52,8 @@ pub enum BadKey {
     },
     /// The file is PEM, but has no Ed25519 key.
     #[error(
-        "the file of token key `{0}` is PEM without an Ed25519 key: make one with `openssl genpkey -algorithm ed25519`"
+        "the file of token key `{0}` is PEM without an Ed25519 key: make one with `openssl genpkey -algorithm ed25519 -out KEY`, and give \
+         the server its public half (`openssl pkey -in KEY -pubout`)"
     )]
     Pem(String),
     /// Two keys have the same id.
@@ -62,7 +63,9 @@ pub enum BadKey {
     #[error("there are {0} token keys; at most 16 can be used at a time")]
     Many(usize),
     /// A private key, with which tokens cannot be checked.
-    #[error("token key `{0}` is private: give the server its public half")]
+    #[error(
+        "token key `{0}` is private: give the server its public half (`openssl pkey -in KEY -pubout`)"
+    )]
     Private(String),
     /// A public key, with which tokens cannot be made.
     #[error("token key `{0}` is public and cannot sign tokens: use its private half")]

@@ -63,7 +63,7 @@ pub enum AcmeError {
     },
     /// The ACME server refused several of its own nonces: it has many machines, or was just restarted.
     #[error(
-        "{directory} refuses the nonces that it gave (badNonce): it is overloaded or restarting; wait for the next attempt"
+        "{directory} refuses the nonces that it gave (badNonce): it may have been restarted, or have many machines; wait for the next attempt"
     )]
     Nonce {
         /// Directory of the ACME server.

@@ -57,7 +57,7 @@ impl fmt::Display for RecordTo {
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// The folder cannot be written into.
-    #[error("{0}, or name another folder")]
+    #[error("{0}, or name another (`--record-to FOLDER`; for a store, STATE_DIRECTORY)")]
     Folder(#[from] BeginError),
     /// The store cannot be reached.
     #[error("recordings cannot be stored: {0}")]

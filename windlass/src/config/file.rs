@@ -19,7 +19,7 @@ const NEAR: f64 = 0.8;
 #[derive(Debug, Error)]
 pub(crate) enum FileError {
     /// The file cannot be read.
-    #[error("the file cannot be read: {0}; check its path and permissions")]
+    #[error("the file cannot be read: {0}; check its path, its permissions, and that it is UTF-8")]
     Io(#[from] std::io::Error),
     /// A value or key in the file is wrong.
     #[error("line {line}, column {column}: {problem}")]

@@ -241,15 +241,54 @@ test("where the decoder runs a smaller network, the GPU needs only be in time", 
   assert.deepEqual([late.gpu.network, late.gpu.failure], ["none", "late"]);
 });
 
-test("a backend for larger networks is left alone while the decoder has time for the largest", async () => {
-  const quick = new Bench({ purpose: "larger" });
-  await quick.run(200);
-  assert.equal(quick.loads, 0);
-  const slow = new Bench({ purpose: "larger" });
-  [slow.own, slow.ownMs, slow.gpuMs] = ["xxs", 3, 14];
-  await slow.used();
-  await slow.run(20);
-  assert.equal(slow.gpu.network, "xs");
+/** A track whose decoder has run less than the largest network for long, and whose workers run that. */
+async function short(): Promise<Bench> {
+  const bench = new Bench({ purpose: "larger" });
+  [bench.own, bench.ownMs, bench.gpuMs] = ["xxs", 5, 12];
+  await bench.run(590);
+  assert.equal(bench.loads, 0);
+  for (let i = 0; i < 60 && bench.gpu.network === "none"; i++) await bench.run(1);
+  assert.equal(bench.gpu.network, "xs");
+  return bench;
+}
+
+test("workers are left alone while the decoder has time for the largest network, and for a while after a hiccup", async () => {
+  const bench = new Bench({ purpose: "larger" });
+  await bench.run(200);
+  bench.own = "xxs";
+  await bench.run(400);
+  bench.own = "xs";
+  await bench.run(10);
+  bench.own = "xxs";
+  await bench.run(400);
+  assert.equal(bench.loads, 0);
+});
+
+test("workers end once the decoder has had time for some seconds", async () => {
+  const bench = await short();
+  await bench.run(200);
+  assert.equal(bench.gpu.network, "xs");
+  bench.gpuMs = 5;
+  await bench.run(100);
+  assert.equal(bench.gpu.network, "xs");
+  await bench.run(80);
+  assert.deepEqual([bench.gpu.network, bench.gpu.failure, bench.disposed], ["none", null, 1]);
+});
+
+test("after another size workers end where the decoder runs the largest network before they do", async () => {
+  const bench = await short();
+  bench.gpu.begin("16x8", 2);
+  bench.own = "xs";
+  await bench.run(3);
+  assert.deepEqual([bench.gpu.network, bench.gpu.failure, bench.disposed], ["none", null, 1]);
+});
+
+test("on battery no workers run", async () => {
+  const bench = await short();
+  bench.gpu.limit("xxs");
+  [bench.own, bench.ownMs] = ["none", 0];
+  await bench.run(900);
+  assert.deepEqual([bench.gpu.network, bench.loads], ["none", 1]);
 });
 
 test("nothing is loaded where no network may run, and where none is for the scale", async () => {

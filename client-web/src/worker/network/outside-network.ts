@@ -15,6 +15,7 @@
 import {
   largestNetwork,
   MAX_SHARE,
+  NETWORKS,
   type NetworkTier,
   percentile,
   SHORT_WINDOW,
@@ -39,6 +40,12 @@ const MAX_WAITING = 4;
 const MAX_CROWDED = 3;
 /** A script that takes longer never comes. */
 const LOAD_MS = 30_000;
+/** Time for which the decoder must have run less than the largest network before a backend for that is tried. */
+const SMALLER_MS = 20_000;
+/** Time for which the decoder must have time for the largest network before such a backend ends. */
+const SPARE_MS = 5000;
+/** Time of the decoder for a picture, over that of two workers. */
+const ALONE = 2;
 const FIRST_WAIT_MS = 60_000;
 const MAX_WAIT_MS = 32 * FIRST_WAIT_MS;
 /** Run time after which a backend that fails begins with the first wait again. */
@@ -82,7 +89,7 @@ interface Waiting {
 export type Purpose =
   /** The network that the decoder would run: the backend is faster. */
   | "faster"
-  /** A larger network than the decoder has time for. */
+  /** The largest network, in workers, while the decoder has no time for it. */
   | "larger";
 
 /** Decides when the network of one track runs on a backend: tries it, uses it, and gives it up. */
@@ -109,6 +116,9 @@ export class OutsideNetwork {
   /** The last frames since then, or since the backend runs. */
   private recent: { workMs: number; intervalMs: number }[] = [];
   private intervalMs = 0;
+  /** For the purpose `larger`: since when the decoder has run less, and since when it has time. */
+  private smallerSince: number | null = null;
+  private spareSince: number | null = null;
   /** Work of the last frames on which the decoder ran the network that the backend would run. */
   private ownMs: number[] = [];
   /** Times of pictures while trying. */
@@ -137,6 +147,7 @@ export class OutsideNetwork {
     private readonly purpose: Purpose = "faster",
   ) {
     this.settle();
+    if (load === null) this.end("no_webgpu");
   }
 
   /** The network that runs on the backend now. */
@@ -170,7 +181,7 @@ export class OutsideNetwork {
     this.settle();
     if (this.state === "running" || this.state === "trying") this.try();
     if (this.failure !== null && SIZED.includes(this.failure))
-      [this.notBefore, this.waitMs] = [Number.NEGATIVE_INFINITY, FIRST_WAIT_MS];
+      [this.failure, this.notBefore, this.waitMs] = [null, Number.NEGATIVE_INFINITY, FIRST_WAIT_MS];
   }
 
   /**
@@ -185,7 +196,8 @@ export class OutsideNetwork {
     keepLast(this.recent, { workMs, intervalMs });
     this.intervalMs = median(this.recent.map((frame) => frame.intervalMs));
     const recentMs = median(this.recent.map((frame) => frame.workMs));
-    if (this.state === "idle") this.consider(recentMs / this.intervalMs, own);
+    if (this.purpose === "larger" && !this.forced && this.givesWay(recentMs, own)) return false;
+    if (this.state === "idle") this.consider(recentMs / this.intervalMs);
     else if (this.state === "loading" && this.clock() - this.loadingSince > LOAD_MS) this.end("no_script");
     else if (this.state === "trying" && this.tried.length >= UNTIMED + TIMED) this.judge();
     else if (this.state === "running" && !this.forced) return this.check(recentMs);
@@ -247,6 +259,29 @@ export class OutsideNetwork {
     this.settledFrames = this.forced ? 0 : SETTLED_FRAMES * this.jitter();
     this.recent = [];
     this.ownMs = [];
+    this.smallerSince = null;
+    this.spareSince = null;
+  }
+
+  /** Whether the decoder has time for the largest network, so that no workers are needed; they end then. */
+  private givesWay(recentMs: number, own: NetworkTier): boolean {
+    const now = this.clock();
+    if (this.state === "running") {
+      const known = this.latencies.length >= SHORT_WINDOW;
+      const spare = known && recentMs + ALONE * median(this.latencies) <= MAX_SHARE * this.intervalMs;
+      this.spareSince = spare ? (this.spareSince ?? now) : null;
+      if (this.spareSince === null || now - this.spareSince < SPARE_MS) return false;
+      this.stop();
+      return true;
+    }
+    // On battery the largest may not run: it is saved.
+    if (own === this.target() || this.max !== NETWORKS.at(-1)) {
+      this.smallerSince = null;
+      if (this.state !== "idle") this.stop();
+      return true;
+    }
+    this.smallerSince ??= now;
+    return this.state === "idle" && now - this.smallerSince < SMALLER_MS;
   }
 
   private jitter(): number {
@@ -254,12 +289,10 @@ export class OutsideNetwork {
   }
 
   /** Starts where a network may run, and there is time for it. */
-  private consider(share: number, own: NetworkTier): void {
+  private consider(share: number): void {
     if (this.target() === "none" || this.clock() < this.notBefore) return;
     if (!this.forced && (this.framesSince < this.settledFrames || share > MAX_SHARE)) return;
-    if (!this.forced && this.purpose === "larger" && own === this.target()) return;
-    if (this.load === null) this.end("no_webgpu");
-    else void this.start(this.load);
+    if (this.load !== null) void this.start(this.load);
   }
 
   private async start(load: () => Promise<BackendScript>): Promise<void> {
@@ -299,8 +332,8 @@ export class OutsideNetwork {
   }
 
   /** Times a picture, and shows nothing of it. */
-  private time({ low, high }: RebuiltPicture): void {
-    if (this.under > 0) return;
+  private time({ low, high, kept }: RebuiltPicture): void {
+    if (this.under > 0 || kept.every((cell) => cell !== 0)) return;
     const out = lumaOf(high, new Uint8Array(high.bytes.length));
     this.make(low, high, out, (ms) => this.timing && this.tried.push(ms)).catch((error) => reportError(error));
   }

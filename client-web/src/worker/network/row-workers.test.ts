@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { FromRows, ToRows } from "../messages.js";
 import { type FailureReason, type FrameNetwork, failureReason, type Plane } from "./backend.js";
-import { type RowPort, rowWorkers } from "./row-workers.js";
+import { type RowHost, type RowPort, rowWorkers } from "./row-workers.js";
 
 const REACH = 2;
 const MODULE = {} as WebAssembly.Module;
@@ -16,7 +16,10 @@ class Port implements RowPort {
   readonly sizes: string[] = [];
   private scale = 0;
 
-  postMessage(message: ToRows): void {
+  postMessage(sent: ToRows, options?: StructuredSerializeOptions | Transferable[]): void {
+    // What was handed over is gone here.
+    const transfer = Array.isArray(options) ? options : (options?.transfer ?? []);
+    const message = sent.type === "part" ? structuredClone(sent, { transfer }) : sent;
     if (this.mute) return;
     if (message.type === "rows") this.scale = message.scale;
     const answer: FromRows = message.type === "rows" ? { type: "rows", reach: REACH } : this.part(message);
@@ -52,7 +55,7 @@ function made(low: Plane, high: Plane, scale: number): Uint8Array {
     const row = Math.floor(y / scale);
     let sum = 0;
     for (let r = Math.max(0, row - REACH); r <= Math.min(low.height - 1, row + REACH); r++)
-      sum += low.bytes[r * low.stride] ?? 0;
+      for (let x = 0; x < low.width; x++) sum += (x + 1) * (low.bytes[r * low.stride + x] ?? 0);
     for (let x = 0; x < high.width; x++) out[y * high.width + x] = (high.bytes[y * high.stride + x] ?? 0) + sum;
   }
   return out;
@@ -63,14 +66,23 @@ const noise = (length: number, seed: number): Uint8Array =>
 
 function started({ limits = {}, prepare = (_: Port) => {} } = {}) {
   const ports: Port[] = [];
-  const start = (): Port => {
-    const port = new Port();
-    prepare(port);
-    ports.push(port);
-    return port;
+  let places = 1;
+  const host: RowHost = {
+    module: () => MODULE,
+    start: () => {
+      const port = new Port();
+      prepare(port);
+      ports.push(port);
+      return port;
+    },
+    place: async () => {
+      if (places === 0) return null;
+      places--;
+      return () => void places++;
+    },
   };
-  const network = rowWorkers(() => MODULE, start).startBuiltIn("xs", 2, { limits });
-  return { network, ports };
+  const start = () => rowWorkers(host).startBuiltIn("xs", 2, { limits });
+  return { network: start(), start, ports };
 }
 
 const pictures = (height = 9): [Plane, Plane] => [
@@ -86,8 +98,8 @@ async function reasonOf(promise: Promise<unknown>): Promise<FailureReason | null
 }
 
 test("two workers make the picture that one would, whatever its height", async () => {
-  for (const height of [1, 2, 5, 9, 40]) {
-    const { network, ports } = started();
+  const { network, ports } = started();
+  for (const height of [9, 1, 2, 9, 5, 40]) {
     const [low, high] = pictures(height);
     const out = { ...high, bytes: new Uint8Array(high.bytes.length) };
     assert.ok(await (await network).run(low, high, out));
@@ -100,21 +112,30 @@ test("two workers make the picture that one would, whatever its height", async (
       );
     if (height === 40)
       assert.deepEqual(
-        ports.map((port) => port.sizes),
-        [["8x22"], ["8x22"]],
+        ports.map((port) => port.sizes.at(-1)),
+        ["8x22", "8x22"],
       );
   }
 });
 
-test("the picture may be written over itself, and memory is used again", async () => {
+test("planes are read before the call returns, and the picture may be written over itself", async () => {
   const network = await started().network;
   const [low, high] = pictures();
   const expected = made(low, high, 2);
-  await network.run(low, { ...high, bytes: high.bytes.slice() }, high);
-  assert.deepEqual(high.bytes.subarray(0, 16), expected.subarray(0, 16));
-  const [, again] = pictures();
-  await network.run(low, again, again);
-  assert.deepEqual(again.bytes, high.bytes);
+  const picture = network.run(low, high, high);
+  low.bytes.fill(0);
+  high.bytes.fill(0);
+  assert.ok(await picture);
+  for (let y = 0; y < high.height; y++)
+    assert.deepEqual(high.bytes.subarray(32 * y, 32 * y + 16), expected.subarray(16 * y, 16 * y + 16), `row ${y}`);
+});
+
+test("one track has workers at a time, and another one after it", async () => {
+  const { network, start } = started();
+  const first = await network;
+  assert.equal(await reasonOf(start()), "late");
+  first.dispose();
+  (await start()).dispose();
 });
 
 test("a third picture at once is refused, and planes of other sizes are an error of the caller", async () => {
@@ -151,18 +172,22 @@ test("each fault ends the network, with its reason and its workers", async () =>
 });
 
 test("a start that fails says why, and leaves no worker", async () => {
-  const none = rowWorkers(
-    () => null,
-    () => new Port(),
-  );
-  assert.equal(await reasonOf(none.startBuiltIn("xs", 2, {})), "no_script");
-  const refused = rowWorkers(
-    () => MODULE,
-    () => {
-      throw new TypeError("a policy forbids it");
+  const port = new Port();
+  const host: RowHost = { module: () => MODULE, start: () => port, place: async () => () => undefined };
+  const unloaded = rowWorkers({ ...host, module: () => null });
+  assert.equal(await reasonOf(unloaded.startBuiltIn("xs", 2, {})), "no_script");
+  const start = (): RowPort => {
+    throw new TypeError("a policy forbids it");
+  };
+  assert.equal(await reasonOf(rowWorkers({ ...host, start }).startBuiltIn("xs", 2, {})), "no_script");
+  const missing = started({
+    prepare: (port) => {
+      port.mute = true;
+      setImmediate(() => port.fail());
     },
-  );
-  assert.equal(await reasonOf(refused.startBuiltIn("xs", 2, {})), "no_script");
+  });
+  assert.equal(await reasonOf(missing.network), "no_script");
+  assert.ok(missing.ports.every((port) => port.ended));
   const mute = started({
     limits: { compileMs: 20 },
     prepare: (port) => {

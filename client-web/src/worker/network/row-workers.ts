@@ -23,22 +23,38 @@ const PICTURE_MS = 500;
 /** The part of a `Worker` that is used. */
 export type RowPort = Pick<Worker, "postMessage" | "terminate" | "onmessage" | "onerror">;
 
-/** Starts networks in workers. `start` starts one; `module` is the compiled decoder, null before it is loaded. */
-export function rowWorkers(module: () => WebAssembly.Module | null, start: () => RowPort): BackendScript {
+/** What is needed for workers. */
+export interface RowHost {
+  /** The compiled decoder; null before it is loaded. */
+  module(): WebAssembly.Module | null;
+  /** Starts a worker. */
+  start(): RowPort;
+  /**
+   * Takes the place of the one track that may have workers. Resolves with what gives it back; null while another track
+   * has it.
+   */
+  place(): Promise<(() => void) | null>;
+}
+
+/** Starts networks in workers. */
+export function rowWorkers({ module, start, place }: RowHost): BackendScript {
   return {
     version: "",
     async startBuiltIn(tier, scale, { limits }: BackendOptions) {
       const compiled = module();
       if (compiled === null) throw new NetworkFailure("no_script", "the decoder is not loaded");
+      const giveBack = await place();
+      if (giveBack === null) throw new NetworkFailure("late", "another track has the workers");
       const workers: RowWorker[] = [];
       try {
         for (let n = 0; n < COUNT; n++) workers.push(new RowWorker(start()));
         const ready = workers.map((worker) => worker.ask({ type: "rows", module: compiled, tier, scale }));
         const [answer] = await inTime(Promise.all(ready), limits?.compileMs ?? START_MS, "slow_compile");
         if (answer?.type !== "rows") throw new NetworkFailure("device_lost", "a worker answers something else");
-        return new RowWorkers(scale, answer.reach, workers, limits?.pictureMs ?? PICTURE_MS);
+        return new RowWorkers(scale, answer.reach, workers, limits?.pictureMs ?? PICTURE_MS, giveBack);
       } catch (error) {
         for (const worker of workers) worker.end();
+        giveBack();
         throw error instanceof NetworkFailure ? error : new NetworkFailure("no_script", `${error}`);
       }
     },
@@ -49,12 +65,17 @@ export function rowWorkers(module: () => WebAssembly.Module | null, start: () =>
 class RowWorker {
   private readonly waiting: { resolve: (answer: FromRows) => void; reject: (failure: NetworkFailure) => void }[] = [];
   private failure: NetworkFailure | null = null;
+  private answered = false;
 
   constructor(private readonly port: RowPort) {
-    port.onmessage = ({ data }: MessageEvent<FromRows>) => this.waiting.shift()?.resolve(data);
+    port.onmessage = ({ data }: MessageEvent<FromRows>) => {
+      this.answered = true;
+      this.waiting.shift()?.resolve(data);
+    };
     port.onerror = (event) => {
       event.preventDefault();
-      this.fail(event.message);
+      // A script that cannot be loaded says no more than that.
+      this.fail(event.message ?? "its script cannot be loaded");
     };
   }
 
@@ -73,7 +94,7 @@ class RowWorker {
   }
 
   private fail(why: string): void {
-    this.failure ??= new NetworkFailure("device_lost", `a worker has failed: ${why}`);
+    this.failure ??= new NetworkFailure(this.answered ? "device_lost" : "no_script", `a worker has failed: ${why}`);
     for (const { reject } of this.waiting.splice(0)) reject(this.failure);
   }
 }
@@ -90,6 +111,7 @@ class RowWorkers implements FrameNetwork {
     private readonly reach: number,
     private readonly workers: readonly RowWorker[],
     private readonly pictureMs: number,
+    private readonly giveBack: () => void,
   ) {
     this.pool = workers.map(() => []);
   }
@@ -105,7 +127,7 @@ class RowWorkers implements FrameNetwork {
       return true;
     } catch (error) {
       this.dispose();
-      throw error;
+      throw error instanceof RangeError ? new NetworkFailure("out_of_memory", error.message) : error;
     } finally {
       this.under--;
     }
@@ -118,6 +140,7 @@ class RowWorkers implements FrameNetwork {
   dispose(): void {
     this.ended = true;
     for (const worker of this.workers) worker.end();
+    this.giveBack();
   }
 
   /** Has a worker make its rows. The answer puts them into a picture. */

@@ -71,9 +71,10 @@ pub enum CudaError {
     /// The GPU is older than the tensor cores that the kernels use.
     #[error("the GPU is too old: its compute capability is {}.{}, 7.5 is needed", .0 / 10, .0 % 10)]
     OldDevice(i32),
-    /// NVRTC's library is not installed.
+    /// NVRTC's library is not found.
     #[error(
-        "libnvrtc, which compiles the kernels, is not installed: install the CUDA toolkit's NVRTC"
+        "libnvrtc, which compiles the kernels, is not found: install NVRTC (of the CUDA toolkit, or the Python package \
+         `nvidia-cuda-nvrtc`) where the dynamic linker looks"
     )]
     NoCompiler,
     /// NVRTC refused the kernels.

@@ -60,7 +60,10 @@ pub enum EnvironmentError {
     #[error("no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")]
     Credentials,
     /// The store's address is not a URL, or the bucket's name does not fit into it.
-    #[error("AWS_ENDPOINT_URL names no store ({0}): write https://HOST or https://HOST:PORT")]
+    #[error(
+        "the address of the store is wrong ({0}): write AWS_ENDPOINT_URL_S3 or AWS_ENDPOINT_URL as https://HOST or \
+         https://HOST:PORT, or check AWS_REGION"
+    )]
     Endpoint(String),
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Workers hand in a detail and wait. Each GPU has [`STREAMS`] threads, so that one prepares and assembles while the
 //! other's pictures are on the GPU. A thread whose GPU fails ends, and the others continue. If a GPU does not answer,
-//! all of them are disabled. Workers whose job failed encode on the CPU.
+//! all of its threads are disabled. Workers whose job failed encode on the CPU.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -102,7 +102,7 @@ impl SharedCoder {
                 })
             });
             if let Err(why) = made {
-                tracing::warn!(gpu = gpu.device.ordinal, %why, "anchor encoding disabled on this GPU: its trial failed; other GPUs or the CPU take over; check it with `nvidia-smi`, and restart to try it again");
+                tracing::warn!(gpu = gpu.device.ordinal, %why, "anchor encoding not available on this GPU, or by one thread alone: other GPUs or the CPU take over; check it with `nvidia-smi`, and restart to try it again");
                 refused = why;
             }
         }
@@ -227,8 +227,10 @@ impl SharedCoder {
         drop(line);
         if none_left {
             self.fail(why);
-        } else {
+        } else if lost {
             tracing::warn!(gpu, %why, "anchor encoding disabled on this GPU after a failure: other GPUs take over; check it with `nvidia-smi`, and restart to use it again");
+        } else {
+            tracing::warn!(gpu, %why, "anchor encoding by one thread of this GPU fewer after a failure: its other one continues; check the GPU with `nvidia-smi`, and restart to use both again");
         }
     }
 
