@@ -12,7 +12,7 @@ use windlass_hybrid::anchor::codec::Htj2k;
 use windlass_hybrid::anchor::payload::{self, Packed};
 use windlass_sr::EnergyOfTile;
 use windlass_sr::cuda::coder::Encoding;
-use windlass_types::message::{AnchorHeader, ReassembledAnchor};
+use windlass_types::message::ReassembledAnchor;
 use windlass_types::tiles::TileMap;
 use windlass_types::{Anchor, Size};
 
@@ -297,13 +297,7 @@ pub(super) fn encode(
 
 /// The anchor as subscribers have it after its arrival, except for their own timeline and epoch.
 pub(super) fn arrived(anchor: &Anchor) -> ReassembledAnchor {
-    let header = AnchorHeader {
-        tiled: anchor.tiled,
-        beyond_prior: anchor.beyond_prior,
-        stream: anchor.stream.0,
-        ..AnchorHeader::new(anchor.codec, anchor.source, anchor.rtp_timestamp, anchor.size)
-    };
-    ReassembledAnchor { header, payload: anchor.payload.to_vec() }
+    ReassembledAnchor { header: anchor.header(), payload: anchor.payload.to_vec() }
 }
 
 #[cfg(test)]

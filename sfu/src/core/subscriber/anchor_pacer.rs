@@ -259,14 +259,8 @@ pub(crate) fn messages(
     if anchor.payload.is_empty() || anchor.size.width == 0 || anchor.size.height == 0 {
         return None;
     }
-    let header = AnchorHeader {
-        tiled: anchor.tiled,
-        beyond_prior: anchor.beyond_prior,
-        stream: anchor.stream.0,
-        epoch,
-        age_ms: u16::try_from(age.as_millis()).unwrap_or(u16::MAX),
-        ..AnchorHeader::new(anchor.codec, anchor.source, rtp_timestamp, anchor.size)
-    };
+    let age_ms = u16::try_from(age.as_millis()).unwrap_or(u16::MAX);
+    let header = AnchorHeader { rtp_timestamp, epoch, age_ms, ..anchor.header() };
     message::encode_chunks(&header, &anchor.payload, max_message).ok()
 }
 
