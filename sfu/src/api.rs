@@ -14,7 +14,8 @@ use crate::config::Limits;
 pub use crate::delivery::Delivery;
 use crate::relay::RelaySink;
 pub use windlass_types::{
-    DataContent, DataMessage, DecayReport, Kind, ParseIdError, ParticipantId, TrackId, UplinkReport,
+    DataContent, DataMessage, DecayReport, ParseIdError, ParticipantId, TrackId, TrackKind,
+    UplinkReport,
 };
 
 /// Options of a participant.
@@ -81,7 +82,7 @@ pub struct TrackInfo {
     /// Publisher of the track.
     pub participant: ParticipantId,
     /// Whether the track is audio or video.
-    pub kind: Kind,
+    pub kind: TrackKind,
     /// Name that the publisher gives the track ("camera"), at most [`Publish::MAX_NAME`] bytes.
     pub name: String,
     /// Whether the publisher has muted it.
@@ -109,7 +110,7 @@ pub struct Publish {
     /// `a=mid` of the m-line.
     pub mid: String,
     /// Whether the m-line sends audio or video.
-    pub kind: Kind,
+    pub kind: TrackKind,
     /// The client's name for the track.
     pub name: String,
     /// The largest layer of a video that the client sends where its uplink carries it. `None`: unknown.

@@ -19,10 +19,11 @@ mod way_counts;
 
 pub use api::{
     AnchorReport, Answer, DataContent, DataError, DataMessage, DecayReport, Delivery,
-    DisconnectReason, EnhancerSinks, JoinError, JoinOptions, Joined, Kind, NetworkReport, Offer,
+    DisconnectReason, EnhancerSinks, JoinError, JoinOptions, Joined, NetworkReport, Offer,
     OfferError, ParseIdError, ParticipantId, Permissions, Publish, RecordSink, RegionRequest,
     RendererSink, RenditionError, ReportError, RequestSink, SfuClosed, SfuEvent, Sinks, StartError,
-    Subscribe, TakenReport, TapSink, TrackId, TrackInfo, TrackReport, TrackStats, UplinkReport,
+    Subscribe, TakenReport, TapSink, TrackId, TrackInfo, TrackKind, TrackReport, TrackStats,
+    UplinkReport,
 };
 pub use config::{
     Limits, RECEIVE_BUFFER, RenditionLimits, SfuConfig, TcpConfig, Tuning, share_of_one,

@@ -6,12 +6,11 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use windlass_protocol::{
     Base64, ErrorCode, LayerKnobs, Offer, Participant, ProtocolError, Report, ServerMessage, Track,
-    TrackKind, TrackStats,
+    TrackStats,
 };
 use windlass_sfu::{
     AnchorReport, DataContent, DataError, DataMessage, DecayReport, Delivery, DisconnectReason,
-    Kind, NetworkReport, ParticipantId, Publish, SfuEvent, Subscribe, TrackId, TrackInfo,
-    TrackReport,
+    NetworkReport, ParticipantId, Publish, SfuEvent, Subscribe, TrackId, TrackInfo, TrackReport,
 };
 use windlass_types::Layer;
 
@@ -33,7 +32,7 @@ pub(crate) fn offer(offer: Offer) -> Result<windlass_sfu::Offer, ProtocolError> 
     let publish = offer.publish.into_iter();
     let publish = publish.map(|p| Publish {
         mid: p.mid,
-        kind: kind_to_sfu(p.kind),
+        kind: p.kind,
         name: p.name,
         max: p.max,
         encrypted: p.encrypted,
@@ -59,7 +58,7 @@ pub(crate) fn track(info: TrackInfo) -> Track {
     Track {
         id: info.track.to_string(),
         participant: info.participant.to_string(),
-        kind: kind(info.kind),
+        kind: info.kind,
         name: info.name,
         muted: info.muted,
         encrypted: info.encrypted,
@@ -231,7 +230,7 @@ impl Lists {
         let tracks = self.published.into_iter().filter(|section| section.backup_of.is_none());
         let published = tracks.filter_map(|section| {
             let (_, track) = answer.tracks.iter().find(|(mid, _)| *mid == section.mid)?;
-            Some(Published { track: *track, kind: kind(section.kind), name: section.name })
+            Some(Published { track: *track, kind: section.kind, name: section.name })
         });
         Agreed { published: published.collect(), subscribed: self.subscribed }
     }
@@ -245,19 +244,5 @@ pub(crate) fn note(directory: &Directory, id: ParticipantId, event: &SfuEvent) {
         }
         SfuEvent::TrackRemoved { track } => directory.set_rung(id, track, None),
         _ => {}
-    }
-}
-
-fn kind(kind: Kind) -> TrackKind {
-    match kind {
-        Kind::Audio => TrackKind::Audio,
-        Kind::Video => TrackKind::Video,
-    }
-}
-
-fn kind_to_sfu(kind: TrackKind) -> Kind {
-    match kind {
-        TrackKind::Audio => Kind::Audio,
-        TrackKind::Video => Kind::Video,
     }
 }

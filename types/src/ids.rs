@@ -71,10 +71,12 @@ impl FromStr for NodeId {
     }
 }
 
-/// What a track carries.
+/// Kind of a track.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
+pub enum TrackKind {
     /// Opus.
     Audio,
     /// VP9, VP8, H.264 or AV1, simulcast `q`/`h`/`f` or a single encoding (then named by the size of its last key

@@ -42,7 +42,7 @@ pub const CAPTURED_WITHIN: Duration = Duration::from_secs(1);
 pub use attributes::Attributes;
 pub use connection::ConnectionQuality;
 pub use data::{DataContent, DataMessage};
-pub use ids::{Kind, NodeId, ParseIdError, ParticipantId, TrackId};
+pub use ids::{NodeId, ParseIdError, ParticipantId, TrackId, TrackKind};
 pub use latencies::{Latencies, SharedLatencies};
 pub use policy::{AnchorPolicy, MAX_LR_PIXELS, Refusal, UnknownPolicy};
 pub use units::{Bitrate, Size};

@@ -5,7 +5,7 @@ use std::time::{Instant, SystemTime};
 
 use bytes::Bytes;
 
-use crate::{Anchor, Kind, Layer, ParticipantId, Size, TrackId};
+use crate::{Anchor, Layer, ParticipantId, Size, TrackId, TrackKind};
 
 /// A step of a recorded track. The numbers of tracks are unique for the life of the process.
 #[derive(Debug, Clone)]
@@ -64,7 +64,7 @@ pub struct RecordedTrack {
     /// The track's publisher.
     pub participant: ParticipantId,
     /// Whether the track is audio or video.
-    pub kind: Kind,
+    pub kind: TrackKind,
     /// The publisher's name for the track.
     pub name: String,
 }

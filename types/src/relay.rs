@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::{
-    Anchor, ConnectionQuality, DataMessage, Kind, Layer, ParticipantId, Refusal, TrackId,
+    Anchor, ConnectionQuality, DataMessage, Layer, ParticipantId, Refusal, TrackId, TrackKind,
     VideoCodec,
 };
 
@@ -138,7 +138,7 @@ pub struct RelayedTrack {
     /// The track's publisher.
     pub participant: ParticipantId,
     /// Whether the track is audio or video.
-    pub kind: Kind,
+    pub kind: TrackKind,
     /// The publisher's name for the track.
     pub name: String,
     /// Whether the track is muted.

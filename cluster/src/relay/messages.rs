@@ -11,8 +11,8 @@ use windlass_types::relay::{
     AnchorState, MAX_TRACK_NAME, Relayed, RelayedAnchor, RelayedData, RelayedPacket, RelayedTrack,
 };
 use windlass_types::{
-    Anchor, Attributes, ConnectionQuality, DataContent, DataMessage, Kind, Layer, ParticipantId,
-    Refusal, StageTimes, StreamId, TrackId, VideoCodec,
+    Anchor, Attributes, ConnectionQuality, DataContent, DataMessage, Layer, ParticipantId, Refusal,
+    StageTimes, StreamId, TrackId, TrackKind, VideoCodec,
 };
 
 use crate::proto::relay::message::What;
@@ -78,7 +78,7 @@ pub fn encode(
         Relayed::Track(track) => What::Track(proto::Track {
             track: track.track.0,
             participant: track.participant.0,
-            video: track.kind == Kind::Video,
+            video: track.kind == TrackKind::Video,
             name: track.name.clone(),
             muted: track.muted,
             encrypted: track.encrypted,
@@ -166,7 +166,7 @@ pub fn decode(message: Message, now: Instant) -> Result<Option<RoomMessage>, Wir
             Relayed::Track(RelayedTrack {
                 track: track(message.track),
                 participant: ParticipantId(message.participant),
-                kind: if message.video { Kind::Video } else { Kind::Audio },
+                kind: if message.video { TrackKind::Video } else { TrackKind::Audio },
                 name: message.name,
                 muted: message.muted,
                 encrypted: message.encrypted,

@@ -59,7 +59,7 @@ fn all(now: Instant) -> Vec<Relayed> {
     let relayed = RelayedTrack {
         track,
         participant: ANNA,
-        kind: Kind::Video,
+        kind: TrackKind::Video,
         name: "camera".to_owned(),
         muted: true,
         encrypted: true,

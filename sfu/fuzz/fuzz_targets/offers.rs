@@ -5,7 +5,7 @@
 #![allow(missing_docs)]
 
 use libfuzzer_sys::fuzz_target;
-use windlass_sfu::{JoinOptions, Kind, Offer, ParticipantId, Publish, Subscribe, TrackId};
+use windlass_sfu::{JoinOptions, TrackKind, Offer, ParticipantId, Publish, Subscribe, TrackId};
 use windlass_sfu_fuzz::{Bytes, Call};
 
 fuzz_target!(|data: &[u8]| {
@@ -23,7 +23,7 @@ fuzz_target!(|data: &[u8]| {
         bytes.0 = rest.get(1..).unwrap_or_default();
         let mids = || (0..4u8).map(|n| n.to_string());
         let publish = mids().filter(|_| lists & 1 != 0).map(|mid| Publish {
-            kind: if lists & 2 == 0 { Kind::Video } else { Kind::Audio },
+            kind: if lists & 2 == 0 { TrackKind::Video } else { TrackKind::Audio },
             name: "x".into(),
             max: None,
             encrypted: lists & 8 != 0,

@@ -11,7 +11,7 @@ use str0m::net::{Protocol, Receive};
 use str0m::{Candidate, Event, Input, Output as RtcOutput, Rtc};
 use windlass_sfu::core::{Core, Output};
 use windlass_sfu::{
-    Answer, JoinOptions, Kind, Offer, ParticipantId, Publish, SfuConfig, Subscribe,
+    Answer, JoinOptions, TrackKind, Offer, ParticipantId, Publish, SfuConfig, Subscribe,
 };
 
 /// Time that passes with one step while a call is set up.
@@ -127,7 +127,7 @@ impl Call {
     fn publish(&mut self, id: ParticipantId) -> Answer {
         let (client, sdp, pending) = self.client(Direction::SendOnly);
         let (mid, name) = (client.mid.to_string(), "camera".into());
-        let publish = vec![Publish { mid, kind: Kind::Video, name, max: None, encrypted: false, backup_of: None }];
+        let publish = vec![Publish { mid, kind: TrackKind::Video, name, max: None, encrypted: false, backup_of: None }];
         let offer = Offer { sdp, publish, subscribe: Vec::new() };
         let answer = self.core.offer(self.now, id, &offer).expect("answer");
         self.accept(client, pending, &answer);

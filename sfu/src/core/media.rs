@@ -14,7 +14,7 @@ use super::publisher::layers::Encoding;
 use super::subscriber::audio::AudioInfo;
 use super::subscriber::downlink::State;
 use super::subscriber::rewriter::PacketIn;
-use crate::api::{Kind, ParticipantId, TrackId};
+use crate::api::{ParticipantId, TrackId, TrackKind};
 
 impl Core {
     /// Forwards one packet of a publisher.
@@ -37,7 +37,7 @@ impl Core {
         }
         let packet = PacketIn { handover_delay: self.schedule.handover_delay(), ..packet_in(rtp) };
         match track.info.kind {
-            Kind::Audio => {
+            TrackKind::Audio => {
                 let blocks = peer.and_then(|p| p.red_block_type(rtp.header.payload_type));
                 let ext_vals = &rtp.header.ext_vals;
                 let (level, voice) = (ext_vals.audio_level, ext_vals.voice_activity);
@@ -45,7 +45,7 @@ impl Core {
                 let report = sender_report(rtp);
                 self.forward_audio(track_id, packet, report, &rtp.payload, audio_info);
             }
-            Kind::Video => {
+            TrackKind::Video => {
                 let codec = peer.and_then(|p| p.video_codec(rtp.header.payload_type));
                 let known = codec.and_then(|codec| {
                     Some((codec, track.layers.layer_of(encoding, codec, &rtp.payload)?))

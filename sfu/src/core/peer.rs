@@ -36,7 +36,7 @@ use super::subscriber::downlink::{Downlink, Feedback, State};
 use super::subscriber::rewriter::{Dropped, PacketIn, PacketOut, Source};
 use super::subscriber::slot::Slot;
 use super::wakes::Wakes;
-use crate::api::{Kind, ParticipantId, Permissions, TrackId, TrackStats};
+use crate::api::{ParticipantId, Permissions, TrackId, TrackKind, TrackStats};
 use crate::stats::Counters;
 
 /// Maximum playout delay of a browser, smoothing included (the `playout-delay` header extension).
@@ -177,7 +177,7 @@ impl Peer {
     }
 
     /// The slot of an m-line, made on first use.
-    pub(crate) fn slot(&mut self, mid: Mid, kind: Kind, now: Instant) -> &mut Slot {
+    pub(crate) fn slot(&mut self, mid: Mid, kind: TrackKind, now: Instant) -> &mut Slot {
         let at = self.slots.iter().position(|s| s.mid == mid).unwrap_or_else(|| {
             let timestamp = TIMELINE_OFFSET * (self.slots.len() as u32 + 1);
             self.slots.push(Slot::new(mid, kind, timestamp, now));
@@ -347,7 +347,7 @@ impl Peer {
     pub(crate) fn limit_retransmissions(&mut self) {
         let congested = self.downlink.state() == State::Congested;
         let share = if congested { MAX_RTX_SHARE_CONGESTED } else { MAX_RTX_SHARE };
-        let differs = |s: &&mut Slot| s.kind == Kind::Video && s.rtx_share != Some(share);
+        let differs = |s: &&mut Slot| s.kind == TrackKind::Video && s.rtx_share != Some(share);
         for slot in self.slots.iter_mut().filter(differs) {
             self.link.call(|rtc| {
                 if let Some(stream) = rtc.direct_api().stream_tx_by_mid(slot.mid, None) {
@@ -546,7 +546,7 @@ impl Drain<'_> {
         for slot in self.slots.iter_mut().filter(|s| s.unpaced != unpaced) {
             let mut api = rtc.direct_api();
             let stream = api.stream_tx_by_mid(slot.mid, None);
-            if let Some(stream) = stream.filter(|_| slot.kind == Kind::Video) {
+            if let Some(stream) = stream.filter(|_| slot.kind == TrackKind::Video) {
                 stream.set_unpaced(unpaced);
                 slot.unpaced = unpaced;
             }

@@ -10,7 +10,7 @@ use windlass_types::{Refusal, StreamId};
 use super::publisher::layers::Layers;
 use super::shard::Shard;
 use super::track::Track;
-use crate::api::{Kind, ParticipantId, Publish, TrackId, TrackInfo};
+use crate::api::{ParticipantId, Publish, TrackId, TrackInfo, TrackKind};
 
 /// The tracks.
 pub(crate) struct Tracks {
@@ -38,7 +38,7 @@ impl Tracks {
         let id = self.next;
         self.next = self.shard.next_id(id);
         let track = TrackId(id);
-        let stream = (kind == Kind::Video).then_some(StreamId(id as u32));
+        let stream = (kind == TrackKind::Video).then_some(StreamId(id as u32));
         let info = TrackInfo { track, participant, kind, name, muted: false, encrypted, stream };
         if let Some(stream) = stream {
             self.streams.insert(stream, track);
@@ -49,7 +49,7 @@ impl Tracks {
 
     /// Adds a backup of a track; `None` where there may be none. It is no stream at the enhancer.
     pub(crate) fn add_backup(&mut self, of: TrackId, publish: &Publish) -> Option<TrackId> {
-        let video = |kind| kind == Kind::Video;
+        let video = |kind| kind == TrackKind::Video;
         let track = self.get(of).filter(|track| {
             let taken = !track.is_announced() || track.backup.id.is_some();
             video(track.info.kind) && video(publish.kind) && !taken
@@ -178,7 +178,7 @@ mod tests {
         let mut tracks = Tracks::new(Shard::default());
         let publisher = ParticipantId(5);
         let mut add = |kind| tracks.add(publisher, &Publish { kind, ..camera() }, "tea".into());
-        let (video, audio) = (add(Kind::Video), add(Kind::Audio));
+        let (video, audio) = (add(TrackKind::Video), add(TrackKind::Audio));
         assert_eq!(tracks.of_publisher(publisher), [video, audio]);
         let stream = tracks.get(video).and_then(|track| track.info.stream).expect("it is video");
         assert_eq!(tracks.of_stream(stream).map(|track| track.info.track), Some(video));

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use windlass_types::{Attributes, FrameNetwork, Layer, NoNetwork, Rung, UplinkReport};
+use windlass_types::{Attributes, FrameNetwork, Layer, NoNetwork, Rung, TrackKind, UplinkReport};
 
 use crate::data::{SendData, SetAttributes};
 use crate::error::{ErrorCode, ProtocolError};
@@ -132,18 +132,6 @@ pub struct Offer {
     /// Sections that receive a track.
     #[serde(default)]
     pub subscribe: Vec<Subscribe>,
-}
-
-/// Kind of a track.
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum TrackKind {
-    /// Audio, encoded with Opus.
-    Audio,
-    /// Video, encoded with VP9, VP8, H.264 or AV1, possibly in several layers.
-    Video,
 }
 
 /// A section of an offer that sends a track.

@@ -35,8 +35,8 @@ mod server;
 pub mod typescript;
 
 pub use client::{
-    ANCHOR_CODEC, ClientMessage, Join, Offer, Publish, Report, Request, SetRung, Subscribe,
-    TrackKind, Uplink, View,
+    ANCHOR_CODEC, ClientMessage, Join, Offer, Publish, Report, Request, SetRung, Subscribe, Uplink,
+    View,
 };
 pub use data::{Base64, SendData, SetAttributes};
 pub use error::{ErrorCode, ProtocolError};
@@ -45,7 +45,8 @@ pub use ice::{IceCredential, IceServer, IceServers};
 pub use moderate::{Knock, Moderate};
 pub use server::{Error, OwnTrack, Participant, ServerMessage, Track, TrackStats, Welcome};
 pub use windlass_types::{
-    Attributes, ConnectionQuality, FrameNetwork, LayerKnobs, NoNetwork, Rung, Way, WayReason,
+    Attributes, ConnectionQuality, FrameNetwork, LayerKnobs, NoNetwork, Rung, TrackKind, Way,
+    WayReason,
 };
 
 /// The README of this crate, whose example is a test.

@@ -4,11 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use windlass_types::{
-    Attributes, Bitrate, ConnectionQuality, Layer, LayerKnobs, Refusal, Rung, VideoCodec, Way,
-    WayReason,
+    Attributes, Bitrate, ConnectionQuality, Layer, LayerKnobs, Refusal, Rung, TrackKind,
+    VideoCodec, Way, WayReason,
 };
 
-use crate::client::TrackKind;
 use crate::data::Base64;
 use crate::error::{ErrorCode, ProtocolError};
 use crate::grant::Grant;

@@ -3,7 +3,7 @@
 mod data;
 
 use windlass_protocol::{IceServers, Moderate};
-use windlass_sfu::{DisconnectReason, JoinError, JoinOptions, Kind, TrackInfo, TrackStats};
+use windlass_sfu::{DisconnectReason, JoinError, JoinOptions, TrackInfo, TrackKind, TrackStats};
 use windlass_types::{Bitrate, Rung, Size, Way, WayReason};
 
 use super::*;
@@ -33,7 +33,7 @@ fn camera(track: u64) -> TrackInfo {
     TrackInfo {
         track: TrackId(track),
         participant: ParticipantId(1),
-        kind: Kind::Video,
+        kind: TrackKind::Video,
         name: "camera".into(),
         encrypted: false,
         muted: false,
@@ -206,7 +206,7 @@ fn an_offer_reaches_the_sfu_and_its_failure_the_client() {
     let Some(Action::Offer { id: 7, offer }) = session.poll() else {
         panic!("no offer");
     };
-    assert_eq!(offer.publish[0].kind, Kind::Audio);
+    assert_eq!(offer.publish[0].kind, TrackKind::Audio);
     assert_eq!(offer.subscribe[0].track, TrackId(9));
     for (error, code) in [
         (OfferError::BadSdp("line 3".into()), ErrorCode::BadSdp),

@@ -1,7 +1,7 @@
 //! The sections of an offer that a session uses: those that send for WHIP, those that receive for WHEP.
 
 use windlass_protocol::{ErrorCode, limits};
-use windlass_sfu::{Kind, MediaLine, media_lines};
+use windlass_sfu::{MediaLine, TrackKind, media_lines};
 
 use super::error::WhipWhepError;
 use super::protocol::Protocol;
@@ -11,7 +11,7 @@ use crate::convert;
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Section {
     pub mid: String,
-    pub kind: Kind,
+    pub kind: TrackKind,
 }
 
 /// The sections that the protocol uses: at least one, and at most the maximum number of tracks of a participant.

@@ -12,8 +12,8 @@ use tokio::sync::Mutex as AsyncMutex;
 use tokio::sync::oneshot;
 use windlass_protocol::{Attributes, ErrorCode, limits};
 use windlass_sfu::{
-    JoinOptions, Kind, Offer, ParticipantId, Publish, RenditionError, SfuEvent, Subscribe, TrackId,
-    TrackInfo,
+    JoinOptions, Offer, ParticipantId, Publish, RenditionError, SfuEvent, Subscribe, TrackId,
+    TrackInfo, TrackKind,
 };
 
 use super::caller::{Caller, read};
@@ -124,7 +124,7 @@ async fn render(
     tracks: &[TrackInfo],
     subscribe: &mut [Subscribe],
 ) -> Result<(), WhipWhepError> {
-    let is_video = |id| tracks.iter().any(|info| info.track == id && info.kind == Kind::Video);
+    let is_video = |id| tracks.iter().any(|info| info.track == id && info.kind == TrackKind::Video);
     let mut rendered = false;
     for subscribe in subscribe.iter_mut().filter(|subscribe| is_video(subscribe.track)) {
         match shared.services.sfu.render(viewer, subscribe.track).await {

@@ -14,7 +14,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use serde::Deserialize;
 use utoipa::IntoParams;
-use windlass_sfu::{Kind, Subscribe, TrackInfo};
+use windlass_sfu::{Subscribe, TrackInfo, TrackKind};
 
 use super::caller::Caller;
 use super::endpoint_options;
@@ -83,10 +83,10 @@ pub(crate) struct Wanted {
 /// Assigns the room's tracks to sections, but for those that are encrypted end to end: a player has no key.
 fn assign(sections: &[Section], tracks: &[TrackInfo], wanted: Option<&str>) -> Vec<Subscribe> {
     let plain = || tracks.iter().filter(|track| !track.encrypted);
-    let of = |kind: Kind| plain().find(|track| track.kind == kind).map(|t| t.participant);
+    let of = |kind: TrackKind| plain().find(|track| track.kind == kind).map(|t| t.participant);
     let publisher = match wanted {
         Some(id) => id.parse().ok(),
-        None => of(Kind::Video).or(of(Kind::Audio)),
+        None => of(TrackKind::Video).or(of(TrackKind::Audio)),
     };
     let mut left: Vec<_> = plain().filter(|t| Some(t.participant) == publisher).collect();
     sections
@@ -140,7 +140,7 @@ mod tests {
 
     use super::*;
 
-    fn track(track: u64, participant: u64, kind: Kind) -> TrackInfo {
+    fn track(track: u64, participant: u64, kind: TrackKind) -> TrackInfo {
         let (track, participant) = (TrackId(track), ParticipantId(participant));
         TrackInfo {
             track,
@@ -153,12 +153,12 @@ mod tests {
         }
     }
 
-    fn map(kinds: &[Kind], wanted: Option<&str>) -> Vec<(String, u64)> {
+    fn map(kinds: &[TrackKind], wanted: Option<&str>) -> Vec<(String, u64)> {
         let tracks = [
-            track(1, 7, Kind::Audio),
-            track(2, 8, Kind::Audio),
-            track(3, 8, Kind::Video),
-            track(4, 8, Kind::Video),
+            track(1, 7, TrackKind::Audio),
+            track(2, 8, TrackKind::Audio),
+            track(3, 8, TrackKind::Video),
+            track(4, 8, TrackKind::Video),
         ];
         let numbered = kinds.iter().enumerate();
         let sections: Vec<_> =
@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn sections_are_filled_with_one_participants_tracks_by_kind_and_order() {
-        let (a, v) = (Kind::Audio, Kind::Video);
+        let (a, v) = (TrackKind::Audio, TrackKind::Video);
         let pairs = |list: &[(&str, u64)]| -> Vec<(String, u64)> {
             list.iter().map(|(mid, track)| ((*mid).to_owned(), *track)).collect()
         };

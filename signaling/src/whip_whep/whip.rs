@@ -7,7 +7,7 @@ use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
-use windlass_sfu::{Kind, Publish};
+use windlass_sfu::{Publish, TrackKind};
 
 use super::caller::Caller;
 use super::endpoint_options;
@@ -42,7 +42,7 @@ pub(crate) async fn offer(
 
 /// The track of a section that sends.
 fn track(section: Section) -> Publish {
-    let name = if section.kind == Kind::Video { "camera" } else { "microphone" }.to_owned();
+    let name = if section.kind == TrackKind::Video { "camera" } else { "microphone" }.to_owned();
     Publish {
         mid: section.mid,
         kind: section.kind,

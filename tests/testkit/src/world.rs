@@ -11,8 +11,8 @@ use str0m::rtp::RtpWrite;
 use windlass_netem::{Conditions, Course, Link, LinkStats, Profile};
 use windlass_sfu::core::{Core, Output};
 use windlass_sfu::{
-    Answer, JoinOptions, Kind, NodeId, Offer, ParticipantId, Publish, Relayed, SfuConfig, SfuEvent,
-    Subscribe, TrackId,
+    Answer, JoinOptions, NodeId, Offer, ParticipantId, Publish, Relayed, SfuConfig, SfuEvent,
+    Subscribe, TrackId, TrackKind,
 };
 use windlass_types::recording::RecordInput;
 use windlass_types::{EnhancerOutput, EnhancerRequest, StreamId, TapInput};
@@ -152,7 +152,7 @@ impl World {
         let mid = offered.mids[0];
         let publish = Publish {
             mid: mid.to_string(),
-            kind: Kind::Video,
+            kind: TrackKind::Video,
             name: "camera".into(),
             max: None,
             encrypted: false,

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
 use windlass_types::recording::{RecordInput, RecordedTrack};
-use windlass_types::{Kind, ParticipantId, TrackId};
+use windlass_types::{ParticipantId, TrackId, TrackKind};
 
 use crate::anchors::Anchors;
 use crate::files::Files;
@@ -114,7 +114,7 @@ impl Recording {
 
     fn begin(&mut self, track: RecordedTrack) {
         let RecordedTrack { track, participant, kind, name, .. } = track;
-        let slot = if kind == Kind::Video { Slot::Video } else { Slot::Audio };
+        let slot = if kind == TrackKind::Video { Slot::Video } else { Slot::Audio };
         let screen = name.contains("screen");
         let free = |stream: &Stream| {
             stream.participant == participant && stream.screen == screen && !stream.group.has(slot)

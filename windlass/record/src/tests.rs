@@ -7,7 +7,7 @@ use bytes::Bytes;
 use windlass_types::recording::{
     RecordInput, RecordedFrame, RecordedPacket, RecordedTime, RecordedTrack, SenderReport,
 };
-use windlass_types::{Kind, Layer, ParticipantId, Size, TrackId};
+use windlass_types::{Layer, ParticipantId, Size, TrackId, TrackKind};
 
 use super::queue::MAX_QUEUED_BYTES;
 use super::*;
@@ -41,7 +41,7 @@ fn hooks() -> (Hooks, Receiver<Event>) {
 fn begin(recorder: &Recorder) {
     let sink = recorder.sink();
     for (track, kind, name) in
-        [(CAMERA, Kind::Video, "camera"), (MICROPHONE, Kind::Audio, "microphone")]
+        [(CAMERA, TrackKind::Video, "camera"), (MICROPHONE, TrackKind::Audio, "microphone")]
     {
         let (room, participant, name) = ("tea".into(), ParticipantId(7), name.to_owned());
         assert!(sink(RecordInput::Begin(RecordedTrack { track, room, participant, kind, name })));

@@ -14,7 +14,7 @@ use windlass_types::{Bitrate, Layer, Refusal, Rung};
 use self::allocator::{Demand, Grant};
 use self::anchor_costs::AnchorLimits;
 use self::quality::Shown;
-use crate::api::{Kind, ParticipantId, SfuEvent, TrackId};
+use crate::api::{ParticipantId, SfuEvent, TrackId, TrackKind};
 use crate::core::connection::quality::Fit;
 use crate::core::output::Output;
 use crate::core::peer::Peer;
@@ -177,7 +177,7 @@ impl Peer {
     ) -> (Vec<usize>, Vec<Demand>) {
         let anchors = self.can_receive_anchors();
         let (mut slots, mut demands) = (Vec::new(), Vec::new());
-        let video = |(_, slot): &(usize, &mut Slot)| slot.kind == Kind::Video;
+        let video = |(_, slot): &(usize, &mut Slot)| slot.kind == TrackKind::Video;
         for (i, slot) in self.slots.iter_mut().enumerate().filter(video) {
             slot.subscription.demand = None;
             let track = slot.track.and_then(|t| tracks.get(t)).filter(|t| !t.info.muted);
@@ -210,7 +210,7 @@ impl Peer {
         demands: &[Demand],
         outputs: &mut VecDeque<Output>,
     ) {
-        let audio = |s: &&Slot| s.kind == Kind::Audio && s.track.is_some();
+        let audio = |s: &&Slot| s.kind == TrackKind::Audio && s.track.is_some();
         let audio: Bitrate = self.slots.iter().filter(audio).map(|_| AUDIO).sum();
         let estimate = self.downlink.available();
         let available = initial.map(|initial| estimate.unwrap_or(initial).saturating_sub(audio));

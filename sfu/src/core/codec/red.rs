@@ -83,7 +83,7 @@ mod tests {
     fn the_newest_block_is_the_last() {
         assert_eq!(Red::parse(&TWO, 111).expect("sound").primary(), [8, 9]);
         assert_eq!(Red::parse(&[111, 5], 111).expect("no repetition").primary(), [5]);
-        assert_eq!(Red::parse(&[111], 111).expect("silence").primary(), []);
+        assert_eq!(Red::parse(&[111], 111).expect("silence").primary(), [0_u8; 0]);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::time::Instant;
 use windlass_types::{ConnectionQuality, Layer};
 
 use super::quality::{Shortfall, Signs};
-use crate::api::{Kind, ParticipantId, SfuEvent};
+use crate::api::{ParticipantId, SfuEvent, TrackKind};
 use crate::core::Core;
 use crate::core::track::Track;
 use crate::relay::{NodeId, Relayed};
@@ -72,7 +72,7 @@ impl Track {
     fn shortfall(&self, now: Instant) -> Shortfall {
         // With one encoding there is no choice, and no part of a track says of its publisher what the track does not.
         if !self.is_announced()
-            || self.info.kind != Kind::Video
+            || self.info.kind != TrackKind::Video
             || self.info.muted
             || self.layers.is_single()
         {

@@ -12,7 +12,7 @@ use std::collections::HashSet;
 use str0m::change::{SdpAnswer, SdpOffer};
 
 use self::sdp::{Description, MAX_MID, MediaLine};
-use crate::api::{Answer, Kind, Offer, OfferError, Permissions, Publish, Subscribe, TrackId};
+use crate::api::{Answer, Offer, OfferError, Permissions, Publish, Subscribe, TrackId, TrackKind};
 use crate::config::Limits;
 
 /// An offer with its parsed session description, or the error in that.
@@ -65,7 +65,7 @@ pub(crate) struct Standing {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wanted {
     /// The participant may subscribe to the track.
-    Track(Kind),
+    Track(TrackKind),
     /// The track has ended.
     Ended,
     /// There is no such track, or not for this participant.
@@ -110,7 +110,7 @@ impl Lists<'_> {
             return Err(OfferError::TooLarge);
         }
         let mut used = HashSet::new();
-        let mut line_of = |mid: &str, kind: Kind| {
+        let mut line_of = |mid: &str, kind: TrackKind| {
             let bad = || OfferError::BadMid { mid: mid.chars().take(MAX_MID).collect() };
             let line =
                 lines.iter().find(|l| l.mid == mid && l.kind == Some(kind)).ok_or_else(bad)?;
@@ -165,10 +165,10 @@ impl Lists<'_> {
 fn backs_up(entry: &Publish, before: &[Publish]) -> bool {
     let Some(mid) = &entry.backup_of else { return true };
     let video = |other: &&Publish| {
-        other.mid == *mid && other.kind == Kind::Video && other.backup_of.is_none()
+        other.mid == *mid && other.kind == TrackKind::Video && other.backup_of.is_none()
     };
     let first = before.iter().all(|other| other.backup_of.as_ref() != Some(mid));
-    entry.kind == Kind::Video && first && before.iter().any(|other| video(&other))
+    entry.kind == TrackKind::Video && first && before.iter().any(|other| video(&other))
 }
 
 #[cfg(test)]
@@ -184,7 +184,7 @@ mod tests {
     fn line(mid: &str, sends: bool) -> MediaLine {
         MediaLine {
             mid: mid.into(),
-            kind: Some(Kind::Video),
+            kind: Some(TrackKind::Video),
             sends,
             receives: !sends,
             codec: true,
@@ -200,7 +200,7 @@ mod tests {
     fn what_is_published_needs_a_line_that_sends_and_the_permission() {
         let publish = [Publish {
             mid: "0".into(),
-            kind: Kind::Video,
+            kind: TrackKind::Video,
             name: "camera".into(),
             max: None,
             encrypted: false,
@@ -229,7 +229,7 @@ mod tests {
     fn a_backup_stands_behind_the_video_whose_only_backup_it_is() {
         let entry = |mid: &str, backup_of: Option<&str>| Publish {
             mid: mid.into(),
-            kind: Kind::Video,
+            kind: TrackKind::Video,
             name: "camera".into(),
             max: None,
             encrypted: false,
@@ -258,9 +258,9 @@ mod tests {
         let receives = line("0", false);
         let lines = [&receives];
         let with = |count| Lists { publish: &[], subscribe: &twice[..count], lines: &lines };
-        assert_eq!(check(with(1), STANDING, Wanted::Track(Kind::Video)), Ok(()));
+        assert_eq!(check(with(1), STANDING, Wanted::Track(TrackKind::Video)), Ok(()));
         let twice = Err(OfferError::SubscribedTwice { track });
-        assert_eq!(check(with(2), STANDING, Wanted::Track(Kind::Video)), twice);
+        assert_eq!(check(with(2), STANDING, Wanted::Track(TrackKind::Video)), twice);
         let unknown = Err(OfferError::UnknownTrack { track });
         assert_eq!(check(with(1), STANDING, Wanted::Unknown), unknown);
         let silent = Lists { lines: &[], ..with(1) };

@@ -9,7 +9,7 @@ use windlass_types::VideoCodec;
 
 use super::payload_types::{Chosen, Role};
 use super::sdp::{Description, Section};
-use crate::api::{Kind, OfferError};
+use crate::api::{OfferError, TrackKind};
 
 /// Maximum number of SSRCs that a connection may name in all its offers: the stack keeps each of them.
 const MAX_SSRCS: usize = 256;
@@ -18,7 +18,7 @@ const MAX_SSRCS: usize = 256;
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Line {
     mid: String,
-    kind: Option<Kind>,
+    kind: Option<TrackKind>,
     /// Whether the client rejected the m-line, for good.
     rejected: bool,
     /// Whether the m-line has had a common codec. The stack keeps the codec even if a later offer has none.

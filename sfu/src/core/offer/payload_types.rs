@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use windlass_types::VideoCodec;
 
-use crate::api::{Kind, OfferError};
+use crate::api::{OfferError, TrackKind};
 use crate::core::connection::stack::H264_PROFILES;
 
 /// Longest name of a codec, in bytes.
@@ -229,7 +229,7 @@ impl Payloads {
     /// them. Others have the preferred codec alone.
     pub(crate) fn choose<'a>(
         &mut self,
-        kind: Kind,
+        kind: TrackKind,
         receives: bool,
         payloads: &[Payload],
         feedback: &(impl Iterator<Item = &'a str> + Clone),
@@ -241,8 +241,8 @@ impl Payloads {
             }
         }
         let codecs: Vec<Option<VideoCodec>> = match kind {
-            Kind::Audio => vec![None],
-            Kind::Video => VideoCodec::ALL.into_iter().map(Some).collect(),
+            TrackKind::Audio => vec![None],
+            TrackKind::Video => VideoCodec::ALL.into_iter().map(Some).collect(),
         };
         let mut all = Vec::new();
         for codec in codecs {

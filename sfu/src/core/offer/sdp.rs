@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 use str0m::media::Mid;
 
 use super::payload_types::{Chosen, Payload, Payloads};
-use crate::api::{Kind, OfferError};
+use crate::api::{OfferError, TrackKind};
 
 /// Maximum number of lines with one attribute in a section, and before the first section. A browser writes less than
 /// half of it.
@@ -35,7 +35,7 @@ pub struct MediaLine {
     /// `a=mid` of the m-line.
     pub mid: String,
     /// Kind of media; `None` for anything but audio and video.
-    pub kind: Option<Kind>,
+    pub kind: Option<TrackKind>,
     /// Whether the m-line is `m=application`.
     pub application: bool,
     /// Whether the client sends on it.
@@ -245,8 +245,8 @@ impl Section {
         let mut word = || words.next().unwrap_or_default();
         let (media, port, proto) = (word(), word(), word());
         let kind = match media {
-            "audio" => Some(Kind::Audio),
-            "video" => Some(Kind::Video),
+            "audio" => Some(TrackKind::Audio),
+            "video" => Some(TrackKind::Video),
             "application" => None,
             _ => return Err(bad("an m-line is neither audio, video nor application")),
         };
@@ -377,7 +377,7 @@ mod tests {
     use super::*;
     use crate::core::tests::offers::{CHROMIUM, sdp};
 
-    fn read_lines(sdp: &str) -> Vec<(String, Option<Kind>, bool, bool, bool)> {
+    fn read_lines(sdp: &str) -> Vec<(String, Option<TrackKind>, bool, bool, bool)> {
         let lines = media_lines(sdp).unwrap_or_else(|error| panic!("{error}: {sdp}"));
         lines.into_iter().map(|l| (l.mid, l.kind, l.sends, l.receives, l.codec)).collect()
     }
@@ -392,7 +392,7 @@ mod tests {
             ("video 9 UDP/TLS/RTP/SAVPF 98", "rtpmap:98 vp9/90000"),
             ("application 9 UDP/DTLS/SCTP webrtc-datachannel", ""),
         ]);
-        let (audio, video) = (Some(Kind::Audio), Some(Kind::Video));
+        let (audio, video) = (Some(TrackKind::Audio), Some(TrackKind::Video));
         let wanted = [
             ("0", audio, true, false, true),
             ("1", video, false, true, true),

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 
 use super::payload_types::Chosen;
 use super::sdp::{Description, Section};
-use crate::api::Kind;
+use crate::api::TrackKind;
 
 /// The `a=rtpmap` of a section without a common codec: a codec that the stack does not know, so that it answers with
 /// port 0.
@@ -60,7 +60,7 @@ impl Section {
             (_, false, true) => (9, "recvonly"),
             (_, false, false) => (9, "inactive"),
         };
-        let media = if kind == Kind::Audio { "audio" } else { "video" };
+        let media = if kind == TrackKind::Audio { "audio" } else { "video" };
         write!(to, "m={media} {port} UDP/TLS/RTP/SAVPF")?;
         for chosen in &self.chosen {
             write!(to, " {}", chosen.pt)?;

@@ -6,7 +6,7 @@ use std::time::Instant;
 use windlass_types::VideoCodec;
 
 use super::backup::Votes;
-use crate::api::{Kind, SfuEvent, TrackId};
+use crate::api::{SfuEvent, TrackId, TrackKind};
 use crate::core::output::Output;
 use crate::core::peers::Peers;
 use crate::core::subscriber::slot;
@@ -27,7 +27,7 @@ pub(crate) fn request(
         let backup = backup.map(|backup| backup.layers.codec());
         let Some(track) = tracks.get_mut(id) else { continue };
         // What tells a key frame from others is encrypted in some codecs.
-        if track.info.kind != Kind::Video || track.info.encrypted {
+        if track.info.kind != TrackKind::Video || track.info.encrypted {
             continue;
         }
         let mut votes = votes.remove(&id).unwrap_or_default();

@@ -7,7 +7,7 @@ use windlass_types::{EnhancerRequest, Layer, Rung};
 
 use super::dynacast::first_layer;
 use super::params::LimitedSubscribers;
-use crate::api::{Kind, TrackId};
+use crate::api::{TrackId, TrackKind};
 use crate::core::output::Output;
 use crate::core::peer::Peer;
 use crate::core::peers::Peers;
@@ -65,7 +65,7 @@ pub(crate) fn pause_unused_layers(
     }
     for track in tracks.iter_mut() {
         // The controller decides about the layers of an adapted track; a muted track sends nothing.
-        if track.params.is_adapted() || track.info.muted || track.info.kind != Kind::Video {
+        if track.params.is_adapted() || track.info.muted || track.info.kind != TrackKind::Video {
             continue;
         }
         let mut needed = needed.get(&track.info.track).copied().unwrap_or_default();

@@ -6,7 +6,7 @@ use std::time::Instant;
 use windlass_types::recording::{RecordInput, RecordedTrack};
 
 use super::track::{RecordTerms, Taker, TrackRecording};
-use crate::api::{Kind, ParticipantId, TrackInfo};
+use crate::api::{ParticipantId, TrackInfo, TrackKind};
 use crate::core::output::Output;
 use crate::core::track::Track;
 
@@ -65,7 +65,7 @@ impl RecordedRooms {
 
 /// Lets the recordings of video tracks choose their layers again. Called with each allocation.
 pub(crate) fn choose_layers<'a>(now: Instant, tracks: impl Iterator<Item = &'a mut Track>) {
-    for track in tracks.filter(|track| track.info.kind == Kind::Video && !track.info.muted) {
+    for track in tracks.filter(|track| track.info.kind == TrackKind::Video && !track.info.muted) {
         for recording in track.recordings.iter_mut() {
             recording.choose(now, &track.layers);
         }

@@ -14,7 +14,7 @@ use str0m::media::Pt;
 
 use self::nodes::Begun;
 use self::track::RemotePublisher;
-use crate::api::{Delivery, Kind, ParticipantId, Publish, SfuEvent, TrackId};
+use crate::api::{Delivery, ParticipantId, Publish, SfuEvent, TrackId, TrackKind};
 use crate::core::Core;
 use crate::core::subscriber::anchor_channel::OutgoingAnchor;
 use crate::core::subscriber::audio::AudioInfo;
@@ -327,8 +327,8 @@ impl Core {
         let RelayedPacket { layer, level, voice, blocks, payload, .. } = packet;
         let packet = PacketIn::relayed(packet, now);
         match (kind, *layer) {
-            (Kind::Video, Some(layer)) => self.forward_video(id, layer, packet, None, payload),
-            (Kind::Audio, None) => {
+            (TrackKind::Video, Some(layer)) => self.forward_video(id, layer, packet, None, payload),
+            (TrackKind::Audio, None) => {
                 let blocks = blocks.map(Pt::from);
                 let audio_info = AudioInfo { level: *level, voice: *voice, blocks };
                 self.forward_audio(id, packet, None, payload, audio_info);

@@ -14,7 +14,7 @@ use windlass_types::relay::RelayedPacket;
 use windlass_types::rendition::{RendererAnswer, RendererInput};
 use windlass_types::{Layer, NodeId, VideoCodec};
 
-use crate::api::{Kind, ParticipantId, Publish, RenditionError, SfuEvent, TrackId};
+use crate::api::{ParticipantId, Publish, RenditionError, SfuEvent, TrackId, TrackKind};
 use crate::config::{RenditionLimits, share_of_one};
 use crate::core::record::track::{RecordTerms, Taker, TrackRecording};
 use crate::core::relay::track::RemotePublisher;
@@ -164,7 +164,7 @@ impl Track {
     /// Whether the renderer can read the track: VP9 that is published here, and not encrypted end to end. The codec is
     /// not known before its first packet.
     fn is_renderable(&self) -> bool {
-        self.info.kind == Kind::Video
+        self.info.kind == TrackKind::Video
             && self.remote.is_none()
             && self.is_announced()
             && !self.info.encrypted
@@ -189,7 +189,7 @@ impl Track {
     pub(crate) fn as_rendition(&self) -> Publish {
         Publish {
             mid: "rendition".to_owned(),
-            kind: Kind::Video,
+            kind: TrackKind::Video,
             name: self.info.name.clone(),
             max: None,
             encrypted: false,

@@ -47,7 +47,7 @@ mod tests {
 
     use crate::api::{JoinOptions, Offer, OfferError, Permissions, Publish, SfuEvent};
     use crate::core::tests::harness::*;
-    use crate::{Kind, ParticipantId};
+    use crate::{ParticipantId, TrackKind};
 
     /// The latest frame that a client has something of: what was sent before may be sent again.
     fn newest(harness: &Harness, at: usize) -> Option<u32> {
@@ -71,7 +71,7 @@ mod tests {
         assert_eq!(harness.core.stats().participants, 2, "it stays");
         let publish = vec![Publish {
             mid: "0".into(),
-            kind: Kind::Video,
+            kind: TrackKind::Video,
             name: "camera".into(),
             max: None,
             encrypted: false,

@@ -11,7 +11,7 @@ use windlass_types::{Layer, Refusal, Rung, VideoCodec};
 use super::audio::AudioTimeline;
 use super::rewriter::Rewriter;
 use super::subscription::Subscription;
-use crate::api::{Kind, TrackId, TrackStats};
+use crate::api::{TrackId, TrackKind, TrackStats};
 use crate::core::connection::in_flight::InFlight;
 use crate::core::connection::stack;
 
@@ -20,7 +20,7 @@ pub(crate) struct Slot {
     /// `a=mid` of the m-line.
     pub mid: Mid,
     /// Negotiated media.
-    pub kind: Kind,
+    pub kind: TrackKind,
     /// The track that the slot carries.
     pub track: Option<TrackId>,
     /// The track whose packets the slot is sent: its own, or that one's backup.
@@ -47,7 +47,7 @@ pub(crate) struct Slot {
 
 impl Slot {
     /// A slot without a track; its timelines begin at `timestamp`.
-    pub(crate) fn new(mid: Mid, kind: Kind, timestamp: u32, now: Instant) -> Slot {
+    pub(crate) fn new(mid: Mid, kind: TrackKind, timestamp: u32, now: Instant) -> Slot {
         Slot {
             mid,
             kind,

@@ -1,6 +1,6 @@
 //! Audio through the whole core: redundancy, losses and silence.
 
-use crate::api::{JoinOptions, Kind};
+use crate::api::{JoinOptions, TrackKind};
 use str0m::media::Mid;
 use str0m::media::{Direction, MediaKind, Pt};
 use str0m::rtp::{ExtensionValues, RtpWrite};
@@ -33,7 +33,7 @@ impl Talk {
         let mut api = harness.clients[at].rtc.sdp_api();
         let mid = api.add_media(MediaKind::Audio, Direction::SendOnly, None, None, None);
         let (sdp, pending) = api.apply().expect("offer");
-        let (kind, name) = (Kind::Audio, "microphone".into());
+        let (kind, name) = (TrackKind::Audio, "microphone".into());
         let publish = vec![Publish {
             mid: mid.to_string(),
             kind,

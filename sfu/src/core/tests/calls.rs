@@ -1,6 +1,6 @@
 //! Calls through the core: rungs, taps, anchors, limits, and what is malformed.
 
-use crate::api::{JoinError, JoinOptions, Kind};
+use crate::api::{JoinError, JoinOptions, TrackKind};
 use str0m::media::{Direction, KeyframeRequestKind, MediaKind, Rid};
 use str0m::rtp::RtpWrite;
 use windlass_types::Rung;
@@ -419,7 +419,7 @@ fn a_room_has_so_many_tracks_and_who_publishes_nothing_more_is_not_refused() {
     let (sdp, _pending) = api.apply().expect("offer");
     let publish = Publish {
         mid: mid.to_string(),
-        kind: Kind::Audio,
+        kind: TrackKind::Audio,
         name: "microphone".into(),
         max: None,
         encrypted: false,
@@ -702,7 +702,7 @@ fn a_loopback_room_gives_back_ones_own_track() {
     let (sdp, pending) = api.apply().expect("offer");
     let publish = vec![Publish {
         mid,
-        kind: Kind::Video,
+        kind: TrackKind::Video,
         name: "camera".into(),
         max: None,
         encrypted: false,

@@ -4,7 +4,7 @@
 //! Unit tests cannot use the world of `windlass-testkit`: that one uses this crate as a library, whose `Core` is
 //! another type, without private state.
 
-use crate::api::{JoinOptions, Kind};
+use crate::api::{JoinOptions, TrackKind};
 use std::collections::HashMap;
 use std::sync::Arc;
 use str0m::media::Mid;
@@ -135,7 +135,7 @@ pub(crate) fn camera() -> Publish {
 pub(crate) fn camera_at(mid: Mid) -> Publish {
     Publish {
         mid: mid.to_string(),
-        kind: Kind::Video,
+        kind: TrackKind::Video,
         name: "camera".into(),
         max: None,
         encrypted: false,

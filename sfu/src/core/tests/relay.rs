@@ -9,7 +9,7 @@ use windlass_types::{
 use super::backup::{Backup, wanted};
 use super::calls::anchor_of;
 use super::harness::*;
-use crate::api::{Delivery, JoinOptions, Kind, TrackId, TrackInfo};
+use crate::api::{Delivery, JoinOptions, TrackId, TrackInfo, TrackKind};
 use crate::config::SfuConfig;
 use crate::core::*;
 use crate::relay::{NodeId, Relayed, RelayedData};
@@ -380,7 +380,7 @@ fn senseless_messages_of_another_node_change_nothing() {
     let told = crate::relay::RelayedTrack {
         track,
         participant: SUBSCRIBER,
-        kind: Kind::Audio,
+        kind: TrackKind::Audio,
         name: String::new(),
         muted: false,
         encrypted: false,

@@ -8,15 +8,14 @@ use std::fmt::Write;
 
 use ts_rs::{Config, TS};
 use windlass_types::{
-    ConnectionQuality, FrameNetwork, Layer, LayerKnobs, NoNetwork, Refusal, Rung, VideoCodec, Way,
-    WayReason,
+    ConnectionQuality, FrameNetwork, Layer, LayerKnobs, NoNetwork, Refusal, Rung, TrackKind,
+    VideoCodec, Way, WayReason,
 };
 
 use crate::{
     AccessToken, ClientMessage, Error, ErrorCode, Grant, IceCredential, IceServer, IceServers,
     Join, Knock, Moderate, Offer, OwnTrack, Participant, Publish, Report, SendData, ServerMessage,
-    SetAttributes, SetRung, Subscribe, Track, TrackKind, TrackStats, Uplink, VERSION, View,
-    Welcome,
+    SetAttributes, SetRung, Subscribe, Track, TrackStats, Uplink, VERSION, View, Welcome,
 };
 
 /// Content of the TypeScript file.

@@ -8,7 +8,8 @@ use windlass_types::recording::{
     RecordInput, RecordedAnchor, RecordedFrame, RecordedTime, RecordedTrack, SenderReport,
 };
 use windlass_types::{
-    Anchor, AnchorSource, Epoch, Kind, Layer, ParticipantId, Size, StageTimes, StreamId, TrackId,
+    Anchor, AnchorSource, Epoch, Layer, ParticipantId, Size, StageTimes, StreamId, TrackId,
+    TrackKind,
 };
 use windlass_vp9::Picture;
 use windlass_vpx::{Encoder, EncoderConfig};
@@ -42,7 +43,7 @@ fn record(recorder: &Recorder, recording: &str, frames: u32, anchored: bool) -> 
     });
     let (sink, now, room) = (recorder.sink(), Instant::now(), "tea".into());
     let (participant, name) = (ParticipantId(7), "camera".to_owned());
-    let track = RecordedTrack { track: CAMERA, room, participant, kind: Kind::Video, name };
+    let track = RecordedTrack { track: CAMERA, room, participant, kind: TrackKind::Video, name };
     assert!(sink(RecordInput::Begin(track)));
     let (width, height, fps) = (160, 96, 30.0);
     let config = EncoderConfig { width, height, fps, kbps: 100, screen: false, cpu_used: None };
