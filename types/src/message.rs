@@ -81,7 +81,8 @@ pub struct AnchorHeader {
 impl AnchorHeader {
     /// Size of the anchor's picture over that of a low one, where it is one of [`SCALES`].
     pub fn scale_over(&self, low: Size) -> Option<usize> {
-        let is_over = |scale: &usize, high: u16, low: u16| scale * usize::from(low) == usize::from(high);
+        let is_over =
+            |scale: &usize, high: u16, low: u16| scale * usize::from(low) == usize::from(high);
         SCALES.into_iter().find(|scale| {
             is_over(scale, self.size.width, low.width)
                 && is_over(scale, self.size.height, low.height)
