@@ -27,7 +27,7 @@ const FOLDER: &str = "WINDLASS_DOCS_FOLDER";
 const STORY: &str = "docs/day.md";
 
 /// Blocks by their beginning, and where they are tried or why they are not.
-const ELSEWHERE: [(&str, &str); 27] = [
+const ELSEWHERE: [(&str, &str); 28] = [
     ("cargo xtask run ", "continuous integration runs both"),
     ("cargo run --release -p windlass-lab -- eval", "lab/src/eval, on a clip"),
     ("tar -xf windlass-", "`cargo xtask release` lets the program write its manual"),
@@ -48,6 +48,7 @@ const ELSEWHERE: [(&str, &str); 27] = [
     ("/usr/bin/python3 tests/e2e/support/gstreamer_whip.py", "tests/e2e/soak/gstreamer.test.mjs"),
     ("python tests/e2e/support/aiortc_client.py", "tests/e2e/soak/interop.test.mjs"),
     ("node tests/e2e/support/libdatachannel_whip.mjs", "tests/e2e/soak/interop.test.mjs"),
+    ("openssl req -x509 -newkey ec", "tests/e2e/soak/interop.test.mjs"),
     ("cargo xtask run    ", "continuous integration runs its like"),
     ("cargo xtask page && cargo build -p windlass -p", "`cargo xtask test` does the same for all"),
     ("export WINDLASS_CLIPS=", "it needs the clips' repository"),

@@ -12,7 +12,7 @@ use crate::test::{bound, build_programs, e2e};
 use crate::{apt, fuzz, gpu, memory, neon, page, python, skipped, target_dir};
 
 /// Another WebRTC stack, of PyPI, and the HTTP client that it is used with.
-const AIORTC: [&str; 2] = ["aiortc==1.16.0", "aiohttp==3.14.5"];
+const AIORTC: [&str; 3] = ["aiortc==1.16.0", "aiohttp==3.14.5", "av==18.1.0"];
 
 /// A part of the long tests, in the order in which they run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]

@@ -1,4 +1,5 @@
-// Two stacks that no browser has, as WHIP encoders and WHEP players: aiortc (Python) and libdatachannel (C++; OBS has it).
+// Stacks that no browser has, as WHIP encoders and WHEP players: aiortc (Python), libdatachannel (C++; OBS has it) and
+// FFmpeg's WHIP muxer.
 //
 // Runs beside any file.
 import assert from "node:assert/strict";
@@ -87,6 +88,18 @@ describe("clients of other stacks", { only: true, skip: skipped("clients of othe
       const player = aiortc("whep", `${server.url}/whep/a-${codec}`, codec);
       await until(() => got(player)[0] > 60 && got(player)[1] > 60, "it plays picture and sound", 30_000, () => player.said());
       assert.equal(got(player)[2], 640);
+      await Promise.all([player.end(), encoder.end()]);
+      await ended(page);
+    });
+  }
+
+  {
+    const name = "FFmpeg's WHIP muxer sends H.264 and Opus to a browser and to aiortc";
+    test(name, { skip: skipped(name, noAiortc) }, async (t) => {
+      const encoder = run(python, [support("ffmpeg_whip.py"), `${server.url}/whip/muxer`]);
+      const page = await isSeen(t, "muxer", "h264");
+      const player = aiortc("whep", `${server.url}/whep/muxer`, "h264");
+      await until(() => got(player)[0] > 60 && got(player)[1] > 60, "it plays picture and sound", 30_000, () => player.said());
       await Promise.all([player.end(), encoder.end()]);
       await ended(page);
     });
