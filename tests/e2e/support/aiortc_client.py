@@ -14,23 +14,14 @@ import aiohttp
 import av
 from aiortc import RTCPeerConnection, RTCRtpSender, RTCSessionDescription
 from aiortc.mediastreams import AudioStreamTrack, MediaStreamError, VideoStreamTrack
-
-WIDTH, HEIGHT, SQUARE = 640, 360, 80
-
+from square import square
 
 class Square(VideoStreamTrack):
     """A bright square that moves over a ramp."""
 
     async def recv(self):
         pts, base = await self.next_timestamp()
-        frame = av.VideoFrame(WIDTH, HEIGHT, "yuv420p")
-        luma, *chroma = frame.planes
-        at = pts // 600 % (WIDTH - SQUARE)
-        ramp = bytes(40 + x // 5 for x in range(WIDTH)).ljust(luma.line_size, b"\0")
-        bright = ramp[:at] + b"\xeb" * SQUARE + ramp[at + SQUARE :]
-        luma.update(ramp * 100 + bright * SQUARE + ramp * (HEIGHT - 100 - SQUARE))
-        for plane in chroma:
-            plane.update(b"\x80" * plane.buffer_size)
+        frame = square(pts // 600)
         frame.pts, frame.time_base = pts, base
         return frame
 

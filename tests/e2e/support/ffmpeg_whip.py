@@ -1,14 +1,12 @@
-"""Sends a drawn picture and a tone by FFmpeg's WHIP muxer, in H.264 and Opus, until SIGINT.
+"""Sends a drawn picture and silence by FFmpeg's WHIP muxer, in H.264 and Opus, until SIGINT.
 
     python ffmpeg_whip.py URL [TOKEN]
 
-The package `av` 18 brings FFmpeg 8.1, which has the muxer, libx264 and libopus; `pip install aiortc` brings both it and
-`cryptography`. Debian 12 has FFmpeg 5.1, without the muxer.
+The package `av` 18 brings FFmpeg 8.1, which has the muxer, libx264 and libopus. Debian 12
+has FFmpeg 5.1, without the muxer.
 """
-import datetime
-import math
 import signal
-import struct
+import subprocess
 import sys
 import tempfile
 import time
@@ -16,50 +14,32 @@ from fractions import Fraction
 from pathlib import Path
 
 import av
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
+from square import HEIGHT, WIDTH, square
 
-WIDTH, HEIGHT, RATE, SQUARE = 640, 360, 30, 80
+RATE = 30
 # Opus takes frames of 20 ms.
-SAMPLES, SAMPLE_RATE, TONE_HZ = 960, 48_000, 440
+SAMPLES, SAMPLE_RATE = 960, 48_000
 
 
 def certificate(folder):
     """Writes a certificate by P-256 and its key. With GnuTLS, FFmpeg makes one by P-224, which the server does not take."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "camera")])
-    now = datetime.datetime.now(datetime.timezone.utc)
-    made = x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
-    made = made.serial_number(x509.random_serial_number())
-    made = made.not_valid_before(now - datetime.timedelta(days=1)).not_valid_after(now + datetime.timedelta(days=30))
-    paths = folder / "certificate.pem", folder / "key.pem"
-    paths[0].write_bytes(made.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM))
-    pem, pkcs8, plain = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    paths[1].write_bytes(key.private_bytes(pem, pkcs8, plain))
-    return {"cert_file": str(paths[0]), "key_file": str(paths[1])}
+    files = {"cert_file": str(folder / "cert.pem"), "key_file": str(folder / "key.pem")}
+    made = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=camera".split()
+    made += ["-keyout", files["key_file"], "-out", files["cert_file"]]
+    subprocess.run(made, check=True, stderr=subprocess.DEVNULL)
+    return files
 
 
 def picture(number):
-    """A bright square that moves over a ramp."""
-    frame = av.VideoFrame(WIDTH, HEIGHT, "yuv420p")
-    luma, *chroma = frame.planes
-    at = number * 5 % (WIDTH - SQUARE)
-    ramp = bytes(40 + x // 5 for x in range(WIDTH)).ljust(luma.line_size, b"\0")
-    bright = ramp[:at] + b"\xeb" * SQUARE + ramp[at + SQUARE :]
-    luma.update(ramp * 100 + bright * SQUARE + ramp * (HEIGHT - 100 - SQUARE))
-    for plane in chroma:
-        plane.update(b"\x80" * plane.buffer_size)
+    frame = square(5 * number)
     frame.pts, frame.time_base = number, Fraction(1, RATE)
     return frame
 
 
-def tone(number):
+def silence(number):
     frame = av.AudioFrame("s16", "stereo", SAMPLES)
-    first = number * SAMPLES
-    values = (int(8000 * math.sin(2 * math.pi * TONE_HZ * (first + n) / SAMPLE_RATE)) for n in range(SAMPLES))
-    frame.planes[0].update(b"".join(struct.pack("<hh", value, value) for value in values))
-    frame.sample_rate, frame.pts, frame.time_base = SAMPLE_RATE, first, Fraction(1, SAMPLE_RATE)
+    frame.planes[0].update(bytes(frame.planes[0].buffer_size))
+    frame.sample_rate, frame.pts, frame.time_base = SAMPLE_RATE, number * SAMPLES, Fraction(1, SAMPLE_RATE)
     return frame
 
 
@@ -72,12 +52,12 @@ def send(url, token, files, is_over):
         video.options = {"profile": "baseline", "tune": "zerolatency", "preset": "veryfast", "g": str(2 * RATE)}
         audio = session.add_stream("libopus", rate=SAMPLE_RATE)
         audio.layout = "stereo"
-        began, pictures, tones = time.monotonic(), 0, 0
+        began, pictures, sounds = time.monotonic(), 0, 0
         while not is_over():
             now = time.monotonic() - began
-            while tones * SAMPLES / SAMPLE_RATE <= now:
-                session.mux(audio.encode(tone(tones)))
-                tones += 1
+            while sounds * SAMPLES / SAMPLE_RATE <= now:
+                session.mux(audio.encode(silence(sounds)))
+                sounds += 1
             while pictures / RATE <= now:
                 session.mux(video.encode(picture(pictures)))
                 pictures += 1
