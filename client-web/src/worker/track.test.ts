@@ -45,7 +45,6 @@ class Bench {
       if (this.deviceLost) throw new NetworkFailure("device_lost", "planted");
       return true;
     },
-    setWeights: () => undefined,
     dispose: () => void this.disposed++,
   };
   disposed = 0;

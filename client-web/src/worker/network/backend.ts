@@ -87,12 +87,6 @@ export interface FrameNetwork {
    */
   run(low: Plane, high: Plane, out: Plane): Promise<boolean>;
 
-  /**
-   * Replaces the weights by those of another file of the same shape, from the next call of `run` on. Throws a
-   * {@link NetworkFailure} (`invalid_weights`) otherwise; the former weights stay in use.
-   */
-  setWeights(file: Uint8Array): void;
-
   /** Frees what it holds. Pictures under way reject. */
   dispose(): void;
 }

@@ -83,15 +83,6 @@ export function parseNetwork(file: Uint8Array): Network {
   return { scale, layers };
 }
 
-/** Whether the weights of one network can stand in for those of another. */
-export function sameShape(a: Network, b: Network): boolean {
-  return (
-    a.scale === b.scale &&
-    a.layers.length === b.layers.length &&
-    a.layers.every((layer, i) => layer.inputs === b.layers[i]?.inputs && layer.outputs === b.layers[i]?.outputs)
-  );
-}
-
 function refuse(what: string): never {
   throw new NetworkFailure("invalid_weights", `the network's file is refused: ${what}`);
 }

@@ -70,7 +70,6 @@ class Bench {
     return {
       scale,
       run: (_low, _high, out) => this.make(out),
-      setWeights: () => undefined,
       dispose: () => {
         this.disposed++;
         for (const one of this.under.splice(0)) one.settle(new NetworkFailure("device_lost", "disposed of"));

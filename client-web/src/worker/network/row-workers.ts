@@ -133,10 +133,6 @@ class RowWorkers implements FrameNetwork {
     }
   }
 
-  setWeights(): void {
-    throw new NetworkFailure("invalid_weights", "workers run built-in networks alone");
-  }
-
   dispose(): void {
     this.ended = true;
     for (const worker of this.workers) worker.end();

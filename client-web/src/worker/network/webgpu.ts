@@ -18,7 +18,7 @@ import {
   NetworkFailure,
   type Plane,
 } from "./backend.js";
-import { type Network, parseNetwork, sameShape } from "./file.js";
+import { type Network, parseNetwork } from "./file.js";
 import { layoutFor, type Making, Pictures, type Program, pictureBytes, type Stage, USAGE } from "./pictures.js";
 import {
   type Answer,
@@ -174,13 +174,6 @@ class WebGpuNetwork implements FrameNetwork {
       making.release();
     }
     return true;
-  }
-
-  setWeights(file: Uint8Array): void {
-    const network = parseNetwork(file);
-    if (!sameShape(network, this.network))
-      throw new NetworkFailure("invalid_weights", "the new weights are of a network of another shape");
-    if (this.failure === null) this.upload(network);
   }
 
   dispose(): void {
