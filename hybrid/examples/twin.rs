@@ -1,6 +1,6 @@
 //! Prints, as JSON, what the hybrid decoder makes of an IVF file with anchors in it.
 //!
-//! `cargo run -p windlass-hybrid --example twin FILE.ivf` decodes the file at scales 2 and 3, with anchors: early, on
+//! `cargo run -p windlass-hybrid --example twin FILE.ivf` decodes the file at scales 2 to 4, with anchors: early, on
 //! time, late, in parts of tiles, repeated, and of a former epoch. Every instruction set that the machine has must
 //! give the same pictures; the program ends with an error at the first that differ. For each frame, a case holds:
 //!
@@ -52,7 +52,7 @@ fn main() {
         assert_eq!(option, "--call", "{usage}");
         vec![call(&ivf, scale.parse().expect("a scale"))]
     } else {
-        [2, 3].into_iter().map(|scale| check(&ivf, scale)).collect()
+        [2, 3, 4].into_iter().map(|scale| check(&ivf, scale)).collect()
     };
     println!("[{}]", cases.join(",\n"));
 }
@@ -237,7 +237,7 @@ fn check(ivf: &Ivf<'_>, scale: usize) -> String {
     let mut lines = Vec::new();
     for (data, frame) in ivf.frames.iter().zip(0u32..) {
         let mut shown = false;
-        let network = network(scale, frame);
+        let network = network(frame);
         for decoder in &mut decoders {
             decoder.set_network(network.checked_sub(1).map(|n| Tier::ALL[n]));
             shown = decoder.push_frame(timestamp(frame), data).expect("a sound stream").shown;
@@ -289,9 +289,9 @@ fn check(ivf: &Ivf<'_>, scale: usize) -> String {
     case(scale, &lines)
 }
 
-/// The number of a frame's network in the WebAssembly module: at one scale each in turn, at the other 0 (none).
-fn network(scale: usize, frame: u32) -> usize {
-    if scale == 2 { (frame / NETWORK_FRAMES) as usize % (1 + Tier::ALL.len()) } else { 0 }
+/// The number of a frame's network in the WebAssembly module: each in turn, and 0 (none).
+fn network(frame: u32) -> usize {
+    (frame / NETWORK_FRAMES) as usize % (1 + Tier::ALL.len())
 }
 
 /// The JSON of a case with the messages of a call.

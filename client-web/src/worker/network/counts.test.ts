@@ -28,6 +28,7 @@ test("the note has the counts of the shaders as they are", () => {
     [2, 16, 5, 320, 180],
     [4, 16, 5, 320, 180],
     [2, 16, 5, 640, 360],
+    [2, 32, 5, 480, 270],
     [2, 32, 5, 640, 360],
   ] as const) {
     const names = [`${channels}(?: channels)?`, `${convolutions}(?: convolutions)?`, `${width}×${height}`].join(", ");
