@@ -197,8 +197,8 @@ pub struct StageSlots {
     pub wait: Latencies,
     /// Tasks refused as lost causes.
     pub refused: u64,
-    /// Tasks that were lost causes but had to run.
-    pub demoted: u64,
+    /// Tasks that began too late to end in time, and had to run.
+    pub late: u64,
 }
 
 /// State of the CPU's slots.

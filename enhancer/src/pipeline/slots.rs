@@ -77,7 +77,7 @@ struct Inner {
 struct Counts {
     wait: SharedLatencies,
     refused: AtomicU64,
-    demoted: AtomicU64,
+    late: AtomicU64,
     busy_nanos: AtomicU64,
 }
 
@@ -214,7 +214,7 @@ impl Slots {
             return None;
         }
         if verdict == RUNS_LATE {
-            count(&counts.demoted);
+            count(&counts.late);
         }
         Some(Slot { slots: self, stage, work, given })
     }
@@ -231,7 +231,7 @@ impl Slots {
                 stage: stage.name(),
                 wait: counts.wait.read(),
                 refused: counts.refused.load(Ordering::Relaxed),
-                demoted: counts.demoted.load(Ordering::Relaxed),
+                late: counts.late.load(Ordering::Relaxed),
             }
         });
         SlotStats { cap: self.cap, running, waiting, stages: stages.to_vec() }
@@ -381,8 +381,8 @@ mod tests {
         });
         let stats = slots.stats();
         let of = |stage: Stage| &stats.stages[stage as usize];
-        assert_eq!((of(Stage::Encode).refused, of(Stage::Encode).demoted), (1, 0));
-        assert_eq!((of(Stage::Decode).refused, of(Stage::Decode).demoted), (0, 1));
+        assert_eq!((of(Stage::Encode).refused, of(Stage::Encode).late), (1, 0));
+        assert_eq!((of(Stage::Decode).refused, of(Stage::Decode).late), (0, 1));
     }
 
     #[test]

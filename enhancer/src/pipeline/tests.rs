@@ -494,7 +494,7 @@ fn frames_that_wait_for_a_slot_are_decoded_however_late() {
     }
     eventually("all decoded", || enhancer.stats().counters.decoded == 8);
     let decoded = stage(&enhancer, Stage::Decode);
-    assert!(decoded.demoted >= 4 && decoded.refused == 0, "{decoded:?}");
+    assert!(decoded.late >= 4 && decoded.refused == 0, "{decoded:?}");
     // All but the two that have 60 ms together.
     eventually("all looked at", || enhancer.stats().counters.late_decode == 6);
 }

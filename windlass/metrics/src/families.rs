@@ -266,8 +266,8 @@ const ENHANCER: &[Family] = &[
     )
     .by(&["stage"]),
     Family::counter(
-        "windlass_enhancer_cpu_tasks_demoted_total",
-        "CPU tasks that could not end in time and ran after all others.",
+        "windlass_enhancer_cpu_tasks_late_total",
+        "CPU tasks that began too late to end in time, and had to run.",
     )
     .by(&["stage"]),
     Family::histogram(

@@ -173,7 +173,7 @@ fn slot_metrics(slots: &SlotStats) -> Vec<Metric> {
         metrics.extend([
             of("windlass_enhancer_cpu_wait_seconds", stage.wait.into()),
             of("windlass_enhancer_cpu_tasks_refused_total", stage.refused.into()),
-            of("windlass_enhancer_cpu_tasks_demoted_total", stage.demoted.into()),
+            of("windlass_enhancer_cpu_tasks_late_total", stage.late.into()),
         ]);
     }
     metrics

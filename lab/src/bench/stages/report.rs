@@ -54,7 +54,8 @@ pub(super) struct Stage {
     pub p99_ms: f64,
     /// Number of tasks that were refused as lost causes.
     pub refused: u64,
-    pub demoted: u64,
+    /// Number of tasks that began too late to end in time, and had to run.
+    pub late: u64,
     #[serde(skip)]
     latencies: Vec<f64>,
 }
@@ -101,7 +102,7 @@ impl Row {
                 _ => &mut self.decode,
             };
             of.refused += slots.refused;
-            of.demoted += slots.demoted;
+            of.late += slots.late;
         }
         self.decode.add(outcome.decode);
         self.encode.add(outcome.encode);
@@ -148,7 +149,7 @@ impl Report {
             "p95 ms",
             "p99 ms",
             "refused",
-            "demoted"
+            "late"
         );
         let mean = |shares: &[f64]| 100.0 * shares.iter().sum::<f64>() / shares.len().max(1) as f64;
         for row in &self.rows {
@@ -168,7 +169,7 @@ impl Report {
                     s.p95_ms,
                     s.p99_ms,
                     s.refused,
-                    s.demoted
+                    s.late
                 );
             }
         }

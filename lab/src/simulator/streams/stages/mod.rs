@@ -98,7 +98,6 @@ pub(crate) fn run_stages(scenario: &StageScenario) -> Result<StageReport, Scenar
             cap: cap.unwrap_or(usize::MAX),
             order: if way == TaskScheduling::Edf { TaskOrder::Edf } else { TaskOrder::Fifo },
             lost_cause_threshold: ms(scenario.lost_cause_threshold_ms),
-            max_wait: ms(scenario.patience_ms),
             max_waiting: usize::MAX,
         };
         let outcomes: Vec<Outcome> = rounds.iter().map(|r| r.play(scenario, config)).collect();

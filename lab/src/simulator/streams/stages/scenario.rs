@@ -39,12 +39,6 @@ pub(crate) struct StageScenario {
     /// Time after its deadline from which on a request is a lost cause, in milliseconds.
     #[serde(default)]
     pub lost_cause_threshold_ms: f64,
-    /// Whether lost causes are given up, instead of going behind all others.
-    #[serde(default)]
-    pub gives_up: bool,
-    /// Time after which a lost cause goes before all others, in milliseconds.
-    #[serde(default = "patience")]
-    pub patience_ms: f64,
     /// The stages of a request, one after the other.
     pub stages: Vec<StageSpec>,
 }
@@ -83,12 +77,8 @@ impl StageScenario {
             "caps",
             "1 to 64 numbers from 1 to 1024",
         )?;
-        let times = [self.lost_cause_threshold_ms, self.patience_ms];
-        value(
-            times.into_iter().all(|t| within(t, 0.0, 3.6e6)),
-            "lost_cause_threshold_ms, patience_ms",
-            "from 0 to 3600000",
-        )?;
+        let threshold = within(self.lost_cause_threshold_ms, 0.0, 3.6e6);
+        value(threshold, "lost_cause_threshold_ms", "from 0 to 3600000")?;
         value((1..=64).contains(&self.stages.len()), "stages", "from 1 to 64")?;
         for stage in &self.stages {
             let one = stage.cpu_ms.is_some() != stage.away_ms.is_some();
@@ -108,9 +98,4 @@ fn tenth_over() -> f64 {
 
 fn one_slot() -> Vec<usize> {
     vec![1]
-}
-
-/// The default of `patience_ms`: longer than any request waits, as ZARN has no bound.
-fn patience() -> f64 {
-    600_000.0
 }

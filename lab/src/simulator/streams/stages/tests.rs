@@ -21,8 +21,6 @@ fn scenario() -> StageScenario {
         switching: 0.05,
         caps: vec![1],
         lost_cause_threshold_ms: 0.0,
-        gives_up: false,
-        patience_ms: 600_000.0,
         stages: vec![
             stage(Some(120.0), None),
             stage(None, Some(80.0)),
@@ -69,7 +67,7 @@ fn tasks_beyond_the_cores_slow_each_other_down() {
 #[test]
 fn who_is_given_up_counts_as_missed() {
     let mut scenario = scenario();
-    (scenario.gives_up, scenario.every_ms, scenario.rounds) = (true, 100.0, 1);
+    (scenario.every_ms, scenario.rounds) = (100.0, 1);
     let edf = of(&run_stages(&scenario).expect("it can be played"), TaskScheduling::Edf);
     assert!(edf.given_up > 5.0 && edf.missed >= edf.given_up, "{edf:?}");
 }
@@ -96,11 +94,11 @@ proptest! {
     #[test]
     fn equal_seeds_give_equal_reports_and_every_request_ends(
         seed in 0u64..1_000, count in 1u32..80, every_ms in 1.0f64..400.0, cores in 0.5f64..4.0, cap in 1usize..6,
-        gives_up: bool, patience_ms in 0.0f64..2_000.0, switching in 0.0f64..0.5,
+        switching in 0.0f64..0.5,
     ) {
         let mut scenario = scenario();
         (scenario.seed, scenario.count, scenario.every_ms, scenario.cores) = (seed, count, every_ms, cores);
-        (scenario.gives_up, scenario.patience_ms, scenario.switching) = (gives_up, patience_ms, switching);
+        scenario.switching = switching;
         (scenario.caps, scenario.rounds) = (vec![cap, 1], 1);
         let report = run_stages(&scenario).expect("it can be played");
         prop_assert_eq!(&report, &run_stages(&scenario).expect("it can be played"));
