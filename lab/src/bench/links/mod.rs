@@ -98,8 +98,8 @@ pub(super) struct Row {
     pub changes: f64,
     /// Number of key frames in a minute that the viewer asked for because frames were lost.
     pub asks: f64,
-    /// 95th percentile of the time from a frame's arrival at the SFU to its anchor's at the viewer, in ms, if there
-    /// are any.
+    /// 95th percentile of the time from a frame's arrival at the SFU to its anchor's last message at the viewer, in
+    /// ms, if there are any.
     pub anchor_age_p95_ms: Option<f64>,
 }
 
