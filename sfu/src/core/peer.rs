@@ -542,6 +542,7 @@ impl Drain<'_> {
         if self.downlink.on_feedback(stats.timestamp, feedback) {
             self.emit(PeerEvent::BandwidthFell);
         }
+        self.anchors.pacer.set_path(self.downlink.path_delay());
         let unpaced = self.downlink.is_unpaced(stats.timestamp);
         for slot in self.slots.iter_mut().filter(|s| s.unpaced != unpaced) {
             let mut api = rtc.direct_api();

@@ -9,8 +9,7 @@ use str0m::media::Mid;
 use windlass_netem::Course;
 use windlass_sfu::{ParticipantId, SfuConfig, SfuEvent, TrackId};
 use windlass_testkit::{Access, World, WorldEvent};
-use windlass_types::message::AnchorHeader;
-use windlass_types::message::HTJ2K;
+use windlass_types::message::{HTJ2K, Reassembler};
 use windlass_types::{
     Anchor, AnchorSource, Bitrate, EnhancerOutput, Rung, Size, StageTimes, TapFrame, TapInput,
 };
@@ -63,9 +62,10 @@ pub(super) struct Call {
     pub rung_changes: u64,
     /// Length of an anchor, in bytes.
     pub anchor_bytes: usize,
-    /// Ages of the anchors that came, in ms: from their frame's arrival at the SFU to their first message at the
+    /// Ages of the anchors that came whole, in ms: from their frame's arrival at the SFU to their last message at the
     /// viewer.
     pub anchor_ages: Vec<f64>,
+    reassembler: Reassembler,
     /// The tenths of a second since the viewer joined.
     pub tenths: Vec<Tenth>,
 }
@@ -95,6 +95,7 @@ impl Call {
             rung_changes: 0,
             anchor_bytes: ANCHOR_BYTES,
             anchor_ages: Vec::new(),
+            reassembler: Reassembler::new(),
             tenths: vec![Tenth::default()],
         };
         for number in 1..=publishers as u64 {
@@ -194,10 +195,8 @@ impl Call {
                 if let Some(tenth) = self.tenths.last_mut() {
                     tenth.media += message.data.len() as u64;
                 }
-                let parsed = AnchorHeader::parse(&message.data);
-                if let Ok((header, payload)) = parsed
-                    && header.chunk_index == 0
-                    && let Some(stamp) = payload.first_chunk()
+                let whole = self.reassembler.push(&message.data).ok().flatten();
+                if let Some(stamp) = whole.as_ref().and_then(|anchor| anchor.payload.first_chunk())
                 {
                     let frame = self.began + Duration::from_micros(u64::from_le_bytes(*stamp));
                     let age = self.world.now.saturating_duration_since(frame);

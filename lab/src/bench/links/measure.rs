@@ -126,8 +126,8 @@ mod tests {
 
     use super::*;
 
-    /// One publisher and a viewer on a steady link, for so many seconds.
-    fn call(rate: Bitrate, seconds: u64) -> Call {
+    /// Publishers and a viewer on a steady link, for so many seconds.
+    fn call(publishers: usize, rate: Bitrate, seconds: u64) -> Call {
         let conditions = Conditions {
             rate,
             queue: Duration::from_millis(400),
@@ -135,7 +135,7 @@ mod tests {
             ..Conditions::default()
         };
         let (down, up) = (Course::steady(conditions), Profile::Dsl.up());
-        let mut call = Call::new(SfuConfig::default(), 1, down, up, 3);
+        let mut call = Call::new(SfuConfig::default(), publishers, down, up, 3);
         // Larger ones would take longer than their budget on the narrowest link.
         call.anchor_bytes = 2500;
         call.run(Duration::from_secs(seconds));
@@ -148,14 +148,20 @@ mod tests {
 
     #[test]
     fn five_minutes_of_a_narrow_link_queue_no_anchors_and_delay_no_video() {
-        let call = call(Bitrate::bps(300_000), 300);
+        let call = call(1, Bitrate::bps(300_000), 300);
         let (freezes, frozen, frames, _) = call.watched();
         assert!(frames >= 8900, "{frames} frames");
         assert!(frozen <= Duration::from_secs(3), "{freezes} freezes, {frozen:?}");
         // Other SFUs' data tracks were minutes behind by then.
         let anchors = call.anchor_ages.len();
         let most = call.anchor_ages.iter().copied().fold(0.0, f64::max);
-        eprintln!("{anchors} anchors, {most} ms at most, {freezes} freezes, {frozen:?}");
+        let ages: Latencies = call.anchor_ages.iter().copied().collect();
+        eprintln!(
+            "{anchors} anchors, {:?} {:?} {:?} {most} ms at most, {freezes} freezes, {frozen:?}",
+            ages.percentile(50.0),
+            ages.percentile(95.0),
+            ages.percentile(99.0)
+        );
         assert!(anchors >= 100, "{anchors}");
         assert!(most <= 600.0, "an anchor came {most} ms after its frame");
         for (minute, tenths) in call.tenths.chunks(600).enumerate().take(5) {
@@ -163,6 +169,20 @@ mod tests {
             eprintln!("minute {minute}: wait p95 {p95} ms");
             assert!(p95 <= 250.0, "minute {minute}: {p95} ms");
         }
+    }
+
+    #[test]
+    fn four_tracks_on_a_narrow_link() {
+        let call = call(4, Bitrate::bps(300_000), 60);
+        let anchors = call.anchor_ages.len();
+        let ages: Latencies = call.anchor_ages.iter().copied().collect();
+        let most = call.anchor_ages.iter().copied().fold(0.0, f64::max);
+        eprintln!(
+            "four: {anchors} anchors, {:?} {:?} {:?} {most}",
+            ages.percentile(50.0),
+            ages.percentile(95.0),
+            ages.percentile(99.0)
+        );
     }
 
     #[test]

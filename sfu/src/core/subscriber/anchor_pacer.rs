@@ -42,7 +42,7 @@ const MAX_VIDEO_QUEUE: Duration = Duration::from_millis(500);
 pub(crate) enum Verdict {
     /// Send it; its last message is due after this time.
     Send(Duration),
-    /// Drop it: it is older than the latency budget.
+    /// Drop it: it would come to the client after the latency budget.
     Late,
     /// Drop it: tokens, buffer or time do not suffice.
     Full,
@@ -94,6 +94,8 @@ pub(crate) struct AnchorPacer {
     video: Gcra,
     /// The downlink's rate in bit/s; 0: no congestion control.
     downlink_bps: f64,
+    /// Time that a message takes to the client.
+    path: Duration,
 }
 
 impl AnchorPacer {
@@ -107,7 +109,13 @@ impl AnchorPacer {
             next_send: now,
             video: Gcra::default(),
             downlink_bps: 0.0,
+            path: Duration::ZERO,
         }
+    }
+
+    /// Sets the time that a message takes to the client.
+    pub(crate) fn set_path(&mut self, delay: Duration) {
+        self.path = delay;
     }
 
     /// Sets the downlink's rate; `None`: no congestion control.
@@ -131,8 +139,8 @@ impl AnchorPacer {
         bytes.clamp(MIN_MESSAGE_BYTES, message::MAX_CHUNK)
     }
 
-    /// Decides about an anchor of `bytes` whose frame came `age` ago. `rate` is the mean rate of anchors, `buffered`
-    /// the bytes in the data channel.
+    /// Decides about an anchor of `bytes` whose frame came `age` ago, and that is to be at the client within `budget`.
+    /// `rate` is the mean rate of anchors, `buffered` the bytes in the data channel.
     pub(crate) fn admit(
         &mut self,
         now: Instant,
@@ -147,6 +155,7 @@ impl AnchorPacer {
         let earned = bytes_per_s * now.saturating_duration_since(self.last_refill).as_secs_f64();
         self.tokens = (self.tokens + earned).min(depth);
         self.last_refill = now;
+        let budget = self.until_sent(budget);
         if age > budget {
             return Verdict::Late;
         }
@@ -173,6 +182,7 @@ impl AnchorPacer {
         budget: Duration,
     ) {
         let bytes: usize = messages.iter().map(Vec::len).sum();
+        let budget = self.until_sent(budget);
         let deadline = now + budget.saturating_sub(age);
         let last = messages.len().saturating_sub(1);
         let wait = self.wait(now);
@@ -233,6 +243,12 @@ impl AnchorPacer {
         self.due().saturating_duration_since(now) + waiting
     }
 
+    /// The part of a budget in which an anchor must be sent: the rest is for its way to the client. That is half of the
+    /// budget at most. A client far away gets anchors late, as it gets its video.
+    fn until_sent(&self, budget: Duration) -> Duration {
+        budget.saturating_sub(self.path.min(budget / 2))
+    }
+
     /// Time over which the messages of an anchor are spread that has `left` until its deadline.
     fn spread(&self, bytes: usize, left: Duration) -> Duration {
         let min = self.transmission_time(bytes);
@@ -284,6 +300,33 @@ mod tests {
             Verdict::Late
         );
         assert!(sent(pacer.admit(now, Bitrate::bps(1_000_000), 0, 10_000, BUDGET, BUDGET)));
+    }
+
+    #[test]
+    fn an_anchors_way_to_the_client_is_part_of_its_budget() {
+        let now = Instant::now();
+        let verdict = |path, age| {
+            let mut pacer = AnchorPacer::new(now);
+            pacer.set_path(path);
+            pacer.admit(now, Bitrate::bps(1_000_000), 0, 10_000, age, BUDGET)
+        };
+        assert!(sent(verdict(MS(60), MS(140))));
+        assert_eq!(verdict(MS(60), MS(141)), Verdict::Late);
+        // A satellite's path alone would take all of it.
+        assert!(sent(verdict(MS(300), MS(100))));
+        assert_eq!(verdict(MS(300), MS(101)), Verdict::Late);
+    }
+
+    #[test]
+    fn a_message_that_would_come_too_late_is_not_sent() {
+        let now = Instant::now();
+        let mut pacer = eight(now);
+        pacer.set_path(MS(50));
+        let admitted = pacer.admit(now, Bitrate::bps(4_000_000), 0, 1000, MS(20), BUDGET);
+        assert!(sent(admitted), "{admitted:?}");
+        pacer.push(now, Mid::from("w"), vec![vec![7; 1000]], MS(20), BUDGET);
+        let last = pacer.waiting.back().map(|w| w.deadline);
+        assert_eq!(last, Some(now + MS(130)));
     }
 
     #[test]

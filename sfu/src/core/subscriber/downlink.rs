@@ -480,6 +480,11 @@ impl Downlink {
         self.last_targets
     }
 
+    /// Time that a packet takes to the client now: half of the min RTT, and the queue delay.
+    pub(crate) fn path_delay(&self) -> Duration {
+        self.min_rtts.front().map_or(Duration::ZERO, |(_, min)| *min / 2) + self.queue_delay
+    }
+
     /// RTT − min RTT of the last [`MIN_RTT_WINDOW`].
     fn queue_delay(&mut self, now: Instant, rtt: Duration) -> Duration {
         let is_old = |at: Instant| now.saturating_duration_since(at) > MIN_RTT_WINDOW;
