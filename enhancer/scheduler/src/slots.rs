@@ -8,10 +8,9 @@
 //! time counts as well: a task is lost when now + expected > deadline + threshold. An anchor that will be late is of no
 //! use before it is encoded either. As in the paper, only EDF has lost causes.
 //!
-//! **Tasks that must run.** A lost cause is refused, unless later tasks depend on it, as VP9 frames do. Such a task goes
-//! before all that may be refused. So frames are never late because of anchors: one waits for no longer than the tasks
-//! that run already, and the frames before it. Before 29 November 2026, a late frame went behind all that could be in
-//! time. Of a load of 90 %, 1,641 of 12,240 frames were late then, and 45 without slots.
+//! **Tasks that must run.** A lost cause is refused, unless later tasks depend on it, as VP9 frames do. Such a task
+//! goes before all that may be refused. So frames are never late because of anchors: one waits for no longer than the
+//! tasks that run already, and the frames before it.
 //!
 //! In any time L, the longest that a task runs, each slot is given back at least once. With at most M tasks that must
 //! run waiting, each waits for no more than L × ⌈M / cap⌉. A test holds this.
@@ -37,8 +36,8 @@ const EASE: Duration = Duration::from_millis(20);
 pub enum TaskOrder {
     /// The first task. There are no lost causes.
     Fifo,
-    /// The tasks that must run, the first of them first. Then the nearest deadline, and shorter tasks before one that has
-    /// time to spare.
+    /// The tasks that must run, the first of them first. Then the nearest deadline, and shorter tasks before one that
+    /// has time to spare.
     #[default]
     Edf,
 }

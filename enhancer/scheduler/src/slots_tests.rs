@@ -315,8 +315,9 @@ fn a_short_task_goes_first_while_the_nearest_deadline_has_time_to_spare() {
     }
 }
 
-/// Frames of `streams` for three seconds, 30 a second each, and an anchor of every tenth 50 ms later. Both are due 140 ms
-/// after the frame came. Times are those of `windlass-lab bench stages`: 0.9 ms for a frame, 8.9 ms for an anchor.
+/// Frames of `streams` for three seconds, 30 a second each, and an anchor of every tenth 50 ms later. Both are due
+/// 140 ms after the frame came. Times are those of `windlass-lab bench stages`: 0.9 ms for a frame, 8.9 ms for an
+/// anchor.
 fn stages(streams: u64, seed: u64) -> Vec<(Duration, Task, Duration)> {
     let us = Duration::from_micros;
     let mut tasks = Vec::new();
