@@ -104,7 +104,6 @@ fn slots(scheduling: TaskScheduling, args: &StagesArgs) -> Option<Slots> {
         lost_cause_threshold: Duration::from_millis(args.lost_cause_threshold_ms.into()),
         // A stream has one anchor at a time.
         max_waiting: usize::MAX,
-        ..SlotConfig::default()
     }))
 }
 
