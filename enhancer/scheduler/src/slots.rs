@@ -9,8 +9,8 @@
 //! use before it is encoded either. As in the paper, only EDF has lost causes.
 //!
 //! **Tasks that must run.** A lost cause is refused, unless later tasks depend on it, as VP9 frames do. Such a task
-//! goes before all that may be refused. So frames are never late because of anchors: one waits for no longer than the
-//! tasks that run already, and the frames before it.
+//! goes before all that may be refused. So a frame waits for no longer than the tasks that run already, and the frames
+//! before it.
 //!
 //! In any time L, the longest that a task runs, each slot is given back at least once. With at most M tasks that must
 //! run waiting, each waits for no more than L × ⌈M / cap⌉. A test holds this.
