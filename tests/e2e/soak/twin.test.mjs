@@ -25,7 +25,7 @@ async function same(file) {
   try {
     await tab.page.goto(files.url);
     const found = await tab.page.evaluate(() => window.inWorker({ what: "check", stream: "/stream", cases: "/cases.json" }));
-    assert.deepEqual(found.map((one) => one.scale), [2, 3]);
+    assert.deepEqual(found.map((one) => one.scale), [2, 3, 4]);
     for (const { scale, frames, ...anchors } of found) {
       assert.ok(frames >= 20, `${frames} frames`);
       for (const [kind, count] of Object.entries(anchors)) assert.ok(count > 0, `no anchor was ${kind} at scale ${scale}`);
