@@ -30,6 +30,7 @@ pub(crate) const SOAK: &[&str] = &[
     "firefox-esr",
     "python3-gst-1.0",
     "gir1.2-gst-plugins-bad-1.0",
+    "gir1.2-gst-rtsp-server-1.0",
     "gstreamer1.0-plugins-base",
     "gstreamer1.0-plugins-good",
     "gstreamer1.0-plugins-bad",

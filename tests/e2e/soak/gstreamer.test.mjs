@@ -4,7 +4,7 @@ import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { after, before, describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { enhanced, nativeFrames, remote, subscribe, until } from "../support/call.mjs";
+import { enhanced, nativeFrames, receivedVideo, refused, remote, subscribe, until } from "../support/call.mjs";
 import { ownAddress } from "../support/firefox.mjs";
 import { startServer } from "../support/server.mjs";
 import { skipped } from "../support/skips.mjs";
@@ -14,6 +14,14 @@ const PYTHON = "/usr/bin/python3";
 const NEEDS = "import gi; gi.require_version('GstWebRTC', '1.0'); from gi.repository import GstWebRTC";
 const missing =
   (spawnSync(PYTHON, ["-c", NEEDS]).status !== 0 && "no GStreamer with WebRTC for Python (`cargo xtask soak` installs it)") || (!ownAddress && "no address but localhost");
+
+/** Sends to the server's room `call` with this token and codec; what it says is given to `say`. */
+function encode(server, say, ...more) {
+  const script = fileURLToPath(new URL("../support/gstreamer_whip.py", import.meta.url));
+  const encoder = spawn(PYTHON, [script, `${server.url}/whip/call`, ...more], { stdio: ["ignore", "pipe", "inherit"] });
+  encoder.stdout.on("data", say);
+  return encoder;
+}
 
 describe("GStreamer as an encoder", { only: true, skip: skipped("GStreamer as an encoder", missing) }, () => {
   let server;
@@ -25,9 +33,7 @@ describe("GStreamer as an encoder", { only: true, skip: skipped("GStreamer as an
     // It pairs no loopback address, as Firefox.
     server = await startServer({ udpHost: ownAddress, args: ["--no-congestion-control"] });
     viewer = await subscribe(server);
-    const script = fileURLToPath(new URL("../support/gstreamer_whip.py", import.meta.url));
-    encoder = spawn(PYTHON, [script, `${server.url}/whip/call`], { stdio: ["ignore", "pipe", "inherit"] });
-    encoder.stdout.on("data", (text) => (said += text));
+    encoder = encode(server, (text) => (said += text));
   });
 
   after(async () => {
@@ -57,6 +63,15 @@ describe("GStreamer as an encoder", { only: true, skip: skipped("GStreamer as an
     encoder.kill("SIGINT");
     await once(encoder, "exit");
     await until(async () => (await server.metrics()).windlass_sfu_participants === 1, "the viewer is alone", 5000);
+    assert.deepEqual(viewer.errors, []);
+  });
+
+  test("what it sends in H.264 is seen as it is", async () => {
+    encoder = encode(server, (text) => (said += text), "", "h264");
+    await until(async () => (await receivedVideo(viewer.page))?.codec === "video/h264", `H.264 comes (${said})`, 30_000);
+    const from = await nativeFrames(viewer.page);
+    await until(async () => (await nativeFrames(viewer.page)) > from + 60, "the viewer sees its picture", 30_000);
+    await until(async () => (await refused(viewer.page)) === "codec", "it is told why there are no anchors", 10_000);
     assert.deepEqual(viewer.errors, []);
   });
 });

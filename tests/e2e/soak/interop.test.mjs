@@ -31,6 +31,14 @@ function noLibdatachannel() {
   return spawnSync("ffmpeg", ["-version"]).status !== 0 && "no ffmpeg, which encodes for it";
 }
 
+/** The system's own, which has the system's packages. */
+const SYSTEM_PYTHON = "/usr/bin/python3";
+
+function noRtspServer() {
+  const needs = "import gi; gi.require_version('GstRtspServer', '1.0'); from gi.repository import GstRtspServer";
+  return spawnSync(SYSTEM_PYTHON, ["-c", needs]).status !== 0 && "no RTSP server of GStreamer for Python (`cargo xtask soak` installs it)";
+}
+
 /** A program, and what it has said. */
 function run(command, args) {
   const program = spawn(command, args, { stdio: ["ignore", "pipe", "inherit"] });
@@ -111,6 +119,21 @@ describe("clients of other stacks", { only: true, skip: skipped("clients of othe
       isPlayed(t, "obs", "h264", whip("obs"), { sound: false }));
   }
 
+  {
+    const name = "a camera's H.264 by RTSP, for which it is asked, is seen as it is";
+    test(name, { skip: skipped(name, noLibdatachannel() || noRtspServer()) }, async (t) => {
+      const port = await freePort();
+      const camera = run(SYSTEM_PYTHON, [support("rtsp_camera.py"), `${port}`]);
+      await until(() => camera.said().includes("listening"), "the camera listens");
+      const gateway = whip("camera-asked", ["--", "-rtsp_transport", "tcp", "-i", `rtsp://127.0.0.1:${port}/stream`]);
+      const page = await isSeen(t, "camera-asked", "h264");
+      assert.match(camera.said(), /asked/);
+      await gateway.end();
+      await camera.end();
+      await ended(page);
+    });
+  }
+
   for (const protocol of ["rtsp", "rtp"]) {
     const name = `a camera's H.264 by ${protocol.toUpperCase()} is seen as it is`;
     test(name, { only: protocol === "rtp", skip: skipped(name, noLibdatachannel()) }, async (t) => {
@@ -119,7 +142,7 @@ describe("clients of other stacks", { only: true, skip: skipped("clients of othe
       const folder = mkdtempSync(path.join(tmpdir(), "camera-"));
       t.after(() => rmSync(folder, { recursive: true, force: true }));
       const description = path.join(folder, "camera.sdp");
-      // Who listens must be there first: the camera of RTSP pushes, as ffmpeg has no server for those who ask.
+      // Who listens must be there first: this camera of RTSP pushes.
       const asked = { rtsp: ["-rtsp_flags", "listen", "-i", at], rtp: ["-protocol_whitelist", "file,udp,rtp", "-i", description] };
       const rtp = [`-sdp_file`, description, "-f", "rtp", at];
       const sent = { rtsp: ["-f", "rtsp", "-rtsp_transport", "tcp", at], rtp };

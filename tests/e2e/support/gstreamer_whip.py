@@ -1,6 +1,6 @@
 """Sends a drawn picture and a tone to a WHIP endpoint by GStreamer's webrtcbin (1.22 or later).
 
-    python3 gstreamer_whip.py http://localhost:7880/whip/ROOM [TOKEN]
+    python3 gstreamer_whip.py http://localhost:7880/whip/ROOM [TOKEN [vp9|h264]]
 
 webrtcbin makes RSA certificates, which Windlass's DTLS cannot check. So it is given an ECDSA one; and as it then takes
 certificate and key together for the fingerprint in its offer, that is written anew. Its ICE agent keeps connections alive
@@ -23,12 +23,17 @@ for name in ("Gst", "GstSdp", "GstWebRTC"):
     gi.require_version(name, "1.0")
 from gi.repository import GLib, Gst, GstSdp, GstWebRTC  # noqa: E402
 
-# Windlass forwards VP9 of profile 0 (8 bits, 4:2:0) and Opus. It asks for key frames when they are needed.
+# Windlass forwards VP9 of profile 0 (8 bits, 4:2:0), baseline H.264 and Opus. It asks for key frames when they are needed.
+CODED = {
+    "vp9": """vp9enc deadline=1 cpu-used=8 target-bitrate=500000 keyframe-max-dist=300
+  ! rtpvp9pay picture-id-mode=15-bit ! application/x-rtp,media=video,encoding-name=VP9,payload=98,clock-rate=90000""",
+    "h264": """openh264enc bitrate=500000 gop-size=300 complexity=low ! video/x-h264,profile=constrained-baseline ! h264parse
+  ! rtph264pay config-interval=-1 aggregate-mode=zero-latency
+  ! application/x-rtp,media=video,encoding-name=H264,payload=98,clock-rate=90000,packetization-mode=(string)1""",
+}
 PIPELINE = """
 webrtcbin name=rtc bundle-policy=max-bundle
-videotestsrc is-live=true pattern=ball ! video/x-raw,format=I420,width=640,height=360,framerate=30/1
-  ! vp9enc deadline=1 cpu-used=8 target-bitrate=500000 keyframe-max-dist=300
-  ! rtpvp9pay picture-id-mode=15-bit ! application/x-rtp,media=video,encoding-name=VP9,payload=98,clock-rate=90000 ! rtc.
+videotestsrc is-live=true pattern=ball ! video/x-raw,format=I420,width=640,height=360,framerate=30/1 ! CODED ! rtc.
 audiotestsrc is-live=true freq=440 ! audioconvert ! audioresample ! opusenc ! rtpopuspay
   ! application/x-rtp,media=audio,encoding-name=OPUS,payload=111,clock-rate=48000 ! rtc.
 """
@@ -49,11 +54,11 @@ def certificate():
 class Encoder:
     """One WHIP session."""
 
-    def __init__(self, endpoint, token):
+    def __init__(self, endpoint, token=None, codec="vp9"):
         self.endpoint, self.token, self.session = endpoint, token, None
         self.pem, self.fingerprint = certificate()
         self.loop = GLib.MainLoop()
-        self.pipeline = Gst.parse_launch(PIPELINE)
+        self.pipeline = Gst.parse_launch(PIPELINE.replace("CODED", CODED[codec]))
         self.rtc = self.pipeline.get_by_name("rtc")
         self.rtc.connect("deep-element-added", self.added)
         self.rtc.connect("on-negotiation-needed", lambda _: threading.Thread(target=self.offer).start())
@@ -115,7 +120,7 @@ class Encoder:
 
     def ask(self, method, url, body=None):
         headers = {"content-type": "application/sdp"}
-        if self.token is not None:
+        if self.token:
             headers["authorization"] = f"Bearer {self.token}"
         data = None if body is None else body.encode()
         return urllib.request.urlopen(urllib.request.Request(url, data, headers, method=method))
@@ -125,4 +130,4 @@ class Encoder:
 
 
 Gst.init(None)
-Encoder(sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else None).run()
+Encoder(*sys.argv[1:]).run()
