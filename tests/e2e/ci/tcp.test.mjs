@@ -12,15 +12,15 @@ import { startServer } from "../support/server.mjs";
 describe("a network that lets no UDP through", () => {
   test("the call goes by TCP, both ways, and is enhanced", async () => {
     const hole = await blackHole();
-    const { pairs, frames, metrics, errors } = await callOver({
-      args: ["--advertise", `127.0.0.1:${hole.port}`],
-      advertiseTcp: "127.0.0.1",
-    });
+    const { pairs, seen, metrics, errors } = await callOver(
+      { args: ["--advertise", `127.0.0.1:${hole.port}`], advertiseTcp: "127.0.0.1" },
+      10_000,
+    );
     hole.close();
-    console.log("tcp:", JSON.stringify({ pairs, frames, swallowed: hole.swallowed() }));
+    console.log("tcp:", JSON.stringify({ pairs, seen, swallowed: hole.swallowed() }));
     for (const { local, remote } of pairs) assert.deepEqual([local.protocol, remote.protocol], ["tcp", "tcp"]);
     assert.ok(hole.swallowed() > 0, "UDP was tried, and led nowhere");
-    assert.ok(frames >= 60, `${frames} frames in 3 s`);
+    assert.ok(seen.fps >= 20 && seen.frozen < 0.2, JSON.stringify(seen));
     assert.ok(metrics.windlass_sfu_tcp_frames_in_total > 100 && metrics.windlass_sfu_tcp_frames_out_total > 100);
     assert.ok(metrics.windlass_sfu_tcp_connections_open >= 2);
     assert.equal(metrics.windlass_sfu_datagrams_out_total, 0);

@@ -3,7 +3,7 @@
 // Runs beside any file.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { enhanced, nativeFrames, publish, sleep, subscribe, until } from "../support/call.mjs";
+import { countFreezes, enhanced, nativeFrames, publish, sleep, subscribe, until } from "../support/call.mjs";
 import { selectedPair } from "../support/paths.mjs";
 import { makeScene } from "../support/scene.mjs";
 import { startServer } from "../support/server.mjs";
@@ -22,6 +22,12 @@ const life = (page) =>
     return { id: room.participant, seen: window.seen };
   });
 
+/** What the viewer saw once pictures had come again for two seconds. */
+async function seenAfter(freezes) {
+  await sleep(2000);
+  return freezes();
+}
+
 describe("a call behind a NAT that forgets it", { only: true }, () => {
   test("goes on from its new addresses without a restart", { only: true }, async () => {
     const scene = makeScene({ clip: "d13", out: "output" });
@@ -30,15 +36,18 @@ describe("a call behind a NAT that forgets it", { only: true }, () => {
     const viewer = await subscribe(server);
     try {
       await enhanced(viewer.page, 40_000);
+      const freezes = await countFreezes(viewer.page);
       server.proxy.rebind();
       const rebound = Date.now();
       const from = await nativeFrames(viewer.page);
       await until(async () => (await nativeFrames(viewer.page)) > from + 30, "pictures come again", 10_000);
       const took = Date.now() - rebound;
-      console.log("rebound:", JSON.stringify({ took }));
+      const seen = await seenAfter(freezes);
+      console.log("rebound:", JSON.stringify({ took, ...seen }));
       await until(async () => (await server.metrics()).windlass_sfu_paths_moved_total >= 2, "both have moved", 5_000);
       // The WebRTC stack alone would have sent to where nobody is for 15 s.
       assert.ok(took < 6000, `${took} ms`);
+      assert.ok(seen.frozenSeconds < 6, JSON.stringify(seen));
       assert.equal((await server.metrics()).windlass_sfu_ice_restarts_total, 0);
     } finally {
       await viewer.close();
@@ -65,6 +74,7 @@ describe("a call whose path is cut", () => {
       const ports = (await Promise.all(pages.map(selectedPair))).map((pair) => pair.remote.port);
       assert.deepEqual(ports, [server.proxy.port, server.proxy.port]);
 
+      const freezes = await countFreezes(viewer.page);
       server.proxy.close();
       const cut = Date.now();
       const restarts = async () => (await server.metrics()).windlass_sfu_ice_restarts_total;
@@ -78,15 +88,17 @@ describe("a call whose path is cut", () => {
       const pairs = await Promise.all(pages.map(selectedPair));
       assert.deepEqual(pairs.map((pair) => pair.remote.port), [other, other]);
       await enhanced(viewer.page, 20_000);
-      await sleep(2000);
+      const seen = await seenAfter(freezes);
 
       assert.deepEqual(await Promise.all(pages.map(life)), before.map(({ id }) => ({ id, seen: [] })));
       const metrics = await server.metrics();
       assert.equal(metrics.windlass_signaling_sockets_total, sockets);
       assert.equal(metrics.windlass_sfu_connected, 2);
       assert.equal(metrics.windlass_sfu_peers_timed_out_total, 0);
-      const took = { restartMs: restarted - cut, picturesMs: back - restarted, restarts: await restarts() };
+      const took = { restartMs: restarted - cut, picturesMs: back - restarted, restarts: await restarts(), ...seen };
       console.log("restart:", JSON.stringify(took));
+      // From the cut to the restart nothing can come.
+      assert.ok(seen.frozenSeconds < (back - cut) / 1000 + 1, JSON.stringify(took));
       assert.deepEqual([...publisher.errors, ...viewer.errors], []);
     } finally {
       await viewer.close();
@@ -107,12 +119,16 @@ describe("a call whose path is cut", () => {
       await enhanced(viewer.page, 40_000);
       const before = await Promise.all(pages.map(life));
       assert.deepEqual(await protocols(), ["udp", "udp"]);
+      const freezes = await countFreezes(viewer.page);
       server.proxy.close();
       const cut = Date.now();
       await until(async () => (await protocols()).every((protocol) => protocol === "tcp"), "both go by TCP", 20_000);
       const from = await nativeFrames(viewer.page);
       await until(async () => (await nativeFrames(viewer.page)) > from + 30, "pictures come again", 20_000);
-      console.log("by TCP:", JSON.stringify({ afterMs: Date.now() - cut }));
+      const afterMs = Date.now() - cut;
+      const seen = await seenAfter(freezes);
+      console.log("by TCP:", JSON.stringify({ afterMs, ...seen }));
+      assert.ok(seen.frozenSeconds < afterMs / 1000 + 1, JSON.stringify({ afterMs, ...seen }));
       assert.deepEqual(await Promise.all(pages.map(life)), before.map(({ id }) => ({ id, seen: [] })));
     } finally {
       await viewer.close();

@@ -142,5 +142,24 @@ export function receivedVideo(page) {
   });
 }
 
+/** Begins to count how a viewer's picture freezes; the function that it returns says what came since, by the receiver's figures. */
+export async function countFreezes(page) {
+  const from = await receivedVideo(page);
+  const began = Date.now();
+  return async () => {
+    const to = await receivedVideo(page);
+    const seconds = (Date.now() - began) / 1000;
+    const frozenSeconds = to.totalFreezesDuration - from.totalFreezesDuration;
+    return {
+      seconds,
+      fps: (to.framesDecoded - from.framesDecoded) / seconds,
+      freezes: to.freezeCount - from.freezeCount,
+      frozenSeconds,
+      frozen: frozenSeconds / seconds,
+      keyFramesAsked: to.pliCount - from.pliCount,
+    };
+  };
+}
+
 /** Why the server does not enhance the page's first remote video, as the page was told. */
 export const refused = (page) => page.evaluate(() => window.windlass.remoteVideos()[0]?.stats?.refused);

@@ -1,11 +1,11 @@
 // A call over some way, and which way it went.
-import { enhanced, nativeFrames, publish, sleep, subscribe, until } from "./call.mjs";
+import { countFreezes, enhanced, publish, sleep, subscribe, until } from "./call.mjs";
 import { selectedPair } from "./paths.mjs";
 import { makeScene } from "./scene.mjs";
 import { startServer } from "./server.mjs";
 
-/** A call with these options of the server: the pairs of publisher and viewer, frames of three seconds, and metrics. */
-export async function callOver(options) {
+/** A call with these options of the server: the pairs of publisher and viewer, what was seen in `ms`, and metrics. */
+export async function callOver(options, ms = 3000) {
   const scene = makeScene({ clip: "d13", out: "output" });
   const server = await startServer(options);
   const tabs = [];
@@ -14,15 +14,15 @@ export async function callOver(options) {
     tabs.push(await subscribe(server));
     const [publisher, viewer] = tabs.map((tab) => tab.page);
     await enhanced(viewer, 40_000);
-    const from = await nativeFrames(viewer);
-    await sleep(3000);
-    const frames = (await nativeFrames(viewer)) - from;
+    const freezes = await countFreezes(viewer);
+    await sleep(ms);
+    const seen = await freezes();
     const pairs = await Promise.all([publisher, viewer].map(selectedPair));
     const metrics = await server.metrics();
     const errors = tabs.flatMap((tab) => tab.errors);
     for (const tab of tabs.splice(0)) await tab.close();
     await until(async () => (await server.metrics()).windlass_sfu_tcp_connections_open === 0, "all TCP connections are closed", 40_000);
-    return { pairs, frames, metrics, errors };
+    return { pairs, seen, metrics, errors };
   } finally {
     for (const tab of tabs) await tab.close();
     await server.stop();
