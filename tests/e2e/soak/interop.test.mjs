@@ -1,5 +1,5 @@
-// Stacks that no browser has, as WHIP encoders and WHEP players: aiortc (Python), libdatachannel (C++; OBS has it) and
-// FFmpeg's WHIP muxer.
+// Stacks that no browser has, as WHIP encoders and WHEP players: aiortc (Python), libdatachannel (C++; OBS has it), Pion
+// (Go) and FFmpeg's WHIP muxer.
 //
 // Runs beside any file.
 import assert from "node:assert/strict";
@@ -39,9 +39,9 @@ function noRtspServer() {
   return spawnSync(SYSTEM_PYTHON, ["-c", needs]).status !== 0 && "no RTSP server of GStreamer for Python (`cargo xtask soak` installs it)";
 }
 
-/** A program, and what it has said. */
-function run(command, args) {
-  const program = spawn(command, args, { stdio: ["ignore", "pipe", "inherit"] });
+/** A program that reads from `input`, and what it has said. */
+function run(command, args, input = "ignore") {
+  const program = spawn(command, args, { stdio: [input, "pipe", "inherit"] });
   const ended = endAfterTests(() => program.kill("SIGKILL"));
   let said = "";
   program.stdout.on("data", (text) => (said += text));
@@ -60,6 +60,19 @@ const aiortc = (way, url, codec) => run(python, [support("aiortc_client.py"), wa
 /** Frames of video and audio that an aiortc player has decoded, and the picture's width. */
 const got = (player) => player.said().trim().split("\n").findLast((line) => line.startsWith("got"))?.split(" ").slice(1).map(Number) ?? [0, 0, 0];
 
+/** Debian's packages of Go, which need no modules. */
+const GO = { ...process.env, GO111MODULE: "off", GOPATH: "/usr/share/gocode" };
+const noPion =
+  (spawnSync("go", ["list", "github.com/pion/webrtc"], { env: GO }).status !== 0 && "no Pion for Go (`cargo xtask soak` installs it)") ||
+  (spawnSync("ffmpeg", ["-version"]).status !== 0 && "no ffmpeg, which encodes for it");
+
+/** How ffmpeg encodes for Pion's encoder. */
+const ENCODED = {
+  vp9: "-c:v libvpx-vp9 -deadline realtime -cpu-used 8 -f ivf",
+  vp8: "-c:v libvpx -deadline realtime -cpu-used 8 -f ivf",
+  h264: "-c:v libx264 -profile:v baseline -tune zerolatency -preset ultrafast -x264-params sliced-threads=0 -f h264",
+};
+
 describe("clients of other stacks", { only: true, skip: skipped("clients of other stacks", !ownAddress && "no address but localhost") }, () => {
   let server;
   let viewer;
@@ -75,13 +88,13 @@ describe("clients of other stacks", { only: true, skip: skipped("clients of othe
     await server?.stop();
   });
 
-  /** Fails unless a browser in the room sees a moving picture in `codec`, and is told that it is not enhanced. */
-  async function isSeen(t, room, codec) {
+  /** Fails unless a browser in the room sees a moving picture in `codec`, and is told why there are no anchors. */
+  async function isSeen(t, room, codec, why = "codec") {
     const page = await subscribe(server, { room, browser: viewer });
     t.after(() => page.closePage());
     await until(async () => (await nativeFrames(page.page)) > 60, "a browser sees its picture", 30_000);
     assert.equal((await receivedVideo(page.page)).codec, `video/${codec}`);
-    await until(async () => (await refused(page.page)) === "codec", "it is told why", 10_000, () => refused(page.page));
+    await until(async () => (await refused(page.page)) === why, "it is told why", 10_000, () => refused(page.page));
     assert.deepEqual(page.errors, []);
     return page;
   }
@@ -110,6 +123,29 @@ describe("clients of other stacks", { only: true, skip: skipped("clients of othe
     test(name, { skip: skipped(name, noAiortc) }, (t) =>
       isPlayed(t, "muxer", "h264", run(python, [support("ffmpeg_whip.py"), `${server.url}/whip/muxer`])));
   }
+
+  describe("Pion", { skip: skipped("Pion", noPion) }, () => {
+    const folder = mkdtempSync(path.join(tmpdir(), "pion-"));
+    const pion = path.join(folder, "pion");
+    before(() => assert.equal(spawnSync("go", ["build", "-o", pion, support("pion/main.go")], { env: GO, stdio: "inherit" }).status, 0));
+    after(() => rmSync(folder, { recursive: true, force: true }));
+
+    for (const codec of ["vp9", "vp8", "h264"]) {
+      test(`sends ${codec} to a browser and to another Pion`, async (t) => {
+        const room = `pion-${codec}`;
+        const drawn = "-v error -re -f lavfi -i testsrc2=size=640x360:rate=30 -pix_fmt yuv420p -b:v 500k -g 60";
+        const ffmpeg = spawn("ffmpeg", [...drawn.split(" "), ...ENCODED[codec].split(" "), "-"], { stdio: ["ignore", "pipe", "ignore"] });
+        t.after(() => ffmpeg.kill("SIGKILL"));
+        const encoder = run(pion, ["whip", `${server.url}/whip/${room}`, codec], ffmpeg.stdout);
+        // Its payloader calls every frame of VP9 a key frame, so that the enhancer cannot tell which one is.
+        const page = await isSeen(t, room, codec, codec === "vp9" ? null : "codec");
+        const player = run(pion, ["whep", `${server.url}/whep/${room}`, codec]);
+        await until(() => got(player)[0] > 60, "it is played", 30_000, () => player.said());
+        await Promise.all([player.end(), encoder.end()]);
+        await ended(page);
+      });
+    }
+  });
 
   const whip = (room, input = []) => run(process.execPath, [support("libdatachannel_whip.mjs"), `${server.url}/whip/${room}`, ...input]);
 
