@@ -195,6 +195,21 @@ fn prometheus_can_read_metrics_and_alerts() {
     assert!(!output.status.success(), "it finds what is wrong");
 }
 
+#[test]
+fn each_alert_fires_for_its_cause_alone() {
+    let read = |name: &str| std::fs::read_to_string(format!("../deploy/prometheus/{name}")).unwrap();
+    let (alerts, causes) = (read("alerts.yml"), read("alerts.test.yml"));
+    let mut count = 0;
+    for alert in alerts.lines().filter_map(|line| line.trim().strip_prefix("- alert: ")) {
+        assert!(causes.contains(&format!("alertname=\"{alert}\"")), "{alert} has no test");
+        count += 1;
+    }
+    assert!(count > 10, "{count} alerts");
+    let test = ["test", "rules", "../deploy/prometheus/alerts.test.yml"];
+    let Some(output) = promtool(&test, "") else { return };
+    assert!(output.status.success(), "{output:?}");
+}
+
 /// What `promtool check metrics` asks for, as far as it concerns names, and on machines without it.
 #[test]
 fn metrics_have_help_and_names_as_prometheus_wants_them() {

@@ -27,7 +27,7 @@ const FOLDER: &str = "WINDLASS_DOCS_FOLDER";
 const STORY: &str = "docs/day.md";
 
 /// Blocks by their beginning, and where they are tried or why they are not.
-const ELSEWHERE: [(&str, &str); 28] = [
+const ELSEWHERE: [(&str, &str); 29] = [
     ("cargo xtask run ", "continuous integration runs both"),
     ("cargo run --release -p windlass-lab -- eval", "lab/src/eval, on a clip"),
     ("tar -xf windlass-", "`cargo xtask release` lets the program write its manual"),
@@ -35,7 +35,7 @@ const ELSEWHERE: [(&str, &str); 28] = [
     ("apt remove windlass", "deploy/debian/trial.sh, as root on a Debian"),
     (
         "apt install prometheus",
-        "it needs root on a Debian; windlass/tests/deploy.rs reads the rules",
+        "it needs root on a Debian; windlass/tests/deploy.rs plays the alerts",
     ),
     ("skopeo copy", "it needs a registry"),
     ("windlass doctor --public", "windlass/tests/public.rs"),
@@ -49,6 +49,7 @@ const ELSEWHERE: [(&str, &str); 28] = [
     ("python tests/e2e/support/aiortc_client.py", "tests/e2e/soak/interop.test.mjs"),
     ("node tests/e2e/support/libdatachannel_whip.mjs", "tests/e2e/soak/interop.test.mjs"),
     ("openssl req -x509 -newkey ec", "tests/e2e/soak/interop.test.mjs"),
+    ("GO111MODULE=off", "tests/e2e/soak/interop.test.mjs"),
     ("cargo xtask run    ", "continuous integration runs its like"),
     ("cargo xtask page && cargo build -p windlass -p", "`cargo xtask test` does the same for all"),
     ("export WINDLASS_CLIPS=", "it needs the clips' repository"),

@@ -37,6 +37,7 @@ pub(crate) const SOAK: &[&str] = &[
     "gstreamer1.0-nice",
     "golang-go",
     "golang-github-pion-webrtc.v3-dev",
+    "prometheus",
 ];
 /// Packages of a Rust whose standard library can be built for WebAssembly, where rustup has no target to give.
 pub(crate) const WASM_FALLBACK: &[&str] = &["cargo-web", "rust-web-src", "lld", "binaryen"];

@@ -27,7 +27,7 @@ pub(crate) enum Part {
     Gpu,
     /// Each fuzz target, under AddressSanitizer where there is a nightly tool chain.
     Fuzz,
-    /// The server SDKs, each in its own language.
+    /// The server SDKs, each in its own language, and the alerts by Prometheus's own checker.
     Sdks,
     /// Longer calls between browsers, and other browsers.
     Browsers,
@@ -109,8 +109,9 @@ fn properties(cases: u32) -> Result<()> {
 }
 
 fn sdks() -> Result<()> {
-    step("Trying the server SDKs");
-    for_tests(Cmd::cargo(["test", "--quiet", "--package", "windlass", "--test", "sdks"])).run()
+    step("Trying the server SDKs, and the alerts");
+    let tests = ["--test", "sdks", "--test", "deploy"];
+    for_tests(Cmd::cargo(["test", "--quiet", "--package", "windlass"]).args(tests)).run()
 }
 
 fn browsers(times: u32) -> Result<()> {
