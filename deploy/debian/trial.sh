@@ -1,9 +1,11 @@
 #!/bin/sh
 # Tries a package on this machine: a Debian or Ubuntu with systemd that is thrown away afterwards. As root:
-#   trial.sh windlass_0.1.0_amd64.deb
-# It is installed, serves, is reloaded, upgraded over itself, removed and purged. Ends at the first failure.
+#   trial.sh windlass_0.1.0_amd64.deb [windlass_0.2.0_amd64.deb]
+# It is installed, serves, is reloaded, upgraded to the second package or over itself, removed and purged. Ends at the
+# first failure.
 set -eux
 package=$(realpath "$1")
+newer=$(realpath "${2:-$1}")
 config=/etc/windlass/windlass.yaml
 export DEBIAN_FRONTEND=noninteractive
 
@@ -26,7 +28,7 @@ systemctl reload windlass
 # An upgrade replaces the server that runs, and nothing that the administrator has changed.
 before=$(systemctl show -P MainPID windlass)
 echo '# ours' >>"$config"
-apt-get install -y --reinstall "$package"
+apt-get install -y --reinstall "$newer"
 windlass health
 test "$before" != "$(systemctl show -P MainPID windlass)"
 grep -q '# ours' "$config"
