@@ -27,7 +27,7 @@ const FOLDER: &str = "WINDLASS_DOCS_FOLDER";
 const STORY: &str = "docs/day.md";
 
 /// Blocks by their beginning, and where they are tried or why they are not.
-const ELSEWHERE: [(&str, &str); 29] = [
+const ELSEWHERE: [(&str, &str); 31] = [
     ("cargo xtask run ", "continuous integration runs both"),
     ("cargo run --release -p windlass-lab -- eval", "lab/src/eval, on a clip"),
     ("tar -xf windlass-", "`cargo xtask release` lets the program write its manual"),
@@ -50,6 +50,8 @@ const ELSEWHERE: [(&str, &str); 29] = [
     ("node tests/e2e/support/libdatachannel_whip.mjs", "tests/e2e/soak/interop.test.mjs"),
     ("openssl req -x509 -newkey ec", "tests/e2e/soak/interop.test.mjs"),
     ("GO111MODULE=off", "tests/e2e/soak/interop.test.mjs"),
+    ("pulseaudio -n", "tests/e2e/soak/sip.test.mjs"),
+    ("PULSE_SINK=to_sip", "tests/e2e/soak/sip.test.mjs"),
     ("cargo xtask run    ", "continuous integration runs its like"),
     ("cargo xtask page && cargo build -p windlass -p", "`cargo xtask test` does the same for all"),
     ("export WINDLASS_CLIPS=", "it needs the clips' repository"),

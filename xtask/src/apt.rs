@@ -38,6 +38,10 @@ pub(crate) const SOAK: &[&str] = &[
     "golang-go",
     "golang-github-pion-webrtc.v3-dev",
     "prometheus",
+    "baresip-core",
+    "pulseaudio",
+    "pulseaudio-utils",
+    "libasound2-plugins",
 ];
 /// Packages of a Rust whose standard library can be built for WebAssembly, where rustup has no target to give.
 pub(crate) const WASM_FALLBACK: &[&str] = &["cargo-web", "rust-web-src", "lld", "binaryen"];

@@ -8,17 +8,16 @@ const CANDIDATES = [process.env.WINDLASS_CHROMIUM, "/usr/bin/chromium", "/usr/bi
 /**
  * Opens a page of its own browser; `camera` is a Y4M or MJPEG file, `cameraAllowed` the person's answer when the
  * page asks for it, `args` further switches, `init` a function, or several, that run in the page before its scripts. Console errors
- * are kept in `errors`.
+ * are kept in `errors`. With `sound`, the browser's microphone and loudspeaker are those of the sound server in that environment.
  * Further pages of the same browser come from `newPage`, each with an `init` of its own.
  */
-export async function openPage({ camera, cameraAllowed = true, viewport, colorScheme, init, args: more = [] } = {}) {
+export async function openPage({ camera, cameraAllowed = true, viewport, colorScheme, init, args: more = [], sound } = {}) {
   const executablePath = CANDIDATES.find((p) => p && existsSync(p));
   if (!executablePath) throw new Error("no Chromium found; set WINDLASS_CHROMIUM to its path");
   const args = [
     "--headless=new",
     "--no-sandbox",
     "--disable-gpu",
-    "--use-fake-device-for-media-stream",
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
@@ -30,9 +29,11 @@ export async function openPage({ camera, cameraAllowed = true, viewport, colorSc
     "--disable-backgrounding-occluded-windows",
     ...more,
   ];
+  if (!sound) args.push("--use-fake-device-for-media-stream");
   if (cameraAllowed) args.push("--use-fake-ui-for-media-stream");
   if (camera) args.push(`--use-file-for-fake-video-capture=${camera}`);
-  const launched = chromium.launch({ executablePath, headless: true, args });
+  const heard = sound && { env: { ...process.env, ...sound }, ignoreDefaultArgs: ["--mute-audio"] };
+  const launched = chromium.launch({ executablePath, headless: true, args, ...heard });
   const ended = endAfterTests(async () => (await launched).close());
   const browser = await launched;
   const newPage = async ({ init } = {}) => {
