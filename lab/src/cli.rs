@@ -50,6 +50,9 @@ pub(crate) enum Command {
 }
 
 #[cfg(test)]
+mod papers_tests;
+
+#[cfg(test)]
 mod tests {
     use super::*;
     use clap::CommandFactory;
