@@ -17,7 +17,7 @@ use windlass_types::{AnchorPolicy, Rung, Size};
 use crate::access::Grants;
 use crate::admission::{Refused, Slot};
 use crate::session::action::{Commands, End, EnterError, ParticipantInfo};
-use crate::webhooks::{Webhooks, What};
+use crate::webhooks::{EventType, Webhooks};
 
 /// Maximum number of rooms that are kept by their settings.
 const MAX_KEPT_ROOMS: usize = 1000;
@@ -224,9 +224,9 @@ impl Directory {
         entry.state.inside = true;
         if let Some(room) = rooms.get_mut(&entry.state.room).filter(|room| !room.started) {
             room.started = true;
-            news::room(&self.webhooks, What::RoomStarted, &entry.state.room);
+            news::room(&self.webhooks, EventType::RoomStarted, &entry.state.room);
         }
-        news::participant(&self.webhooks, What::ParticipantJoined, &entry.state);
+        news::participant(&self.webhooks, EventType::ParticipantJoined, &entry.state);
     }
 
     /// Removes a participant that has left, or was not let in.
@@ -277,11 +277,11 @@ impl Directory {
             state.tracks.insert(track, own);
         }
         for (track, own) in &former {
-            news::track(&self.webhooks, What::TrackUnpublished, state, *track, own);
+            news::track(&self.webhooks, EventType::TrackUnpublished, state, *track, own);
         }
         for track in fresh {
             let own = &state.tracks[&track];
-            news::track(&self.webhooks, What::TrackPublished, state, track, own);
+            news::track(&self.webhooks, EventType::TrackPublished, state, track, own);
         }
     }
 
@@ -525,9 +525,9 @@ impl Inner {
         let entry = self.participants.remove(&id)?;
         if entry.state.inside {
             for (track, own) in &entry.state.tracks {
-                news::track(webhooks, What::TrackUnpublished, &entry.state, *track, own);
+                news::track(webhooks, EventType::TrackUnpublished, &entry.state, *track, own);
             }
-            news::participant(webhooks, What::ParticipantLeft, &entry.state);
+            news::participant(webhooks, EventType::ParticipantLeft, &entry.state);
         }
         let Present { room, info, .. } = &entry.state;
         if let Some(identity) = &info.identity {
@@ -539,7 +539,7 @@ impl Inner {
                 known.slot = None;
             }
             if known.members.is_empty() && std::mem::take(&mut known.started) {
-                news::room(webhooks, What::RoomFinished, room);
+                news::room(webhooks, EventType::RoomFinished, room);
             }
         }
         self.close_if_moved(&entry.state.room);

@@ -7,16 +7,21 @@ use std::sync::Arc;
 use std::sync::LazyLock;
 
 use axum::Json;
+use serde_json::Value;
 use utoipa::OpenApi;
+use utoipa::openapi::extensions::Extensions;
 use utoipa::openapi::path::{HttpMethod, OperationBuilder, PathItem, Paths};
 use utoipa::openapi::request_body::RequestBodyBuilder;
 use utoipa::openapi::response::Response;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
-use utoipa::openapi::{Content, Ref};
+use utoipa::openapi::{Components, Content, Ref, RefOr, Schema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
+use windlass_protocol::ErrorCode;
 
+use crate::admin::error::AdminErrorCode;
 use crate::shared::Shared;
+use crate::webhooks::EventType;
 use crate::{admin, health, metrics, socket, whip_whep};
 
 #[derive(OpenApi)]
@@ -60,6 +65,7 @@ pub(crate) fn description() -> utoipa::openapi::OpenApi {
         .build();
     let components = api.components.get_or_insert_default();
     components.add_security_scheme("token", SecurityScheme::Http(bearer));
+    describe_values(components);
     for (path, item) in &mut api.paths.paths {
         if !takes_token(path) {
             continue;
@@ -73,6 +79,28 @@ pub(crate) fn description() -> utoipa::openapi::OpenApi {
     }
     api.webhooks = Some(webhooks());
     api
+}
+
+/// Describes the values of enums, for which OpenAPI has no field. What cannot be described is left as it is.
+fn describe_values(components: &mut Components) {
+    fn all<T: Copy, V: Into<Value>>(values: &[T], say: fn(T) -> V) -> Value {
+        values.iter().map(|value| say(*value).into()).collect()
+    }
+    let descriptions = "x-enum-descriptions";
+    let hints = "x-enum-hints";
+    for (name, extension, values) in [
+        ("ErrorCode", descriptions, all(ErrorCode::ALL, ErrorCode::description)),
+        ("ErrorCode", hints, all(ErrorCode::ALL, ErrorCode::hint)),
+        ("AdminErrorCode", descriptions, all(AdminErrorCode::ALL, AdminErrorCode::description)),
+        ("AdminErrorCode", hints, all(AdminErrorCode::ALL, AdminErrorCode::hint)),
+        ("AdminErrorCode", "x-enum-statuses", all(AdminErrorCode::ALL, AdminErrorCode::status)),
+        ("EventType", descriptions, all(EventType::ALL, EventType::description)),
+    ] {
+        if let Some(RefOr::T(Schema::Object(object))) = components.schemas.get_mut(name) {
+            let more = Extensions::builder().add(extension, values).build();
+            object.extensions.get_or_insert_default().merge(more);
+        }
+    }
 }
 
 /// Requests of the server to the application.
@@ -106,7 +134,7 @@ fn takes_token(path: &str) -> bool {
 
 /// Describe the HTTP interface.
 #[utoipa::path(get, path = "/openapi.json", tag = "server",
-    responses((status = 200, description = "An OpenAPI document", body = serde_json::Value)))]
+    responses((status = 200, description = "An OpenAPI document", body = Value)))]
 async fn openapi() -> Json<&'static utoipa::openapi::OpenApi> {
     static DESCRIPTION: LazyLock<utoipa::openapi::OpenApi> = LazyLock::new(description);
     Json(&DESCRIPTION)
@@ -115,8 +143,6 @@ async fn openapi() -> Json<&'static utoipa::openapi::OpenApi> {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
-
-    use serde_json::Value;
 
     use super::*;
 

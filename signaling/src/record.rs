@@ -9,7 +9,7 @@ use windlass_sfu::{ParticipantId, Recorded, RecordedWho};
 use crate::recordings::{EventRecording, RecordingEnd, RecordingOrder, Running, name};
 use crate::rights::{Moderation, Recording};
 use crate::shared::Shared;
-use crate::webhooks::{Event, What};
+use crate::webhooks::{Event, EventType};
 
 fn moderation<'a>(shared: &'a Shared, room: &'a str) -> Moderation<'a> {
     Moderation { rights: &shared.rights, directory: &shared.directory, room }
@@ -79,7 +79,7 @@ pub(crate) async fn follow(shared: &Arc<Shared>) -> BTreeMap<String, String> {
             if let Err(error) = began {
                 tracing::error!(%error, "recording cannot begin: check space and permissions of the recordings' folder");
                 let _ = moderation(shared, &room).end_recording();
-                send_event(shared, What::RecordingEnded, &room, failed(id, &error));
+                send_event(shared, EventType::RecordingEnded, &room, failed(id, &error));
                 errors.insert(room, error);
                 continue;
             }
@@ -88,7 +88,7 @@ pub(crate) async fn follow(shared: &Arc<Shared>) -> BTreeMap<String, String> {
                 participant: ordered.participant.clone(),
                 ..EventRecording::default()
             };
-            send_event(shared, What::RecordingStarted, &room, recording);
+            send_event(shared, EventType::RecordingStarted, &room, recording);
             running.insert(room.clone(), Running { id, ordered: ordered.clone(), notified: None });
         }
         let Some(now) = running.get_mut(&room) else { continue };
@@ -125,20 +125,20 @@ pub(crate) async fn ended(shared: &Arc<Shared>, room: &str, recording: EventReco
         let _ = moderation(shared, room).end_recording();
     }
     drop(running);
-    send_event(shared, What::RecordingEnded, room, recording);
+    send_event(shared, EventType::RecordingEnded, room, recording);
 }
 
 /// Tells webhooks of a recording whose enhanced pictures are made.
 pub(crate) fn enhanced(shared: &Shared, room: &str, recording: EventRecording) {
-    send_event(shared, What::RecordingEnhanced, room, recording);
+    send_event(shared, EventType::RecordingEnhanced, room, recording);
 }
 
 /// Tells webhooks of a recording that the store has.
 pub(crate) fn stored(shared: &Shared, room: &str, recording: EventRecording) {
-    send_event(shared, What::RecordingStored, room, recording);
+    send_event(shared, EventType::RecordingStored, room, recording);
 }
 
-fn send_event(shared: &Shared, what: What, room: &str, recording: EventRecording) {
+fn send_event(shared: &Shared, what: EventType, room: &str, recording: EventRecording) {
     let recording = Some(recording);
     shared.webhooks.push(&Event { recording, ..Event::now(what, room) });
 }

@@ -1,8 +1,10 @@
-//! Writes what is generated from the server's types: the messages of the browser's client, and the server SDKs.
+//! Writes what is generated from the server's types: the messages of the browser's client, the server SDKs, and pages
+//! of the reference.
 
 mod api;
 mod go;
 mod node;
+mod page;
 mod python;
 
 use std::path::PathBuf;
@@ -16,16 +18,16 @@ use crate::root;
 /// The OpenAPI description, which the SDKs are made from. `windlass-signaling` has a test that it is the server's.
 const DESCRIPTION: &str = "signaling/sdk/openapi.json";
 
-/// Writes `client-web/src/sdk/protocol.gen.ts`, the description, and the generated files of `signaling/sdk`.
+/// Writes `client-web/src/sdk/protocol.gen.ts`, the description, the generated files of `signaling/sdk`, and the pages.
 pub(crate) fn write() -> Result<()> {
     step("Writing the client's message types");
-    let made =
+    let messages =
         printed("windlass-protocol", &["--features", "typescript", "--example", "typescript"])?;
-    write_file(&root().join("client-web/src/sdk/protocol.gen.ts"), &made)?;
-    step("Writing the server SDKs' types and requests");
-    let made = printed("windlass-signaling", &["--example", "openapi"])?;
-    write_file(&root().join(DESCRIPTION), &made)?;
-    for (path, text) in sdks()? {
+    write_file(&root().join("client-web/src/sdk/protocol.gen.ts"), &messages)?;
+    step("Writing the server SDKs' types and requests, and the reference");
+    let description = printed("windlass-signaling", &["--example", "openapi"])?;
+    write_file(&root().join(DESCRIPTION), &description)?;
+    for (path, text) in made()? {
         write_file(&path, &text)?;
     }
     Ok(())
@@ -44,13 +46,14 @@ fn write_file(path: &PathBuf, text: &str) -> Result<()> {
     std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// The generated files of the SDKs, as they should be.
-fn sdks() -> Result<Vec<(PathBuf, String)>> {
+/// The files that are made from the description, as they should be.
+fn made() -> Result<Vec<(PathBuf, String)>> {
     let description = root().join(DESCRIPTION);
     let text = std::fs::read_to_string(&description)
         .with_context(|| format!("cannot read {}", description.display()))?;
     let api = Api::read(&text).with_context(|| DESCRIPTION.to_owned())?;
     let at = |path: &str| root().join("signaling/sdk").join(path);
+    let page = |name: &str| root().join("docs").join(name);
     Ok(vec![
         (at("node/src/types.gen.d.ts"), node::types(&api)),
         (at("node/src/admin.gen.js"), node::requests(&api)),
@@ -58,6 +61,8 @@ fn sdks() -> Result<Vec<(PathBuf, String)>> {
         (at("python/windlass_server_sdk/admin_gen.py"), python::requests(&api)),
         (at("go/types_gen.go"), go::types(&api)),
         (at("go/admin_gen.go"), go::requests(&api)),
+        (page("api.md"), page::api(&api)),
+        (page("errors.md"), page::errors(&text)?),
     ])
 }
 
@@ -66,8 +71,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_sdks_are_those_of_the_description() {
-        for (path, made) in sdks().unwrap() {
+    fn sdks_and_pages_are_those_of_the_description() {
+        for (path, made) in made().unwrap() {
             let written = std::fs::read_to_string(&path).unwrap_or_default();
             assert!(written == made, "{} differs: run `cargo xtask protocol`", path.display());
         }

@@ -2,106 +2,84 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The reason of an `error` message. Stable: clients may branch on it.
-#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ErrorCode {
-    /// The server does not speak the client's protocol version.
-    UnsupportedVersion,
-    /// The message is not JSON, or not in the form that the protocol requires.
-    Malformed,
-    /// The message's `type` is unknown.
-    UnknownType,
-    /// The message needs a `join` before it.
-    NotJoined,
-    /// The socket has joined already.
-    AlreadyJoined,
-    /// There is no access token, or this server does not accept it.
-    Unauthorized,
-    /// The access token has expired.
-    TokenExpired,
-    /// The access token does not allow this.
-    Forbidden,
-    /// Another client has joined the room with this identity.
-    Replaced,
-    /// A moderator or operator removed the participant, or ended the room.
-    Removed,
-    /// The identity is banned from the room, or from all rooms.
-    Banned,
-    /// The access token was revoked.
-    Revoked,
-    /// A moderator refused the client in the lobby, or no moderator answered in time.
-    Refused,
-    /// The room is locked: no new participants may enter.
-    Locked,
-    /// The room has its maximum number of participants.
-    RoomFull,
-    /// The server has its maximum number of rooms or participants.
-    ServerFull,
-    /// The session description cannot be used.
-    BadSdp,
-    /// There is no such track.
-    UnknownTrack,
-    /// There is no such participant in the room or in its lobby.
-    UnknownParticipant,
-    /// The participant has no identity, so a ban would not recognize it.
-    NoIdentity,
-    /// There is the maximum number of bans and other rules.
-    TooManyRules,
-    /// Client and server have no codec in common.
-    NoCodec,
-    /// A message or field exceeds its limit.
-    TooLarge,
-    /// The client sends messages too fast.
-    RateLimited,
-    /// The media connection did not come up in time.
-    NoMedia,
-    /// The server is shutting down.
-    ShuttingDown,
-    /// The server has failed; the client is not at fault.
-    Internal,
+crate::described! {
+    /// The reason of an `error` message. Stable: clients may branch on it.
+    #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+    #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum ErrorCode {
+        /// The server does not speak the version in `join`.
+        UnsupportedVersion,
+        /// Not JSON, no `type`, a field missing or of the wrong kind, or a binary frame. Everything else goes on.
+        Malformed,
+        /// The server does not know the message's `type`.
+        UnknownType,
+        /// The message needs a `join` before it.
+        NotJoined,
+        /// A second `join` on one socket.
+        AlreadyJoined,
+        /// No access token, or an invalid one: malformed, not signed by a key of the server, or not valid yet.
+        Unauthorized,
+        /// The access token has expired.
+        TokenExpired,
+        /// The token is for another room or lacks the grant. Or an operator has muted the track. Or the token sets
+        /// the name that `attributes` would change.
+        Forbidden,
+        /// The same identity has joined the room again by another socket. Fatal: do not reconnect.
+        Replaced,
+        /// A moderator or operator removed the participant, or ended the room. Fatal: do not reconnect.
+        Removed,
+        /// The identity is banned from the room, or from all rooms. Fatal: do not reconnect.
+        Banned,
+        /// The access token was revoked. Fatal: do not reconnect.
+        Revoked,
+        /// A moderator refused the client in the lobby, or nobody admitted it in half an hour. Fatal: do not
+        /// reconnect.
+        Refused,
+        /// Nobody new may enter the room. For WHIP and WHEP also if it has a lobby.
+        Locked,
+        /// The room is at its maximum of participants, or, to an offer, of tracks.
+        RoomFull,
+        /// The server is at its maximum of rooms or participants.
+        ServerFull,
+        /// The session description cannot be used. A listed mid is not in it. Or a payload type stands for two
+        /// codecs, or for another one than before. Or sections of the last offer are missing or in another order.
+        BadSdp,
+        /// No such track; to `mute`: not a track of this client. `track_removed` may be on its way.
+        UnknownTrack,
+        /// No participant, and nobody in the lobby, has that id.
+        UnknownParticipant,
+        /// A ban of a participant without identity, as in open rooms: a ban would not recognize it.
+        NoIdentity,
+        /// The room or the server is at its maximum of bans and other rules.
+        TooManyRules,
+        /// A section of video has none of VP9 (profile 0), VP8, H.264 (baseline, packetization mode 1) and AV1
+        /// (main). Or one of audio has no Opus.
+        NoCodec,
+        /// Beyond a limit of size or number. Fatal if it is the number of data channels.
+        TooLarge,
+        /// Beyond a rate, or too many joins from the client's address in a minute. The message had no effect.
+        RateLimited,
+        /// No offer came within 30 s of `join`, or no media connection came up within 30 s of the first offer.
+        /// Fatal.
+        NoMedia,
+        /// The server stops, or, to `join`, will stop and takes no new rooms. Fatal.
+        ShuttingDown,
+        /// A fault of the server, or the media connection was lost. Fatal, except to an offer, where a fatal one
+        /// follows.
+        Internal,
+    }
 }
 
 impl ErrorCode {
-    /// Every code, in the order of the documentation.
-    pub const ALL: [ErrorCode; 27] = [
-        ErrorCode::UnsupportedVersion,
-        ErrorCode::Malformed,
-        ErrorCode::UnknownType,
-        ErrorCode::NotJoined,
-        ErrorCode::AlreadyJoined,
-        ErrorCode::Unauthorized,
-        ErrorCode::TokenExpired,
-        ErrorCode::Forbidden,
-        ErrorCode::Replaced,
-        ErrorCode::Removed,
-        ErrorCode::Banned,
-        ErrorCode::Revoked,
-        ErrorCode::Refused,
-        ErrorCode::Locked,
-        ErrorCode::RoomFull,
-        ErrorCode::ServerFull,
-        ErrorCode::BadSdp,
-        ErrorCode::UnknownTrack,
-        ErrorCode::UnknownParticipant,
-        ErrorCode::NoIdentity,
-        ErrorCode::TooManyRules,
-        ErrorCode::NoCodec,
-        ErrorCode::TooLarge,
-        ErrorCode::RateLimited,
-        ErrorCode::NoMedia,
-        ErrorCode::ShuttingDown,
-        ErrorCode::Internal,
-    ];
-
     /// What the client, or its user, can do next.
     pub fn hint(self) -> &'static str {
         match self {
             ErrorCode::UnsupportedVersion => {
                 "Reload the page to get the client that fits this server."
             }
-            ErrorCode::Malformed => "Correct the message as docs/signaling.md describes it.",
+            ErrorCode::Malformed => "Correct the client: docs/signaling.md describes its messages.",
             ErrorCode::UnknownType => "Use one of the message types in docs/signaling.md.",
             ErrorCode::NotJoined => "Send `join` and wait for `welcome` first.",
             ErrorCode::AlreadyJoined => "Send `leave`, or open a second socket for another call.",
@@ -126,9 +104,13 @@ impl ErrorCode {
             ErrorCode::UnknownTrack => {
                 "Subscribe to tracks of `welcome` and `track_added` that are still there."
             }
-            ErrorCode::NoCodec => "Use a browser with VP9 video and Opus audio.",
+            ErrorCode::NoCodec => {
+                "Use a browser with Opus audio, and with VP9, VP8, H.264 or AV1 video."
+            }
             ErrorCode::TooLarge => "Keep within the limits in docs/signaling.md.",
-            ErrorCode::RateLimited => "Send fewer messages each second.",
+            ErrorCode::RateLimited => {
+                "Send less often: offer at most twice a second, with all changes at once."
+            }
             ErrorCode::NoMedia => {
                 "Send an offer within 30 seconds of `join`; if you did, check that the network lets media through."
             }

@@ -24,6 +24,7 @@
 
 mod client;
 mod data;
+mod described;
 mod error;
 mod grant;
 mod ice;

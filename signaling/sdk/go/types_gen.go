@@ -171,11 +171,11 @@ type EventType string
 // The words of EventType.
 const (
 	EventTypeRoomStarted       EventType = "room_started"
-	EventTypeRoomFinished      EventType = "room_finished"
 	EventTypeParticipantJoined EventType = "participant_joined"
-	EventTypeParticipantLeft   EventType = "participant_left"
 	EventTypeTrackPublished    EventType = "track_published"
 	EventTypeTrackUnpublished  EventType = "track_unpublished"
+	EventTypeParticipantLeft   EventType = "participant_left"
+	EventTypeRoomFinished      EventType = "room_finished"
 	EventTypeRecordingStarted  EventType = "recording_started"
 	EventTypeRecordingEnded    EventType = "recording_ended"
 	EventTypeRecordingEnhanced EventType = "recording_enhanced"

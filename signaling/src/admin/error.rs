@@ -7,47 +7,49 @@ use axum::http::header::WWW_AUTHENTICATE;
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
-use windlass_protocol::ErrorCode;
+use windlass_protocol::{ErrorCode, described};
 use windlass_sfu::SfuClosed;
 
 use crate::access::AccessError;
 use crate::rights::ModerationError;
 
-/// Error codes, for programs. Stable.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum AdminErrorCode {
-    /// The access token is missing or invalid.
-    Unauthorized,
-    /// The access token has expired.
-    TokenExpired,
-    /// The access token does not grant this. Or the server has no token keys, and requests are not allowed, or only
-    /// those of this machine.
-    Forbidden,
-    /// The body or path is invalid.
-    Malformed,
-    /// There is no such room.
-    UnknownRoom,
-    /// There is no such participant in the room.
-    UnknownParticipant,
-    /// There is no such track in the room.
-    UnknownTrack,
-    /// The participant has no identity.
-    NoIdentity,
-    /// The server has no recorder.
-    NoRecorder,
-    /// The room is not recorded.
-    NotRecorded,
-    /// The recording cannot be written.
-    NotWritable,
-    /// Too many rooms have settings.
-    TooManyRooms,
-    /// There are too many bans and other rules.
-    TooManyRules,
-    /// The server is shutting down.
-    ShuttingDown,
-    /// Internal error.
-    Internal,
+described! {
+    /// Error codes, for programs. Stable.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+    #[serde(rename_all = "snake_case")]
+    pub(crate) enum AdminErrorCode {
+        /// The access token is missing or invalid.
+        Unauthorized,
+        /// The access token has expired.
+        TokenExpired,
+        /// The access token does not grant this. Or the server has no token keys, and does not allow requests, or only
+        /// those of its own machine.
+        Forbidden,
+        /// The body or path is invalid. The status is 415 where the body is not JSON, and 422 where it does not fit.
+        Malformed,
+        /// There is no such room.
+        UnknownRoom,
+        /// There is no such participant in the room.
+        UnknownParticipant,
+        /// There is no such track in the room.
+        UnknownTrack,
+        /// The participant has no identity.
+        NoIdentity,
+        /// The server has no recorder.
+        NoRecorder,
+        /// The room is not recorded.
+        NotRecorded,
+        /// The recording cannot be written.
+        NotWritable,
+        /// Too many rooms have settings.
+        TooManyRooms,
+        /// There are too many bans and other rules.
+        TooManyRules,
+        /// The server is shutting down.
+        ShuttingDown,
+        /// Internal error.
+        Internal,
+    }
 }
 
 /// An error of the admin API.
@@ -63,35 +65,53 @@ pub(crate) struct AdminError {
     status: u16,
 }
 
+impl AdminErrorCode {
+    /// The usual HTTP status of the code.
+    pub(crate) fn status(self) -> u16 {
+        use AdminErrorCode as C;
+        match self {
+            C::Malformed => 400,
+            C::Unauthorized | C::TokenExpired => 401,
+            C::Forbidden => 403,
+            C::UnknownRoom | C::UnknownParticipant | C::UnknownTrack | C::NotRecorded => 404,
+            C::NoIdentity | C::NoRecorder | C::TooManyRules | C::TooManyRooms => 409,
+            C::NotWritable | C::Internal => 500,
+            C::ShuttingDown => 503,
+        }
+    }
+
+    /// What people can do next.
+    pub(crate) fn hint(self) -> &'static str {
+        use AdminErrorCode as C;
+        match self {
+            C::Unauthorized => {
+                "Send a token with the grant `admin`: `Authorization: Bearer TOKEN`."
+            }
+            C::TokenExpired => "Make a new token (`windlass token`).",
+            C::Forbidden => "Use a token with the grant `admin` for this room, or for `*`.",
+            C::Malformed => "See /openapi.json.",
+            C::UnknownRoom => {
+                "See /admin/rooms: a room exists while it has participants, or has been configured."
+            }
+            C::UnknownParticipant | C::UnknownTrack => {
+                "See /admin/rooms/{room}: it may have just gone."
+            }
+            C::NoIdentity => "Lock the room: only access tokens have identities.",
+            C::NoRecorder => "Set `record-to` to a folder, and start the server again.",
+            C::NotRecorded => "Record it: POST /admin/rooms/{room}/recording.",
+            C::NotWritable => "See the folder of `record-to`: its space, owner and permissions.",
+            C::TooManyRules => "End bans that are not needed, or wait until some end.",
+            C::TooManyRooms => "Delete the settings of rooms that need none.",
+            C::ShuttingDown => "Try again in a few seconds.",
+            C::Internal => "Look into the server's log.",
+        }
+    }
+}
+
 impl AdminError {
     pub(crate) fn new(code: AdminErrorCode, message: impl Into<String>) -> Self {
-        use AdminErrorCode as C;
-        let (status, hint) = match code {
-            C::Unauthorized => {
-                (401, "Send a token with the grant `admin`: `Authorization: Bearer TOKEN`.")
-            }
-            C::TokenExpired => (401, "Make a new token (`windlass token`)."),
-            C::Forbidden => (403, "Use a token with the grant `admin` for this room, or for `*`."),
-            C::Malformed => (400, "See /openapi.json."),
-            C::UnknownRoom => (
-                404,
-                "See /admin/rooms: a room exists while it has participants, or has been configured.",
-            ),
-            C::UnknownParticipant | C::UnknownTrack => {
-                (404, "See /admin/rooms/{room}: it may have just gone.")
-            }
-            C::NoIdentity => (409, "Lock the room: only access tokens have identities."),
-            C::NoRecorder => (409, "Set `record-to` to a folder, and start the server again."),
-            C::NotRecorded => (404, "Record it: POST /admin/rooms/{room}/recording."),
-            C::NotWritable => {
-                (500, "See the folder of `record-to`: its space, owner and permissions.")
-            }
-            C::TooManyRules => (409, "End bans that are not needed, or wait until some end."),
-            C::TooManyRooms => (409, "Delete the settings of rooms that need none."),
-            C::ShuttingDown => (503, "Try again in a few seconds."),
-            C::Internal => (500, "Look into the server's log."),
-        };
-        AdminError { code, message: message.into(), hint: hint.to_owned(), status }
+        let hint = code.hint().to_owned();
+        AdminError { code, message: message.into(), hint, status: code.status() }
     }
 
     /// The refusal of every request while the server has no token keys.

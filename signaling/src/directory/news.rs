@@ -3,10 +3,10 @@
 use windlass_sfu::TrackId;
 
 use super::{OwnTrack, Present};
-use crate::webhooks::{Event, EventParticipant, EventTrack, Webhooks, What};
+use crate::webhooks::{Event, EventParticipant, EventTrack, EventType, Webhooks};
 
 /// Queues the event that a room began or ended.
-pub(super) fn room(webhooks: &Webhooks, what: What, room: &str) {
+pub(super) fn room(webhooks: &Webhooks, what: EventType, room: &str) {
     // Only the names of loopback rooms contain `/`.
     if !room.contains('/') {
         webhooks.push(&Event::now(what, room));
@@ -14,7 +14,7 @@ pub(super) fn room(webhooks: &Webhooks, what: What, room: &str) {
 }
 
 /// Queues the event that a participant joined or left.
-pub(super) fn participant(webhooks: &Webhooks, what: What, present: &Present) {
+pub(super) fn participant(webhooks: &Webhooks, what: EventType, present: &Present) {
     if !present.room.contains('/') {
         webhooks.push(&of(what, present));
     }
@@ -23,7 +23,7 @@ pub(super) fn participant(webhooks: &Webhooks, what: What, present: &Present) {
 /// Queues the event that a track was published or unpublished.
 pub(super) fn track(
     webhooks: &Webhooks,
-    what: What,
+    what: EventType,
     present: &Present,
     id: TrackId,
     own: &OwnTrack,
@@ -34,7 +34,7 @@ pub(super) fn track(
     }
 }
 
-fn of(what: What, present: &Present) -> Event {
+fn of(what: EventType, present: &Present) -> Event {
     let participant = EventParticipant {
         id: present.id.to_string(),
         identity: present.info.identity.clone(),

@@ -4,35 +4,36 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::Serialize;
 use utoipa::ToSchema;
-use windlass_protocol::TrackKind;
+use windlass_protocol::{TrackKind, described};
 
 use crate::recordings::EventRecording;
 
-/// Kind of an event.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-#[schema(as = EventType)]
-pub(crate) enum What {
-    /// The first participant joined a room.
-    RoomStarted,
-    /// The last participant left a room.
-    RoomFinished,
-    /// A participant joined.
-    ParticipantJoined,
-    /// A participant left; its tracks were unpublished before.
-    ParticipantLeft,
-    /// A track was published.
-    TrackPublished,
-    /// A track was unpublished.
-    TrackUnpublished,
-    /// A server has begun to record a room, or a participant of it.
-    RecordingStarted,
-    /// A server's recording of a room has ended, or could not begin.
-    RecordingEnded,
-    /// The enhanced pictures of a recording that has ended are made, or cannot be made.
-    RecordingEnhanced,
-    /// The store has the files of a recording that has ended, and the server has them no longer.
-    RecordingStored,
+described! {
+    /// Kind of an event.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+    #[serde(rename_all = "snake_case")]
+    pub(crate) enum EventType {
+        /// The first participant has joined.
+        RoomStarted,
+        /// A participant has joined. Has `participant`.
+        ParticipantJoined,
+        /// A participant sends a track: the offer with it was answered. Has `participant` and `track`.
+        TrackPublished,
+        /// The track is no longer offered, or its publisher leaves. Has `participant` and `track`.
+        TrackUnpublished,
+        /// A participant left, or was removed, replaced or lost. Has `participant`.
+        ParticipantLeft,
+        /// The last participant has left.
+        RoomFinished,
+        /// A server has begun to record the room. Has `recording`.
+        RecordingStarted,
+        /// The files of a recording are complete, or it could not begin or go on. Has `recording`.
+        RecordingEnded,
+        /// The enhanced pictures of an ended recording are made, or cannot be made. Has `recording`.
+        RecordingEnhanced,
+        /// The store has the files of an ended recording, and the server no longer. Has `recording`.
+        RecordingStored,
+    }
 }
 
 /// The body of a webhook.
@@ -42,7 +43,7 @@ pub(crate) struct Event {
     pub id: String,
     /// Kind of the event.
     #[serde(rename = "type")]
-    pub what: What,
+    pub what: EventType,
     /// Time of the event, in seconds since 1970.
     pub at: f64,
     /// The room.
@@ -83,7 +84,7 @@ pub(crate) struct EventTrack {
 
 impl Event {
     /// An event in a room that happens now.
-    pub(crate) fn now(what: What, room: &str) -> Event {
+    pub(crate) fn now(what: EventType, room: &str) -> Event {
         let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Event {
             id: format!("evt_{:032x}", rand::random::<u128>()),

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-pub(crate) use event::{Event, EventParticipant, EventTrack, What};
+pub(crate) use event::{Event, EventParticipant, EventTrack, EventType};
 pub use sign::{BadSecret, WebhookSecret};
 pub use url::{BadUrl, WebhookUrl};
 

@@ -15,7 +15,6 @@ use crate::admission::Refused;
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct WhipWhepError {
     /// The code that signalling has for this error.
-    #[schema(value_type = String)]
     code: ErrorCode,
     /// Description of the error for people.
     message: String,

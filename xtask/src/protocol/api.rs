@@ -28,9 +28,16 @@ pub(super) struct Type {
 /// The contents of a type.
 pub(super) enum Shape {
     /// The type is one of these words.
-    Words(Vec<String>),
+    Words(Vec<Word>),
     /// The type is an object with these fields.
     Fields(Vec<Field>),
+}
+
+/// A word that a value may be.
+pub(super) struct Word {
+    pub name: String,
+    /// The word's description, if it has one.
+    pub says: Option<String>,
 }
 
 /// A field of a type.
@@ -176,8 +183,12 @@ fn request(method: &str, path: &str, operation: &Value) -> Result<Request> {
 fn named(name: &str, schemas: &serde_json::Map<String, Value>) -> Result<Type> {
     let schema = schemas.get(name).context("it is not there")?;
     let shape = if let Some(words) = schema["enum"].as_array() {
-        let word = |word: &Value| word.as_str().map(str::to_owned).context("no word");
-        Shape::Words(words.iter().map(word).collect::<Result<_>>()?)
+        let described = schema["x-enum-descriptions"].as_array();
+        let word = |(n, word): (usize, &Value)| {
+            let says = described.map(|all| says(&all[n])).transpose()?;
+            Ok(Word { name: word.as_str().context("no word")?.to_owned(), says })
+        };
+        Shape::Words(words.iter().enumerate().map(word).collect::<Result<_>>()?)
     } else {
         let mut all = fields(schema, schemas)?;
         // Python's classes need the required fields first.

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::api::{Api, Field, Kind, MADE, Request, Segment, Shape, Type, lines, pascal};
+use super::api::{Api, Field, Kind, MADE, Request, Segment, Shape, Type, Word, lines, pascal};
 
 /// Maximum length of a comment's line, in bytes.
 const WIDTH: usize = 100;
@@ -27,13 +27,13 @@ pub(super) fn types(api: &Api) -> String {
 }
 
 /// A type of words, and a constant for each, in columns as gofmt writes them.
-fn words(name: &str, words: &[String]) -> String {
+fn words(name: &str, words: &[Word]) -> String {
     let constants: Vec<String> =
-        words.iter().map(|word| format!("{name}{}", public(word))).collect();
+        words.iter().map(|word| format!("{name}{}", public(&word.name))).collect();
     let width = constants.iter().map(String::len).max().unwrap_or_default();
     let mut out = format!("type {name} string\n\n// The words of {name}.\nconst (\n");
     for (constant, word) in constants.iter().zip(words) {
-        let _ = writeln!(out, "\t{constant:width$} {name} = \"{word}\"");
+        let _ = writeln!(out, "\t{constant:width$} {name} = \"{}\"", word.name);
     }
     out + ")\n"
 }

@@ -13,7 +13,7 @@ pub(super) fn types(api: &Api) -> String {
             Shape::Words(words) => {
                 let words = words
                     .iter()
-                    .map(|word| format!("\n  | \"{word}\""))
+                    .map(|word| format!("\n  | \"{}\"", word.name))
                     .collect::<Vec<_>>()
                     .concat();
                 let _ = writeln!(out, "export type {} ={words};", one.name);

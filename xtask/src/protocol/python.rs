@@ -18,7 +18,7 @@ pub(super) fn types(api: &Api) -> String {
             Shape::Words(words) => {
                 let words = words
                     .iter()
-                    .map(|word| format!("    \"{word}\",\n"))
+                    .map(|word| format!("    \"{}\",\n", word.name))
                     .collect::<Vec<_>>()
                     .concat();
                 let _ = write!(

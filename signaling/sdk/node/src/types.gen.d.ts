@@ -161,11 +161,11 @@ export interface EventTrack {
 /** Kind of an event. */
 export type EventType =
   | "room_started"
-  | "room_finished"
   | "participant_joined"
-  | "participant_left"
   | "track_published"
   | "track_unpublished"
+  | "participant_left"
+  | "room_finished"
   | "recording_started"
   | "recording_ended"
   | "recording_enhanced"

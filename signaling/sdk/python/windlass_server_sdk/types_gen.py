@@ -229,11 +229,11 @@ class EventTrack:
 
 EventType = Literal[
     "room_started",
-    "room_finished",
     "participant_joined",
-    "participant_left",
     "track_published",
     "track_unpublished",
+    "participant_left",
+    "room_finished",
     "recording_started",
     "recording_ended",
     "recording_enhanced",
