@@ -1,11 +1,11 @@
 //! How far a measurement is, and how long the rest will take: a bar where standard error is a terminal, else a line
 //! every ten seconds.
 
-use std::fmt::Display;
+use std::fmt::{self, Display};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
-use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
+use indicatif::{HumanDuration, ProgressBar, ProgressState, ProgressStyle};
 
 use crate::interrupt::{self, Interrupted, Stopped};
 
@@ -27,9 +27,9 @@ impl Progress {
     /// The progress of a command that has `of` parts to do.
     pub(crate) fn new(of: usize, unit: &'static str) -> Progress {
         let bar = ProgressBar::new(of as u64);
-        let style = format!("{{wide_bar}} {{pos}}/{{len}} {unit}, {{eta}} left\n{{wide_msg}}");
+        let style = format!("{{wide_bar}} {{pos}}/{{len}} {unit}, {{left}}\n{{wide_msg}}");
         if let Ok(style) = ProgressStyle::with_template(&style) {
-            bar.set_style(style);
+            bar.set_style(style.with_key("left", write_left));
         }
         let (over, ended) = channel();
         if bar.is_hidden() {
@@ -87,17 +87,32 @@ impl Drop for Progress {
 /// A line for a log.
 fn line(bar: &ProgressBar, unit: &str) -> String {
     let (done, of) = (bar.position(), bar.length().unwrap_or_default());
-    // Without a part that is done, no remaining time can be estimated.
-    let left = match done {
-        0 => "time left unknown".to_owned(),
-        _ => format!("about {} left", HumanDuration(bar.eta())),
-    };
-    format!("{done} of {of} {unit}, {left}: {}", bar.message())
+    format!("{done} of {of} {unit}, {}: {}", left(done, of, bar.elapsed()), bar.message())
+}
+
+fn write_left(state: &ProgressState, out: &mut dyn fmt::Write) {
+    // What cannot be written to the bar is not shown.
+    let _ = out.write_str(&left(state.pos(), state.len().unwrap_or_default(), state.elapsed()));
+}
+
+/// The time left, by the mean of the parts that are done. The bar's own estimate is of the last seconds: where a part
+/// takes minutes, it grows without bound until the part is done.
+fn left(done: u64, of: u64, elapsed: Duration) -> String {
+    let Ok(parts @ 1..) = u32::try_from(done) else { return "time left unknown".to_owned() };
+    let rest = u32::try_from(of.saturating_sub(done)).unwrap_or(u32::MAX);
+    format!("about {} left", HumanDuration((elapsed / parts).saturating_mul(rest)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn time_left_is_by_the_mean_of_the_parts_that_are_done() {
+        assert_eq!(left(0, 20, Duration::from_secs(900)), "time left unknown");
+        assert_eq!(left(2, 20, Duration::from_secs(240)), "about 18 minutes left");
+        assert_eq!(left(20, 20, Duration::from_secs(240)), "about 0 seconds left");
+    }
 
     #[test]
     fn a_line_has_what_is_done_and_what_is_left() {
