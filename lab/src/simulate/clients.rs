@@ -4,18 +4,16 @@ use std::fmt::Write as _;
 
 use crate::simulator::streams::clients::{self, ClientsReport, ClientsScenario, ServingPolicy};
 use anyhow::Result;
+use serde_json::json;
 
-/// Plays a scenario, and prints a table, or one JSON object a line.
-pub(super) fn play(scenario: &ClientsScenario, seed: Option<u64>, json: bool) -> Result<String> {
+use super::Played;
+
+/// Plays a scenario.
+pub(super) fn play(scenario: &ClientsScenario, seed: Option<u64>) -> Result<Played> {
     let seed = seed.unwrap_or(scenario.seed);
     let scenario = ClientsScenario { seed, ..scenario.clone() };
     let reports = clients::run(&scenario)?;
     let mut text = String::new();
-    if json {
-        let object = serde_json::json!({"command": "simulate", "about": scenario.about, "seed": seed, "rows": reports});
-        writeln!(text, "{object}")?;
-        return Ok(text);
-    }
     writeln!(text, "\n{}", scenario.about)?;
     writeln!(
         text,
@@ -47,7 +45,9 @@ pub(super) fn play(scenario: &ClientsScenario, seed: Option<u64>, json: bool) ->
     if let Some(paper) = &scenario.paper {
         writeln!(text, "\n{paper}")?;
     }
-    Ok(text)
+    let mut played = Played::default();
+    played.add(&text, &json!({"about": scenario.about, "seed": seed, "rows": reports}))?;
+    Ok(played)
 }
 
 fn name(way: ServingPolicy) -> &'static str {

@@ -5,14 +5,15 @@ use std::fmt::Write;
 use crate::simulator::servers::{ClusterReport, ClusterScenario, play as play_cluster};
 use anyhow::Result;
 
-/// Plays a scenario, and returns the report as a table or JSON.
-pub(super) fn play(mut scenario: ClusterScenario, seed: Option<u64>, json: bool) -> Result<String> {
+use super::Played;
+
+/// Plays a scenario.
+pub(super) fn play(mut scenario: ClusterScenario, seed: Option<u64>) -> Result<Played> {
     scenario.seed = seed.unwrap_or(scenario.seed);
     let report = play_cluster(&scenario);
-    if json {
-        return Ok(serde_json::to_string(&report)? + "\n");
-    }
-    Ok(table(&scenario, &report))
+    let mut played = Played::default();
+    played.add(&table(&scenario, &report), &report)?;
+    Ok(played)
 }
 
 fn table(scenario: &ClusterScenario, report: &ClusterReport) -> String {
@@ -84,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_report_is_a_table_or_json() {
+    fn a_report_is_a_table_and_an_object() {
         let small = ClusterScenario {
             nodes: 3,
             rooms: 9,
@@ -92,10 +93,9 @@ mod tests {
             seconds: 90,
             ..Default::default()
         };
-        let text = play(small.clone(), None, false).unwrap();
+        let text = play(small.clone(), None).unwrap().table;
         assert!(text.contains("3 nodes") && text.contains("told to nodes"), "{text}");
-        let json = play(small, Some(7), true).unwrap();
-        let report: serde_json::Value = serde_json::from_str(&json).unwrap();
-        assert!(report["joins"].as_u64() >= Some(60), "{json}");
+        let report = &play(small, Some(7)).unwrap().rows[0];
+        assert!(report["joins"].as_u64() >= Some(60), "{report:?}");
     }
 }

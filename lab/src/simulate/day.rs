@@ -48,8 +48,8 @@ struct Report<'a> {
     rows: Vec<Row>,
 }
 
-/// Plays a scenario, and returns the report as a table or JSON.
-pub(super) fn play(mut scenario: DayScenario, seed: Option<u64>, json: bool) -> Result<String> {
+/// Plays a scenario.
+pub(super) fn play(mut scenario: DayScenario, seed: Option<u64>) -> Result<Played> {
     ensure!(!scenario.hours.is_empty(), "hours: there are none");
     ensure!(!scenario.streams.is_empty(), "streams: there are none");
     ensure!((0.0..=100_000.0).contains(&scenario.peak), "peak must be from 0 to 100000");
@@ -71,7 +71,9 @@ pub(super) fn play(mut scenario: DayScenario, seed: Option<u64>, json: bool) -> 
     let (streams, max_streams) = came.map_or((0, 0), |day| (day.streams, day.max_streams));
     let paper = paper.as_deref();
     let report = Report { about, paper, seed: *seed, streams, max_streams, demand_ms, rows };
-    Ok(if json { serde_json::to_string(&report)? + "\n" } else { table(&scenario, &report) })
+    let mut played = Played::default();
+    played.add(&table(&scenario, &report), &report)?;
+    Ok(played)
 }
 
 /// Seconds of an accelerator that one stream takes in a second, as the scheduler's own code asks for it.
@@ -231,19 +233,18 @@ scaling: { streams: 15 }
     }
 
     #[test]
-    fn a_report_is_a_table_or_json() {
+    fn a_report_is_a_table_and_an_object() {
         let scenario: DayScenario = serde_saphyr::from_str(SMALL).unwrap();
-        let text = play(scenario.clone(), None, false).unwrap();
+        let text = play(scenario.clone(), None).unwrap().table;
         assert!(text.contains("anchors, scaled") && text.contains("per-frame, peak"), "{text}");
-        let json = play(scenario.clone(), Some(7), true).unwrap();
-        let report: serde_json::Value = serde_json::from_str(&json).unwrap();
+        let report = &play(scenario.clone(), Some(7)).unwrap().rows[0];
         let hours = |at: usize| report["rows"][at]["machine_hours"].as_f64().unwrap();
-        assert!(hours(0) < hours(1), "as many as are wanted cost less than the peak's: {json}");
-        assert!(report["rows"][0]["x_per_frame"].as_f64() > Some(1.0), "{json}");
+        assert!(hours(0) < hours(1), "as many as are wanted cost less than the peak's: {report:?}");
+        assert!(report["rows"][0]["x_per_frame"].as_f64() > Some(1.0), "{report:?}");
         assert!(report["rows"][0]["cost"].is_null(), "no price was said");
         for (change, named) in [("hours: [0.2, 1, 0.2]", "hours: []"), ("peak: 60", "peak: -1")] {
             let wrong = serde_saphyr::from_str(&SMALL.replace(change, named)).unwrap();
-            let error = play(wrong, None, false).unwrap_err().to_string();
+            let error = play(wrong, None).unwrap_err().to_string();
             assert!(error.starts_with(&named[..4]), "{error}");
         }
     }

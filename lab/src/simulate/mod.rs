@@ -17,10 +17,13 @@ mod streams;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use crate::simulator::streams::{OrderName, PlacementUnit, PlayedPolicy};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
+use serde::Serialize;
+use serde_json::{Map, Value};
 
+use crate::eval::report::Machine;
+use crate::simulator::streams::{OrderName, PlacementUnit, PlayedPolicy};
 use file::File;
 use plots::Plots;
 
@@ -54,9 +57,38 @@ pub(crate) struct SimulateArgs {
     #[arg(long, value_name = "DIR")]
     pub plot: Option<PathBuf>,
 
-    /// Print one JSON object a line instead of tables.
+    /// Print one JSON object instead of tables.
     #[arg(long)]
     pub json: bool,
+}
+
+/// The results of one scenario.
+#[derive(Debug, Default)]
+struct Played {
+    /// The results for people.
+    table: String,
+    /// An object for each way in which it was played.
+    rows: Vec<Map<String, Value>>,
+}
+
+impl Played {
+    /// Adds the report of one way.
+    fn add(&mut self, table: &str, report: &impl Serialize) -> Result<()> {
+        self.table += table;
+        let Value::Object(row) = serde_json::to_value(report)? else {
+            bail!("a report is no object");
+        };
+        self.rows.push(row);
+        Ok(())
+    }
+}
+
+/// All results of one command.
+#[derive(Debug, Serialize)]
+struct Report {
+    command: &'static str,
+    machine: Machine,
+    rows: Vec<Map<String, Value>>,
 }
 
 /// An order by its name.
@@ -121,28 +153,69 @@ fn order(order: OrderName) -> &'static str {
     }
 }
 
-/// Plays all scenarios, and prints their reports.
+/// Plays all scenarios, and prints their results.
 pub(crate) fn run(args: &SimulateArgs) -> Result<()> {
+    let mut rows = Vec::new();
     for path in &args.scenarios {
         let begun = Instant::now();
-        let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-        let plots = args.plot.as_deref().map(|folder: &Path| Plots { folder, stem: &stem });
-        match file::read(path)? {
-            File::Streams(scenario, traces) => streams::play(&scenario, &traces, args, plots),
-            File::Requests(scenario) => requests::play(&scenario, args, plots),
-            File::Clients(scenario) => {
-                clients::play(&scenario, args.seed, args.json).map(|text| print!("{text}"))
-            }
-            File::Stages(scenario) => stages::play(&scenario, args, plots),
-            File::Cluster(scenario) => {
-                cluster::play(scenario, args.seed, args.json).map(|text| print!("{text}"))
-            }
-            File::Day(scenario) => {
-                day::play(scenario, args.seed, args.json).map(|text| print!("{text}"))
-            }
+        let played = play(path, args).with_context(|| path.display().to_string())?;
+        if !args.json {
+            print!("{}", played.table);
         }
-        .with_context(|| path.display().to_string())?;
+        rows.extend(played.rows);
         eprintln!("{}: played in {:.1} s", path.display(), begun.elapsed().as_secs_f64());
     }
+    if args.json {
+        let report = Report { command: "simulate", machine: Machine::here(), rows };
+        println!("{}", serde_json::to_string(&report)?);
+    }
     Ok(())
+}
+
+/// Plays a scenario in all ways that are asked for.
+fn play(path: &Path, args: &SimulateArgs) -> Result<Played> {
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    let plots = args.plot.as_deref().map(|folder: &Path| Plots { folder, stem: &stem });
+    let mut played = match file::read(path)? {
+        File::Streams(scenario, traces) => streams::play(&scenario, &traces, args, plots),
+        File::Requests(scenario) => requests::play(&scenario, args, plots),
+        File::Clients(scenario) => clients::play(&scenario, args.seed),
+        File::Stages(scenario) => stages::play(&scenario, args, plots),
+        File::Cluster(scenario) => cluster::play(scenario, args.seed),
+        File::Day(scenario) => day::play(scenario, args.seed),
+    }?;
+    for row in &mut played.rows {
+        row.insert("scenario".to_owned(), path.display().to_string().into());
+    }
+    Ok(played)
+}
+
+#[cfg(test)]
+mod contrasts_tests;
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Command {
+        #[command(flatten)]
+        args: SimulateArgs,
+    }
+
+    #[test]
+    fn a_scenario_gives_an_object_with_its_name_for_each_way() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/scenarios/worst-order.yaml");
+        let command = ["simulate", path, "--placement", "anchor,stream"];
+        let Command { args } = Command::try_parse_from(command).unwrap();
+        let Played { table, rows } = play(Path::new(path), &args).unwrap();
+        assert_eq!(rows.len(), 2);
+        for (row, placement) in rows.iter().zip(["placement anchor", "placement stream"]) {
+            assert_eq!(row["scenario"], path);
+            assert!(row["way"].as_str().unwrap().contains(placement), "{row:?}");
+            assert!(table.contains(placement) && row["all"]["anchors"].as_u64() > Some(0));
+        }
+    }
 }

@@ -5,15 +5,16 @@ use std::fmt::Write as _;
 use crate::simulator::streams::{RequestReport, RequestRow, RequestScenario, run_requests};
 use anyhow::{Context, Result};
 
-use super::SimulateArgs;
 use super::plots::Plots;
+use super::{Played, SimulateArgs};
 
-/// Plays a scenario and prints its results.
+/// Plays a scenario.
 pub(super) fn play(
     scenario: &RequestScenario,
     args: &SimulateArgs,
     plots: Option<Plots<'_>>,
-) -> Result<()> {
+) -> Result<Played> {
+    let mut played = Played::default();
     let mut scenario = scenario.clone();
     scenario.seed = args.seed.unwrap_or(scenario.seed);
     if !args.order.is_empty() {
@@ -22,16 +23,12 @@ pub(super) fn play(
     for &placement in &placements(&scenario, args) {
         scenario.placement = placement;
         let report = run_requests(&scenario).context("cannot play the scenario")?;
-        if args.json {
-            println!("{}", serde_json::to_string(&report)?);
-        } else {
-            print!("{}", table(&report));
-        }
+        played.add(&table(&report), &report)?;
         if let Some(plots) = plots {
             plots.requests(&report)?;
         }
     }
-    Ok(())
+    Ok(played)
 }
 
 fn placements(

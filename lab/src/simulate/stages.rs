@@ -5,24 +5,24 @@ use std::fmt::Write as _;
 use crate::simulator::streams::{StageReport, StageScenario, run_stages};
 use anyhow::{Context, Result};
 
-use super::SimulateArgs;
 use super::plots::Plots;
+use super::{Played, SimulateArgs};
 
-/// Plays a scenario and prints its results.
+/// Plays a scenario.
 pub(super) fn play(
     scenario: &StageScenario,
     args: &SimulateArgs,
     plots: Option<Plots<'_>>,
-) -> Result<()> {
+) -> Result<Played> {
     let seed = args.seed.unwrap_or(scenario.seed);
     let scenario = StageScenario { seed, ..scenario.clone() };
     let report = run_stages(&scenario).context("cannot play the scenario")?;
-    if args.json {
-        println!("{}", serde_json::to_string(&report)?);
-    } else {
-        print!("{}", table(&report));
+    let mut played = Played::default();
+    played.add(&table(&report), &report)?;
+    if let Some(plots) = plots {
+        plots.stages(&report)?;
     }
-    plots.map_or(Ok(()), |plots| plots.stages(&report))
+    Ok(played)
 }
 
 fn table(report: &StageReport) -> String {

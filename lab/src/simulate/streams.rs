@@ -4,28 +4,30 @@ use std::fmt::Write as _;
 
 use crate::simulator::streams::{self, GroupReport, PlacementUnit, Report, Scenario, Traces};
 use anyhow::{Context, Result};
+use serde::Serialize;
 
-use super::SimulateArgs;
 use super::plots::Plots;
+use super::{Played, SimulateArgs};
 
-/// Plays a scenario in all ways that are asked for, and prints the results of each.
+/// Plays a scenario in all ways that are asked for.
 pub(super) fn play(
     scenario: &Scenario,
     traces: &Traces,
     args: &SimulateArgs,
     plots: Option<Plots<'_>>,
-) -> Result<()> {
+) -> Result<Played> {
+    let mut played = Played::default();
     let mut reports = Vec::new();
     for scenario in variants(scenario, args) {
         let report = streams::run(&scenario, traces).context("cannot play the scenario")?;
-        if args.json {
-            println!("{}", serde_json::to_string(&json(&scenario, &report)?)?);
-        } else {
-            print!("{}", table(&report, &way(&scenario)));
-        }
+        let way = way(&scenario);
+        played.add(&table(&report, &way), &Way { way, report: &report })?;
         reports.push((label(&scenario, args), report));
     }
-    plots.map_or(Ok(()), |plots| plots.streams(&reports))
+    if let Some(plots) = plots {
+        plots.streams(&reports)?;
+    }
+    Ok(played)
 }
 
 /// The scenario in each of the ways that are to be compared.
@@ -80,13 +82,12 @@ fn way(scenario: &Scenario) -> String {
     format!("policy {}, placement {placement}, order {order}", policies.join("/"))
 }
 
-/// The report as JSON, with the way in which it was played.
-fn json(scenario: &Scenario, report: &Report) -> Result<serde_json::Value> {
-    let mut value = serde_json::to_value(report)?;
-    if let Some(object) = value.as_object_mut() {
-        object.insert("way".to_owned(), way(scenario).into());
-    }
-    Ok(value)
+/// A report, with the way in which its scenario was played.
+#[derive(Serialize)]
+struct Way<'a> {
+    way: String,
+    #[serde(flatten)]
+    report: &'a Report,
 }
 
 fn table(report: &Report, way: &str) -> String {

@@ -1,8 +1,9 @@
 //! Predicts what anchors are worth to those who watch a stream.
 //!
-//! An anchor's detail is carried to the frames after it and is lost as they change. By measurement
-//! (`lab/notes/quality.md`: dB over Lanczos 4–7, 8–15 and 16–31 frames after an anchor) what is left after `n` frames
-//! is near `g ÷ (1 + n ÷ τ)`: 3.3, 2.2, 1.6 dB on d13 by g = 5, τ = 10 and 2.2, 1.4, 1.0 dB on s18 by g = 3.6, τ = 8.
+//! An anchor's detail is carried to the frames after it and is lost as they change. What is left after `n` frames is
+//! taken as `g ÷ (1 + n ÷ τ)`. That was fitted to two clips before dense flow, and the table was not kept: 3.3, 2.2,
+//! 1.6 dB on d13, 4–7, 8–15 and 16–31 frames after an anchor, by g = 5, τ = 10; 2.2, 1.4, 1.0 dB on s18 by g = 3.6,
+//! τ = 8. With flow it fades more slowly (`lab/notes/flow.md`), so predicted gains compare ways, and are no forecast.
 //! Here `n` counts residual: bytes since the anchor's frame over those of a mean frame, so that a stream that hardly
 //! changes keeps its detail. Anchors count from when they are there.
 
