@@ -197,7 +197,8 @@ fn prometheus_can_read_metrics_and_alerts() {
 
 #[test]
 fn each_alert_fires_for_its_cause_alone() {
-    let read = |name: &str| std::fs::read_to_string(format!("../deploy/prometheus/{name}")).unwrap();
+    let read =
+        |name: &str| std::fs::read_to_string(format!("../deploy/prometheus/{name}")).unwrap();
     let (alerts, causes) = (read("alerts.yml"), read("alerts.test.yml"));
     let mut count = 0;
     for alert in alerts.lines().filter_map(|line| line.trim().strip_prefix("- alert: ")) {

@@ -18,7 +18,8 @@ describe("a WHEP player and the enhanced picture", () => {
     [server, clients] = await Promise.all([startServer({ args: ["--device=cpu"] }), startWhipWhepPage()]);
     // Few frames a second, so that the encoder has time beside two browsers and the server's own enhancement.
     scene = makeScene({ clip: "d13", fps: 12, frames: 96, out: "output" });
-    camera = await publish(server, scene);
+    // The publisher's stills: what the server's own networks make of the picture depends on how much time it has.
+    camera = await publish(server, scene, { query: "&detail=1" });
     await until(async () => ((await server.metrics()).windlass_sfu_rtp_in_total) > 200, "the camera sends", 30_000);
   });
 
