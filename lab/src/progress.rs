@@ -109,9 +109,9 @@ mod tests {
 
     #[test]
     fn time_left_is_by_the_mean_of_the_parts_that_are_done() {
-        assert_eq!(left(0, 20, Duration::from_secs(900)), "time left unknown");
-        assert_eq!(left(2, 20, Duration::from_secs(240)), "about 18 minutes left");
-        assert_eq!(left(20, 20, Duration::from_secs(240)), "about 0 seconds left");
+        assert_eq!(left(0, 20, Duration::from_mins(15)), "time left unknown");
+        assert_eq!(left(2, 20, Duration::from_mins(4)), "about 36 minutes left");
+        assert_eq!(left(20, 20, Duration::from_mins(4)), "about 0 seconds left");
     }
 
     #[test]

@@ -73,7 +73,9 @@ fn this_program_takes_each_command_of_the_papers_page() {
     assert!(commands.len() > 30, "{commands:?}");
     for command in commands {
         let words = command.split_whitespace();
-        for file in words.clone().filter(|word| word.ends_with(".yaml")) {
+        for file in
+            words.clone().filter(|word| Path::new(word).extension().is_some_and(|e| e == "yaml"))
+        {
             assert!(root().join(file).exists(), "{command}");
         }
         let cli = Cli::try_parse_from(words).unwrap_or_else(|e| panic!("{command}: {e}"));

@@ -122,8 +122,8 @@ fn the_job_of_a_lost_accelerator_is_given_back_and_nothing_is_late() {
 #[test]
 fn the_worse_a_link_the_less_its_anchors_gain() {
     let report = &play("network", 30.0, &[])[0];
-    let gains: Vec<_> = report["groups"].as_array().unwrap().iter();
-    let gains: Vec<_> = gains.into_iter().map(|group| number(group, "/gain_db")).collect();
+    let groups = report["groups"].as_array().unwrap();
+    let gains: Vec<_> = groups.iter().map(|group| number(group, "/gain_db")).collect();
     assert!(gains.len() >= 4 && gains.is_sorted_by(|a, b| a > b), "{gains:?}");
 }
 

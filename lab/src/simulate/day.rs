@@ -9,6 +9,8 @@ use anyhow::{Result, ensure};
 use serde::Serialize;
 use windlass_scheduler::devices_for;
 
+use super::Played;
+
 /// Number of streams of a kind that the scheduler is given to learn the cost of one, and for how many seconds.
 const SAMPLED: (u32, f64) = (200, 12.0);
 /// Number of accelerators for these streams: enough for all, whatever their cost.

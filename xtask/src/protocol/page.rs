@@ -19,8 +19,8 @@ pub(super) fn api(api: &Api) -> String {
         let mut path = String::from("/admin");
         for segment in &request.path {
             match segment {
-                Segment::Fixed(name) => path += &format!("/{name}"),
-                Segment::Given(name, _) => path += &format!("/{{{name}}}"),
+                Segment::Fixed(name) => path.extend(["/", name]),
+                Segment::Given(name, _) => path.extend(["/{", name, "}"]),
             }
         }
         let linked = |name: &Option<String>| name.as_deref().map(link).unwrap_or_default();
