@@ -3,15 +3,26 @@
 // Runs beside any file.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
 import { after, describe, test } from "node:test";
 import { enhanced, nativeFrames, publish, sleep, subscribe, until } from "../support/call.mjs";
 import { selectedPair } from "../support/paths.mjs";
 import { makeScene } from "../support/scene.mjs";
 import { startServer } from "../support/server.mjs";
 import { skipped } from "../support/skips.mjs";
-import { startTurn } from "../support/turn_server.mjs";
+import { certificate, startTurn, TLS_IP } from "../support/turn_server.mjs";
 
 const SECRET = "the secret of both";
+
+/** What `windlass doctor` finds of this relay. */
+function doctor(url, secret, env = {}) {
+  const alone = ["--http", "127.0.0.1:0", "--udp", "127.0.0.1:0", "--device", "off"];
+  const args = ["doctor", "--json", ...alone, "--turn-url", url, "--turn-secret", secret];
+  const { stdout } = spawnSync(process.env.WINDLASS_BIN, args, { encoding: "utf8", env: { ...process.env, ...env } });
+  return JSON.parse(stdout).findings.find(({ check }) => check === "turn");
+}
 
 /** Runs in the page: all that goes out goes through a relay. */
 function relayOnly() {
@@ -32,14 +43,9 @@ describe("a network that lets nothing through but TURN", { only: true, skip: ski
 
   test("`windlass doctor` tells a secret that coturn takes from one that it does not", { only: true }, () => {
     for (const transport of ["udp", "tcp"]) {
-      const asked = (secret) => {
-        const relay = ["--turn-url", `turn:127.0.0.1:${turn.port}?transport=${transport}`, "--turn-secret", secret];
-        const alone = ["--http", "127.0.0.1:0", "--udp", "127.0.0.1:0", "--device", "off"];
-        const { stdout } = spawnSync(process.env.WINDLASS_BIN, ["doctor", "--json", ...alone, ...relay], { encoding: "utf8" });
-        return JSON.parse(stdout).findings.find(({ check }) => check === "turn");
-      };
-      assert.match(asked(SECRET).found, /relays, at 127\.0\.0\.1$/);
-      const refused = asked("another secret");
+      const url = `turn:127.0.0.1:${turn.port}?transport=${transport}`;
+      assert.match(doctor(url, SECRET).found, /relays, at 127\.0\.0\.1$/);
+      const refused = doctor(url, "another secret");
       assert.equal(refused.level, "fault");
       assert.match(refused.found, /refused: it does not take these credentials/);
     }
@@ -99,5 +105,42 @@ describe("a network that lets nothing through but TURN", { only: true, skip: ski
       await publisher.close();
       await server.stop();
     }
+  });
+});
+
+const folder = mkdtempSync(path.join(tmpdir(), "turn-"));
+const files = certificate(folder);
+const overTls = process.getuid() === 0 ? await startTurn(SECRET, files) : undefined;
+const why = overTls === undefined ? "port 443 needs root" : overTls === null && "coturn is not installed (`cargo xtask soak` installs it)";
+const TLS = "a network that lets nothing through but TLS on port 443";
+
+describe(TLS, { skip: skipped(TLS, why) }, () => {
+  after(async () => {
+    await overTls?.stop();
+    rmSync(folder, { recursive: true, force: true });
+  });
+  const url = `turns:${TLS_IP}:443?transport=tcp`;
+
+  test("`windlass doctor` takes a certificate that it can trust, and no other", () => {
+    assert.match(doctor(url, SECRET, { SSL_CERT_FILE: files.cert }).found, /relays, at 127\.0\.0\.1$/);
+    const strange = doctor(url, SECRET);
+    assert.equal(strange.level, "fault", JSON.stringify(strange));
+    assert.match(strange.found, /certificate/);
+  });
+
+  test("the call goes through coturn by TLS, and is enhanced", async (t) => {
+    const server = await startServer({ args: ["--turn-url", url, "--turn-secret", SECRET] });
+    t.after(() => server.stop());
+    const trust = [`--ignore-certificate-errors-spki-list=${files.spki}`];
+    const publisher = await publish(server, makeScene({ clip: "d13", out: "output" }), { init: relayOnly, browser: { args: trust } });
+    t.after(() => publisher.close());
+    const viewer = await subscribe(server, { init: relayOnly, args: trust });
+    t.after(() => viewer.close());
+    await enhanced(viewer.page, 40_000);
+    for (const page of [publisher.page, viewer.page]) {
+      const { local } = await selectedPair(page);
+      assert.deepEqual([local.candidateType, local.relayProtocol], ["relay", "tls"]);
+    }
+    assert.deepEqual([...publisher.errors, ...viewer.errors], []);
   });
 });

@@ -1,14 +1,34 @@
 // coturn as a process, on free ports of this machine.
-import { spawn } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import dgram from "node:dgram";
 import { once } from "node:events";
+import path from "node:path";
 import { freeUdpPort } from "./udp_proxy.mjs";
 
-/** Starts `turnserver`, which shares `secret` with the server; null where it is not installed. */
-export async function startTurn(secret) {
+/** An address of this machine whose port 443 no other test has. */
+export const TLS_IP = "127.0.0.7";
+
+/** A certificate of {@link TLS_IP} and its key, as files in `folder`, and the hash by which Chromium can be told to trust it. */
+export function certificate(folder) {
+  const [cert, key] = ["cert.pem", "key.pem"].map((name) => path.join(folder, name));
+  const asked = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=turn".split(" ");
+  // No authority: clients do not take one's certificate for that of a server.
+  const says = [`subjectAltName=IP:${TLS_IP}`, "basicConstraints=critical,CA:FALSE"].flatMap((one) => ["-addext", one]);
+  spawnSync("openssl", [...asked, ...says, "-keyout", key, "-out", cert], { stdio: "ignore" });
+  const hash = "openssl x509 -in $0 -pubkey -noout | openssl pkey -pubin -outform der | openssl dgst -sha256 -binary | base64";
+  return { cert, key, spki: spawnSync("sh", ["-c", hash, cert], { encoding: "utf8" }).stdout.trim() };
+}
+
+/**
+ * Starts `turnserver`, which shares `secret` with the server; null where it is not installed. With the files of a certificate it
+ * takes TLS at port 443 of {@link TLS_IP} too.
+ */
+export async function startTurn(secret, tls = null) {
   const port = await freeUdpPort();
-  const args = ["-n", "--no-cli", "--no-tls", "--no-dtls", "--verbose", "--log-file=stdout", "--simple-log"];
+  const args = ["-n", "--no-cli", "--no-dtls", "--verbose", "--log-file=stdout", "--simple-log"];
   args.push("--listening-ip=127.0.0.1", `--listening-port=${port}`, "--relay-ip=127.0.0.1", "--realm=windlass");
+  if (tls === null) args.push("--no-tls");
+  else args.push(`--listening-ip=${TLS_IP}`, "--tls-listening-port=443", `--cert=${tls.cert}`, `--pkey=${tls.key}`);
   args.push("--min-port=50000", "--max-port=50200", "--pidfile=/dev/null");
   // What it relays to is this machine itself: nowhere but in a test is that allowed.
   args.push("--use-auth-secret", `--static-auth-secret=${secret}`, "--allow-loopback-peers");
