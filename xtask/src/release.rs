@@ -57,7 +57,7 @@ enum Part {
     Deb,
     /// A container image for both machines, as an archive of an OCI layout.
     Image,
-    /// The Helm chart, with the chart of NATS in it.
+    /// The Helm chart, with the chart of NATS in it, for Helm and for registries.
     Chart,
     /// The packages `windlass-client`, `windlass-react` and `windlass-server-sdk`.
     Npm,

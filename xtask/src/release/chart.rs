@@ -4,7 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use serde_json::json;
 
+use super::layout::{Layout, MANIFEST};
 use super::{Release, VERSION};
 use crate::process::{Cmd, Missing, step, which};
 use crate::{page, root};
@@ -50,14 +52,48 @@ pub(super) fn prepare(release: &Release) -> Result<Chart> {
     Ok(chart)
 }
 
-/// Packs the chart.
+/// Media type of the configuration of a chart in a registry: what `Chart.yaml` says (Helm, *Helm OCI MediaTypes*).
+const CONFIG: &str = "application/vnd.cncf.helm.config.v1+json";
+/// Media type of a chart in a registry.
+const CONTENT: &str = "application/vnd.cncf.helm.chart.content.v1.tar+gzip";
+
+/// Packs the chart: for `helm install`, and as an archive of an OCI layout for registries.
 pub(super) fn package(release: &Release, chart: &Chart) -> Result<()> {
     step("Packing the chart");
     Cmd::new(&chart.helm)
         .args(["package", "--version", VERSION, "--app-version", VERSION, "--destination"])
         .arg(&release.out)
         .arg(&chart.folder)
-        .run()
+        .run()?;
+    let packed = release.out.join(format!("windlass-{VERSION}.tgz"));
+    let folder = layout(&packed, release.work.join("chart-layout"))?;
+    let to = release.out.join(format!("windlass-{VERSION}-chart.oci.tar"));
+    release.tar(&folder, ".", &to, &[])
+}
+
+/// The layout of a packed chart, which stays where it is.
+fn layout(packed: &Path, folder: PathBuf) -> Result<PathBuf> {
+    let layout = Layout::new(folder)?;
+    let copy = packed.with_extension("copy");
+    fs::copy(packed, &copy).with_context(|| format!("copying {}", packed.display()))?;
+    let content = layout.file(&copy, CONTENT)?;
+    let about = json!({
+        "apiVersion": "v2",
+        "name": "windlass",
+        "version": VERSION,
+        "appVersion": VERSION,
+        "type": "application",
+    });
+    let config = layout.document(&about, CONFIG)?;
+    let manifest = json!({
+        "schemaVersion": 2,
+        "mediaType": MANIFEST,
+        "config": config.with(&json!({})),
+        "layers": [content.with(&json!({}))],
+        "annotations": { "org.opencontainers.image.title": "windlass", "org.opencontainers.image.version": VERSION },
+    });
+    let manifest = layout.document(&manifest, MANIFEST)?;
+    layout.end(&manifest, VERSION)
 }
 
 /// The path of Helm: this machine's, or that of npm, which the chart's tests use too.
@@ -78,4 +114,32 @@ fn helm() -> Result<PathBuf> {
 fn copy(from: &Path, to: &Path) -> Result<()> {
     fs::create_dir_all(to.parent().context("it is in a folder")?)?;
     Cmd::new("cp").arg("--recursive").arg(from).arg(to).run()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+
+    #[test]
+    fn a_registry_is_given_the_packed_chart_by_helms_media_types() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let packed = dir.path().join("windlass.tgz");
+        fs::write(&packed, "a chart").expect("a file");
+        let folder = layout(&packed, dir.path().join("layout")).expect("a layout");
+        assert!(packed.exists(), "it stays");
+        let document = |path: PathBuf| -> Value {
+            serde_json::from_str(&fs::read_to_string(path).expect("a document")).expect("JSON")
+        };
+        let blob = |descriptor: &Value| {
+            let digest = descriptor["digest"].as_str().and_then(|d| d.strip_prefix("sha256:"));
+            folder.join("blobs/sha256").join(digest.expect("a digest"))
+        };
+        let index = document(folder.join("index.json"));
+        let manifest = document(blob(&index["manifests"][0]));
+        assert_eq!(manifest["layers"][0]["mediaType"], CONTENT);
+        assert_eq!(fs::read(blob(&manifest["layers"][0])).ok().as_deref(), Some(&b"a chart"[..]));
+        assert_eq!(document(blob(&manifest["config"]))["version"], VERSION);
+    }
 }
