@@ -9,11 +9,13 @@ use windlass_doctor::{
     certificate, clock, connect, limits, name, pace, ports, relay,
 };
 use windlass_public::AddressError;
+use windlass_record::{CheckError, RecordTo};
 use windlass_sr::EngineChoice;
 use windlass_sr::cuda::devices::Devices;
 
 use crate::cluster;
 use crate::config::Config;
+use crate::serve::spool;
 use crate::{public, tls};
 
 /// Checks everything that a server with this configuration needs. Fails if it would not serve.
@@ -56,6 +58,7 @@ fn findings(config: &Config) -> Vec<Finding> {
     all.extend(config.tls.iter().flat_map(of_tls));
     all.extend(relays);
     all.extend(machines(config));
+    all.extend(config.record_to.as_ref().map(recordings));
     all.push(clock());
     all.extend(limits(&Wanted {
         participants: config.sfu.limits.participants as u64,
@@ -164,6 +167,21 @@ fn machines(config: &Config) -> Vec<Finding> {
         ),
     }));
     all
+}
+
+/// Checks whether recordings would get to their place.
+fn recordings(to: &RecordTo) -> Finding {
+    match to.check(spool().as_deref(), TIMEOUT) {
+        Ok(()) => Finding::ok("recordings", format!("{to} takes them")),
+        Err(error @ CheckError::Forbidden) => {
+            let mend = "check the AWS_… variables, unless these credentials may only write";
+            Finding::warning("recordings", format!("{to}: {error}"), mend)
+        }
+        Err(error) => {
+            let mend = "correct --record-to, or the permissions or AWS_… variables of its place";
+            Finding::fault("recordings", format!("{to}: {error}"), mend)
+        }
+    }
 }
 
 fn enhancement(config: &Config) -> Vec<Finding> {

@@ -2,7 +2,7 @@
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -231,10 +231,14 @@ fn services(
     }
 }
 
+/// The folder in which recordings wait for a store.
+pub(crate) fn spool() -> Option<PathBuf> {
+    windlass_public::folder().map(|folder| folder.join("recordings"))
+}
+
 /// A recorder of recordings that go there. Those for a store wait in the server's folder.
 fn open_recorder(to: &RecordTo) -> Result<ServerRecorder> {
-    let spool = windlass_public::folder().map(|folder| folder.join("recordings"));
-    ServerRecorder::open(to, spool.as_deref()).with_context(|| format!("--record-to {to}"))
+    ServerRecorder::open(to, spool().as_deref()).with_context(|| format!("--record-to {to}"))
 }
 
 /// Adds metrics to those of the server.

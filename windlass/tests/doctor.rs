@@ -153,6 +153,24 @@ fn too_few_open_files() {
 }
 
 #[test]
+fn a_place_of_recordings_that_takes_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("a-file");
+    std::fs::write(&file, "").unwrap();
+    let mend = planted(&doctor(&["--record-to", file.to_str().unwrap()]), "recordings", "fault");
+    assert!(mend.contains("--record-to"), "{mend}");
+    let (passed, report) = doctor(&["--record-to", folder.path().to_str().unwrap()]);
+    assert!(passed, "{report}");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_windlass"));
+    command.args(["doctor", "--json"]).args(ALONE).args(["--record-to", "s3://calls"]);
+    command.env("STATE_DIRECTORY", folder.path());
+    command.env("AWS_ENDPOINT_URL", "http://127.0.0.1:9");
+    command.env("AWS_ACCESS_KEY_ID", "k").env("AWS_SECRET_ACCESS_KEY", "s");
+    let mend = planted(&report(&mut command), "recordings", "fault");
+    assert!(mend.contains("AWS_"), "{mend}");
+}
+
+#[test]
 fn a_gpu_that_is_not_there() {
     if windlass_sr::cuda::devices::Devices::here().is_ok() {
         return windlass_skips::skip("this machine has a GPU");

@@ -18,6 +18,7 @@
 //! told.
 
 mod anchors;
+mod check;
 mod clock;
 mod disk;
 mod ebml;
@@ -38,6 +39,7 @@ mod server;
 mod store;
 pub mod webm;
 
+pub use self::check::CheckError;
 pub use self::manifest::{EndReason, Enhanced, EnhancedState, Manifest, MediaFile, MediaTrack};
 pub use self::order::{BeginError, Event, Hooks, Order, Person, Who};
 pub use self::queue::Counts;

@@ -183,9 +183,9 @@ fn request(method: &str, path: &str, operation: &Value) -> Result<Request> {
 fn named(name: &str, schemas: &serde_json::Map<String, Value>) -> Result<Type> {
     let schema = schemas.get(name).context("it is not there")?;
     let shape = if let Some(words) = schema["enum"].as_array() {
-        let described = schema["x-enum-descriptions"].as_array();
+        let described = schema["x-enum-values"].as_array();
         let word = |(n, word): (usize, &Value)| {
-            let says = described.map(|all| says(&all[n])).transpose()?;
+            let says = described.map(|all| says(&all[n]["description"])).transpose()?;
             Ok(Word { name: word.as_str().context("no word")?.to_owned(), says })
         };
         Shape::Words(words.iter().enumerate().map(word).collect::<Result<_>>()?)

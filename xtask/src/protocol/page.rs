@@ -76,26 +76,25 @@ pub(super) fn errors(document: &str) -> Result<String> {
          ## Calls\n\nThe codes of [signalling](signaling.md#errors), and of [WHIP and WHEP](signaling.md#whip-and-whep).\n\n\
          | code | when | what to do next |\n| --- | --- | --- |\n"
     );
-    page += &rows(&schemas["ErrorCode"], &["x-enum-descriptions", "x-enum-hints"])
-        .context("ErrorCode")?;
+    page += &rows(&schemas["ErrorCode"], &["description", "hint"]).context("ErrorCode")?;
     page += "\n## The admin API\n\n\
              | code | when | usual status | what to do next |\n| --- | --- | --- | --- |\n";
-    let columns = ["x-enum-descriptions", "x-enum-statuses", "x-enum-hints"];
+    let columns = ["description", "status", "hint"];
     page += &rows(&schemas["AdminErrorCode"], &columns).context("AdminErrorCode")?;
     Ok(page)
 }
 
-/// A row for each value of an enum, with the value's texts.
+/// A row for each value of an enum, with what is said of it.
 fn rows(schema: &Value, columns: &[&str]) -> Result<String> {
     let list = |name: &str| schema[name].as_array().with_context(|| format!("it has no {name}"));
-    let values = list("enum")?;
-    let columns = columns.iter().map(|name| list(name)).collect::<Result<Vec<_>>>()?;
-    ensure!(columns.iter().all(|column| column.len() == values.len()), "its texts are not as many");
+    let (names, values) = (list("enum")?, list("x-enum-values")?);
+    ensure!(names.len() == values.len(), "not all of its values are described");
     let mut all = String::new();
-    for (n, value) in values.iter().enumerate() {
-        let _ = write!(all, "| `{}` |", value.as_str().context("no text")?);
-        for column in &columns {
-            let text = column[n].as_str().map_or_else(|| column[n].to_string(), cell);
+    for (name, value) in names.iter().zip(values) {
+        let _ = write!(all, "| `{}` |", name.as_str().context("no text")?);
+        for column in columns {
+            let text = value.get(column).with_context(|| format!("{name} has no {column}"))?;
+            let text = text.as_str().map_or_else(|| text.to_string(), cell);
             let _ = write!(all, " {text} |");
         }
         all.push('\n');
@@ -129,7 +128,8 @@ mod tests {
 
     #[test]
     fn a_row_has_a_value_and_its_texts() {
-        let schema = serde_json::json!({"enum": ["a", "b"], "x": ["one", "1|2"], "y": [1, 2]});
+        let values = serde_json::json!([{"x": "one", "y": 1}, {"x": "1|2", "y": 2}]);
+        let schema = serde_json::json!({"enum": ["a", "b"], "x-enum-values": values});
         assert_eq!(rows(&schema, &["x", "y"]).unwrap(), "| `a` | one | 1 |\n| `b` | 1\\|2 | 2 |\n");
         assert!(rows(&schema, &["z"]).is_err(), "rather than without");
     }

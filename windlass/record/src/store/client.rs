@@ -79,6 +79,13 @@ impl Client {
         Ok(Client { account, http: HttpClient::builder(TokioExecutor::new()).build(connector) })
     }
 
+    /// Asks whether the bucket is there.
+    pub(super) async fn head(&self) -> Result<(), StoreError> {
+        let Account { bucket, credentials } = &self.account;
+        let url = bucket.head_bucket(Some(credentials)).sign(GOOD_FOR);
+        self.ask(Method::HEAD, url.as_str(), Bytes::new()).await.map(|_| ())
+    }
+
     /// Sends a whole object.
     pub(super) async fn put(&self, object: &str, bytes: Bytes) -> Result<(), StoreError> {
         let Account { bucket, credentials } = &self.account;

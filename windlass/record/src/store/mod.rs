@@ -5,6 +5,7 @@
 //! server goes on where it was. What cannot be sent waits on the disk and is tried again. No call waits for the store.
 
 mod address;
+mod bucket;
 mod client;
 mod progress;
 
@@ -19,6 +20,7 @@ use hyper::StatusCode;
 
 use self::address::Account;
 pub use self::address::{EnvironmentError, Place, PlaceError};
+pub(crate) use self::bucket::Bucket;
 use self::client::{Client, StoreError};
 use self::progress::{Progress, Step, Upload};
 use crate::disk::recover;
