@@ -9,7 +9,7 @@ use windlass_doctor::{
     certificate, clock, connect, limits, name, pace, ports, relay,
 };
 use windlass_public::AddressError;
-use windlass_record::{CheckError, RecordTo};
+use windlass_record::{BucketError, CheckError, RecordTo};
 use windlass_sr::EngineChoice;
 use windlass_sr::cuda::devices::Devices;
 
@@ -173,7 +173,7 @@ fn machines(config: &Config) -> Vec<Finding> {
 fn recordings(to: &RecordTo) -> Finding {
     match to.check(spool().as_deref(), TIMEOUT) {
         Ok(()) => Finding::ok("recordings", format!("{to} takes them")),
-        Err(error @ CheckError::Forbidden) => {
+        Err(error @ CheckError::Bucket(BucketError::Forbidden)) => {
             let mend = "check the AWS_… variables, unless these credentials may only write";
             Finding::warning("recordings", format!("{to}: {error}"), mend)
         }

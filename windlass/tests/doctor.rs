@@ -159,8 +159,8 @@ fn a_place_of_recordings_that_takes_none() {
     std::fs::write(&file, "").unwrap();
     let mend = planted(&doctor(&["--record-to", file.to_str().unwrap()]), "recordings", "fault");
     assert!(mend.contains("--record-to"), "{mend}");
-    let (passed, report) = doctor(&["--record-to", folder.path().to_str().unwrap()]);
-    assert!(passed, "{report}");
+    let (passed, said) = doctor(&["--record-to", folder.path().to_str().unwrap()]);
+    assert!(passed, "{said}");
     let mut command = Command::new(env!("CARGO_BIN_EXE_windlass"));
     command.args(["doctor", "--json"]).args(ALONE).args(["--record-to", "s3://calls"]);
     command.env("STATE_DIRECTORY", folder.path());

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::server::RecordTo;
-use crate::store::{Bucket, StoreSetupError};
+use crate::store::{BucketError, StoreSetupError, bucket_of};
 
 /// Why recordings would not get to their place.
 #[derive(Debug, thiserror::Error)]
@@ -25,12 +25,9 @@ pub enum CheckError {
     /// The environment does not say how to reach the store.
     #[error(transparent)]
     Setup(#[from] StoreSetupError),
-    /// The store does not answer, or has no such bucket.
-    #[error("{0}")]
-    Store(String),
-    /// These credentials may not look at the bucket. They may be allowed to write all the same.
-    #[error("the store does not let these credentials look at the bucket")]
-    Forbidden,
+    /// The store does not answer, or not for this bucket.
+    #[error(transparent)]
+    Bucket(#[from] BucketError),
 }
 
 impl RecordTo {
@@ -46,10 +43,11 @@ impl RecordTo {
             RecordTo::Store(place) => {
                 can_be_written(spool.ok_or(CheckError::NoFolder)?)?;
                 let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-                let runtime = runtime.map_err(|error| CheckError::Store(error.to_string()))?;
-                let answer = async { Bucket::of_environment(place)?.exists().await };
-                let late = |_| CheckError::Store(format!("no answer within {patience:?}"));
-                runtime.block_on(tokio::time::timeout(patience, answer)).map_err(late)?
+                let runtime = runtime.map_err(|error| BucketError::Store(error.to_string()))?;
+                let bucket = bucket_of(place)?;
+                let late = |_| BucketError::Store(format!("no answer within {patience:?}"));
+                let answer = async { tokio::time::timeout(patience, bucket.exists()).await };
+                Ok(runtime.block_on(answer).map_err(late)??)
             }
         }
     }

@@ -45,7 +45,7 @@ pub use self::order::{BeginError, Event, Hooks, Order, Person, Who};
 pub use self::queue::Counts;
 pub use self::recorder::{Recorder, Sink};
 pub use self::server::{OpenError, RecordTo, ServerRecorder};
-pub use self::store::{EnvironmentError, Place, PlaceError, StoreSetupError};
+pub use self::store::{BucketError, EnvironmentError, Place, PlaceError, StoreSetupError};
 
 #[cfg(test)]
 mod tests;

@@ -2,33 +2,38 @@
 
 use hyper::StatusCode;
 
-use super::StoreSetupError;
-use super::address::{Account, Place};
 use super::client::{Client, StoreError};
-use crate::check::CheckError;
+
+/// Why a bucket cannot be looked at.
+#[derive(Debug, thiserror::Error)]
+pub enum BucketError {
+    /// There is none of this name.
+    #[error("the store has no such bucket")]
+    Absent,
+    /// The credentials may not look at it. They may be allowed to write all the same.
+    #[error("the store does not let these credentials look at the bucket")]
+    Forbidden,
+    /// The store does not answer, or as no store does.
+    #[error("{0}")]
+    Store(String),
+}
 
 /// A bucket, and who asks for it.
 pub(crate) struct Bucket(Client);
 
 impl Bucket {
-    /// The bucket of a place, by the environment's `AWS_…` variables.
-    pub(crate) fn of_environment(place: &Place) -> Result<Bucket, StoreSetupError> {
-        let account = Account::of(place, |name| std::env::var(name).ok())?;
-        Ok(Bucket(Client::new(account)?))
+    /// The bucket of a client.
+    pub(super) fn new(client: Client) -> Bucket {
+        Bucket(client)
     }
 
     /// Whether the store has the bucket.
-    pub(crate) async fn exists(&self) -> Result<(), CheckError> {
-        match self.0.head().await {
-            Ok(()) => Ok(()),
-            Err(StoreError::Refused { status: StatusCode::FORBIDDEN, .. }) => {
-                Err(CheckError::Forbidden)
-            }
-            Err(StoreError::Refused { status: StatusCode::NOT_FOUND, .. }) => {
-                Err(CheckError::Store("the store has no such bucket".to_owned()))
-            }
-            Err(error) => Err(CheckError::Store(error.to_string())),
-        }
+    pub(crate) async fn exists(&self) -> Result<(), BucketError> {
+        self.0.head().await.map_err(|error| match error {
+            StoreError::Refused { status: StatusCode::FORBIDDEN, .. } => BucketError::Forbidden,
+            StoreError::Refused { status: StatusCode::NOT_FOUND, .. } => BucketError::Absent,
+            error => BucketError::Store(error.to_string()),
+        })
     }
 }
 
@@ -36,6 +41,7 @@ impl Bucket {
 mod tests {
     use std::sync::Arc;
 
+    use super::super::address::Account;
     use super::super::real_store::{KEY, SECRET, serve};
     use super::*;
 
@@ -50,14 +56,14 @@ mod tests {
                 "AWS_SECRET_ACCESS_KEY" => Some(secret.to_owned()),
                 _ => None,
             });
-            Bucket(Client::new(account.unwrap()).unwrap()).exists().await
+            Bucket::new(Client::new(account.unwrap()).unwrap()).exists().await
         };
         let here = || format!("http://{addr}");
         ask("s3://calls", SECRET, here()).await.unwrap();
-        let error = ask("s3://others", SECRET, here()).await.unwrap_err().to_string();
-        assert_eq!(error, "the store has no such bucket");
+        let error = ask("s3://others", SECRET, here()).await.unwrap_err();
+        assert!(matches!(error, BucketError::Absent), "{error}");
         let error = ask("s3://calls", "another", here()).await.unwrap_err();
-        assert!(matches!(error, CheckError::Forbidden), "{error}");
+        assert!(matches!(error, BucketError::Forbidden), "{error}");
         let away = ask("s3://calls", SECRET, "http://127.0.0.1:9".to_owned()).await.unwrap_err();
         assert!(away.to_string().contains("does not answer"), "{away}");
     }

@@ -20,7 +20,8 @@ use hyper::StatusCode;
 
 use self::address::Account;
 pub use self::address::{EnvironmentError, Place, PlaceError};
-pub(crate) use self::bucket::Bucket;
+use self::bucket::Bucket;
+pub use self::bucket::BucketError;
 use self::client::{Client, StoreError};
 use self::progress::{Progress, Step, Upload};
 use crate::disk::recover;
@@ -45,6 +46,12 @@ pub enum StoreSetupError {
         "the system's certificates cannot be read ({0}): install them (Debian: ca-certificates)"
     )]
     Certificates(#[from] io::Error),
+}
+
+/// The bucket of a place, by the environment's `AWS_…` variables.
+pub(crate) fn bucket_of(place: &Place) -> Result<Bucket, StoreSetupError> {
+    let account = Account::of(place, |name| std::env::var(name).ok())?;
+    Ok(Bucket::new(Client::new(account)?))
 }
 
 /// Sends ended recordings to a store.
