@@ -18,6 +18,8 @@ export async function openPage({ camera, cameraAllowed = true, viewport, colorSc
     "--headless=new",
     "--no-sandbox",
     "--disable-gpu",
+    // Before further switches, which may say how many devices there are.
+    ...(sound ? [] : ["--use-fake-device-for-media-stream"]),
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
@@ -29,7 +31,6 @@ export async function openPage({ camera, cameraAllowed = true, viewport, colorSc
     "--disable-backgrounding-occluded-windows",
     ...more,
   ];
-  if (!sound) args.push("--use-fake-device-for-media-stream");
   if (cameraAllowed) args.push("--use-fake-ui-for-media-stream");
   if (camera) args.push(`--use-file-for-fake-video-capture=${camera}`);
   const heard = sound && { env: { ...process.env, ...sound }, ignoreDefaultArgs: ["--mute-audio"] };
