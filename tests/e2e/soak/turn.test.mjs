@@ -6,7 +6,7 @@ import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { after, describe, test } from "node:test";
+import { after, before, describe, test } from "node:test";
 import { enhanced, nativeFrames, publish, sleep, subscribe, until } from "../support/call.mjs";
 import { selectedPair } from "../support/paths.mjs";
 import { makeScene } from "../support/scene.mjs";
@@ -108,13 +108,18 @@ describe("a network that lets nothing through but TURN", { only: true, skip: ski
   });
 });
 
-const folder = mkdtempSync(path.join(tmpdir(), "turn-"));
-const files = certificate(folder);
-const overTls = process.getuid() === 0 ? await startTurn(SECRET, files) : undefined;
-const why = overTls === undefined ? "port 443 needs root" : overTls === null && "coturn is not installed (`cargo xtask soak` installs it)";
 const TLS = "a network that lets nothing through but TLS on port 443";
+const why = turn === null ? "coturn is not installed (`cargo xtask soak` installs it)" : process.getuid() !== 0 && "port 443 needs root";
 
 describe(TLS, { skip: skipped(TLS, why) }, () => {
+  let folder;
+  let files;
+  let overTls;
+  before(async () => {
+    folder = mkdtempSync(path.join(tmpdir(), "turn-"));
+    files = certificate(folder);
+    overTls = await startTurn(SECRET, files);
+  });
   after(async () => {
     await overTls?.stop();
     rmSync(folder, { recursive: true, force: true });
