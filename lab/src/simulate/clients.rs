@@ -45,9 +45,7 @@ pub(super) fn play(scenario: &ClientsScenario, seed: Option<u64>) -> Result<Play
     if let Some(paper) = &scenario.paper {
         writeln!(text, "\n{paper}")?;
     }
-    let mut played = Played::default();
-    played.add(&text, &json!({"about": scenario.about, "seed": seed, "rows": reports}))?;
-    Ok(played)
+    Played::one(&text, &json!({"about": scenario.about, "seed": seed, "rows": reports}))
 }
 
 fn name(way: ServingPolicy) -> &'static str {

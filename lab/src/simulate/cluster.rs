@@ -11,9 +11,7 @@ use super::Played;
 pub(super) fn play(mut scenario: ClusterScenario, seed: Option<u64>) -> Result<Played> {
     scenario.seed = seed.unwrap_or(scenario.seed);
     let report = play_cluster(&scenario);
-    let mut played = Played::default();
-    played.add(&table(&scenario, &report), &report)?;
-    Ok(played)
+    Played::one(&table(&scenario, &report), &report)
 }
 
 fn table(scenario: &ClusterScenario, report: &ClusterReport) -> String {

@@ -73,9 +73,7 @@ pub(super) fn play(mut scenario: DayScenario, seed: Option<u64>) -> Result<Playe
     let (streams, max_streams) = came.map_or((0, 0), |day| (day.streams, day.max_streams));
     let paper = paper.as_deref();
     let report = Report { about, paper, seed: *seed, streams, max_streams, demand_ms, rows };
-    let mut played = Played::default();
-    played.add(&table(&scenario, &report), &report)?;
-    Ok(played)
+    Played::one(&table(&scenario, &report), &report)
 }
 
 /// Seconds of an accelerator that one stream takes in a second, as the scheduler's own code asks for it.

@@ -72,6 +72,13 @@ struct Played {
 }
 
 impl Played {
+    /// The results of a scenario that is played in one way.
+    fn one(table: &str, report: &impl Serialize) -> Result<Played> {
+        let mut played = Played::default();
+        played.add(table, report)?;
+        Ok(played)
+    }
+
     /// Adds the report of one way.
     fn add(&mut self, table: &str, report: &impl Serialize) -> Result<()> {
         self.table += table;

@@ -17,12 +17,10 @@ pub(super) fn play(
     let seed = args.seed.unwrap_or(scenario.seed);
     let scenario = StageScenario { seed, ..scenario.clone() };
     let report = run_stages(&scenario).context("cannot play the scenario")?;
-    let mut played = Played::default();
-    played.add(&table(&report), &report)?;
     if let Some(plots) = plots {
         plots.stages(&report)?;
     }
-    Ok(played)
+    Played::one(&table(&report), &report)
 }
 
 fn table(report: &StageReport) -> String {

@@ -1,24 +1,22 @@
 // GStreamer, a WebRTC stack that no browser has, as a WHIP encoder.
 import assert from "node:assert/strict";
-import { spawn, spawnSync } from "node:child_process";
+import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { after, before, describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { enhanced, nativeFrames, receivedVideo, refused, remote, subscribe, until } from "../support/call.mjs";
 import { ownAddress } from "../support/firefox.mjs";
+import { hasGStreamer, SYSTEM_PYTHON } from "../support/gstreamer.mjs";
 import { startServer } from "../support/server.mjs";
 import { skipped } from "../support/skips.mjs";
 
-/** The system's own, which has the system's packages. */
-const PYTHON = "/usr/bin/python3";
-const NEEDS = "import gi; gi.require_version('GstWebRTC', '1.0'); from gi.repository import GstWebRTC";
 const missing =
-  (spawnSync(PYTHON, ["-c", NEEDS]).status !== 0 && "no GStreamer with WebRTC for Python (`cargo xtask soak` installs it)") || (!ownAddress && "no address but localhost");
+  (!hasGStreamer("GstWebRTC") && "no GStreamer with WebRTC for Python (`cargo xtask soak` installs it)") || (!ownAddress && "no address but localhost");
 
 /** Sends to the server's room `call` with this token and codec; what it says is given to `say`. */
 function encode(server, say, ...more) {
   const script = fileURLToPath(new URL("../support/gstreamer_whip.py", import.meta.url));
-  const encoder = spawn(PYTHON, [script, `${server.url}/whip/call`, ...more], { stdio: ["ignore", "pipe", "inherit"] });
+  const encoder = spawn(SYSTEM_PYTHON, [script, `${server.url}/whip/call`, ...more], { stdio: ["ignore", "pipe", "inherit"] });
   encoder.stdout.on("data", say);
   return encoder;
 }

@@ -13,6 +13,7 @@ import { after, before, describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { nativeFrames, receivedVideo, refused, remote, sleep, subscribe, until } from "../support/call.mjs";
 import { ownAddress } from "../support/firefox.mjs";
+import { hasGStreamer, SYSTEM_PYTHON } from "../support/gstreamer.mjs";
 import { endAfterTests } from "../support/leftovers.mjs";
 import { freePort } from "../support/ports.mjs";
 import { startServer } from "../support/server.mjs";
@@ -31,13 +32,7 @@ function noLibdatachannel() {
   return spawnSync("ffmpeg", ["-version"]).status !== 0 && "no ffmpeg, which encodes for it";
 }
 
-/** The system's own, which has the system's packages. */
-const SYSTEM_PYTHON = "/usr/bin/python3";
-
-function noRtspServer() {
-  const needs = "import gi; gi.require_version('GstRtspServer', '1.0'); from gi.repository import GstRtspServer";
-  return spawnSync(SYSTEM_PYTHON, ["-c", needs]).status !== 0 && "no RTSP server of GStreamer for Python (`cargo xtask soak` installs it)";
-}
+const noRtspServer = () => !hasGStreamer("GstRtspServer") && "no RTSP server of GStreamer for Python (`cargo xtask soak` installs it)";
 
 /** A program that reads from `input`, and what it has said. */
 function run(command, args, input = "ignore") {

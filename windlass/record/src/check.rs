@@ -1,10 +1,11 @@
 //! Checks, before anybody records, whether recordings would get to their place.
 
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::disk::takes_files;
 use crate::server::RecordTo;
 use crate::store::{BucketError, StoreSetupError, bucket_of};
 
@@ -58,11 +59,7 @@ fn can_be_written(folder: &Path) -> Result<(), CheckError> {
     let exists = |path: &&Path| path.as_os_str().is_empty() || fs::symlink_metadata(path).is_ok();
     let there = folder.ancestors().find(exists).unwrap_or(folder);
     let there = if there.as_os_str().is_empty() { Path::new(".") } else { there };
-    let probe = there.join(format!(".windlass-check-{:08x}", rand::random::<u32>()));
-    let written = OpenOptions::new().write(true).create_new(true).open(&probe);
-    written
-        .and_then(|_| fs::remove_file(&probe))
-        .map_err(|source| CheckError::Folder { folder: there.to_owned(), source })
+    takes_files(there).map_err(|source| CheckError::Folder { folder: there.to_owned(), source })
 }
 
 #[cfg(test)]

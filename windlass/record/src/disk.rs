@@ -259,6 +259,13 @@ impl<F: Files> Disk<F> {
     }
 }
 
+/// Whether a folder takes files: one is written and removed, with a new name each time, as others may look too.
+pub(crate) fn takes_files(folder: &Path) -> io::Result<()> {
+    let probe = folder.join(format!(".windlass-{:08x}", rand::random::<u32>()));
+    OpenOptions::new().write(true).create_new(true).open(&probe)?;
+    std::fs::remove_file(&probe)
+}
+
 /// Makes a folder that only its owner can read.
 fn private_folder(folder: &Path) -> io::Result<()> {
     let mut builder = DirBuilder::new();

@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 use parking_lot::Mutex;
 use windlass_types::recording::RecordInput;
 
-use crate::disk::{Disk, LocalFiles, Request};
+use crate::disk::{Disk, LocalFiles, Request, takes_files};
 #[cfg(feature = "enhanced")]
 use crate::enhanced::EnhancedFiles;
 use crate::manifest::{EndReason, Manifest};
@@ -62,8 +62,7 @@ impl Recorder {
     pub fn new(root: &Path) -> Result<Recorder, BeginError> {
         let failed = |source| BeginError { folder: root.to_owned(), source };
         std::fs::create_dir_all(root).map_err(failed)?;
-        let probe = root.join(".windlass");
-        std::fs::write(&probe, b"").and_then(|()| std::fs::remove_file(&probe)).map_err(failed)?;
+        takes_files(root).map_err(failed)?;
         let (requests, receiver) = mpsc::channel();
         let waiting = Arc::new(Mutex::new(Some(receiver)));
         let (queue, stopped) = (Arc::default(), Arc::default());

@@ -8,7 +8,7 @@
 //
 // Built without modules, by Debian's packages:
 //
-//	GO111MODULE=off GOPATH=/usr/share/gocode go build -o pion tests/e2e/support/pion
+//	GO111MODULE=off GOPATH=/usr/share/gocode go build -o pion ./tests/e2e/support/pion
 package main
 
 import (
@@ -32,6 +32,15 @@ import (
 
 // Frames a second of what comes from standard input.
 const rate = 30
+
+var feedback = []webrtc.RTCPFeedback{{Type: "nack"}, {Type: "nack", Parameter: "pli"}, {Type: "ccm", Parameter: "fir"}}
+
+// Codecs of video by their names on the command line.
+var codecs = map[string]webrtc.RTPCodecCapability{
+	"vp8":  {MimeType: webrtc.MimeTypeVP8, ClockRate: 90000, RTCPFeedback: feedback},
+	"vp9":  {MimeType: webrtc.MimeTypeVP9, ClockRate: 90000, SDPFmtpLine: "profile-id=0", RTCPFeedback: feedback},
+	"h264": {MimeType: webrtc.MimeTypeH264, ClockRate: 90000, SDPFmtpLine: "level-asymmetry-allowed=1;packetization-mode=1;profile-level-id=42e01f", RTCPFeedback: feedback},
+}
 
 func main() {
 	if len(os.Args) < 4 {
@@ -71,13 +80,7 @@ func main() {
 
 // A connection that knows one codec of video, and Opus.
 func connect(codec string) (*webrtc.PeerConnection, error) {
-	feedback := []webrtc.RTCPFeedback{{Type: "nack"}, {Type: "nack", Parameter: "pli"}, {Type: "ccm", Parameter: "fir"}}
-	video := map[string]webrtc.RTPCodecCapability{
-		"vp8":  {MimeType: webrtc.MimeTypeVP8, ClockRate: 90000, RTCPFeedback: feedback},
-		"vp9":  {MimeType: webrtc.MimeTypeVP9, ClockRate: 90000, SDPFmtpLine: "profile-id=0", RTCPFeedback: feedback},
-		"h264": {MimeType: webrtc.MimeTypeH264, ClockRate: 90000, SDPFmtpLine: "level-asymmetry-allowed=1;packetization-mode=1;profile-level-id=42e01f", RTCPFeedback: feedback},
-	}
-	capability, known := video[codec]
+	capability, known := codecs[codec]
 	if !known {
 		return nil, fmt.Errorf("%q is no codec of this program: vp8, vp9 or h264", codec)
 	}
@@ -96,8 +99,7 @@ func connect(codec string) (*webrtc.PeerConnection, error) {
 
 // Sends what comes from standard input once the connection is up.
 func send(connection *webrtc.PeerConnection, codec string) error {
-	mime := map[string]string{"vp8": webrtc.MimeTypeVP8, "vp9": webrtc.MimeTypeVP9, "h264": webrtc.MimeTypeH264}[codec]
-	track, err := webrtc.NewTrackLocalStaticSample(webrtc.RTPCodecCapability{MimeType: mime}, "video", "pion")
+	track, err := webrtc.NewTrackLocalStaticSample(webrtc.RTPCodecCapability{MimeType: codecs[codec].MimeType}, "video", "pion")
 	if err != nil {
 		return err
 	}
