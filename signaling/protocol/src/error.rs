@@ -109,7 +109,7 @@ impl ErrorCode {
             }
             ErrorCode::TooLarge => "Keep within the limits in docs/signaling.md.",
             ErrorCode::RateLimited => {
-                "Send less often: offer at most twice a second, with all changes at once."
+                "Wait a moment, then send less often: docs/signaling.md has the limits. One offer can have all changes."
             }
             ErrorCode::NoMedia => {
                 "Send an offer within 30 seconds of `join`; if you did, check that the network lets media through."
