@@ -45,7 +45,7 @@ function makeConnection(answers: string[] = [], maxRungs = new Map<string, Rung>
     },
     send: (message: unknown) => void sent.push(message),
   };
-  const relay = { onLost: new Set<() => void>(), works: false, encrypts: false };
+  const relay = { onLost: new Set<() => void>(), works: false, encrypts: false, setPayloadTypes: () => undefined };
   const connection = new Connection(
     socket as unknown as SignalSocket,
     filesOf({}, "ws://localhost/ws", "http://localhost/"),
@@ -304,6 +304,51 @@ test("an outage restarts ICE at once and again, and ends when the path is up", a
   assert.equal(pc.iceRestarts, 2);
   assert.equal(ups, 2);
   assert.deepEqual(lost, []);
+});
+
+/** Lets packets come for a while, twenty a second. */
+async function packetsFor(pc: FakePeerConnection, ms: number) {
+  for (let passed = 0; passed < ms; passed += 50) {
+    pc.packetsReceived = (pc.packetsReceived ?? 0) + 1;
+    await pass(50);
+  }
+}
+
+test("a path from which nothing comes is an outage before the browser says so", async () => {
+  const { connection, pc, offers, lost } = makeConnection();
+  let ups = 0;
+  connection.onUp = () => ups++;
+  pc.becomes("connected");
+  await packetsFor(pc, 6000);
+  assert.deepEqual([pc.iceRestarts, pc.probes], [0, 0]);
+  const before = offers.length;
+  await pass(3300);
+  assert.deepEqual([pc.iceRestarts, offers.length], [1, before + 1]);
+  await packetsFor(pc, 1000);
+  assert.equal(ups, 2);
+  await packetsFor(pc, 20_000);
+  assert.deepEqual([pc.iceRestarts, lost], [1, []]);
+});
+
+test("a path from which nothing comes is lost in the end, whatever the browser says", async () => {
+  const { pc, lost } = makeConnection();
+  pc.packetsReceived = 0;
+  pc.becomes("connected");
+  await pass(3300);
+  assert.ok(pc.iceRestarts > 0);
+  await pass(14_000);
+  assert.deepEqual(lost, ["media_failed"]);
+});
+
+test("a path that answers probes is up, though nobody sends anything", async () => {
+  const { pc } = makeConnection();
+  pc.packetsReceived = 0;
+  pc.becomes("connected");
+  for (let answered = 0; answered < 10; answered = pc.probes) {
+    await pass(50);
+    if (pc.probes > answered) pc.packetsReceived++;
+  }
+  assert.equal(pc.iceRestarts, 0);
 });
 
 test("an outage of 14 s loses the connection", async () => {

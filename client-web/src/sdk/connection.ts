@@ -13,6 +13,7 @@ import { IceAccess } from "./ice-access.js";
 import { preferAudio } from "./opus.js";
 import type { PictureSettings } from "./output.js";
 import { OfferPace } from "./pace.js";
+import { type PathSign, PathWatch } from "./path-watch.js";
 import type { IceServers, Rung, SubscribeEntry, TrackInfo } from "./protocol.js";
 import type { Publication } from "./publication.js";
 import { VideoReceiver } from "./receiver.js";
@@ -22,6 +23,7 @@ import type { SignalSocket } from "./socket.js";
 import { UPLINK_SAMPLE_MS } from "./stills.js";
 import { type RemoteTrack, RemoteVideoTrack } from "./tracks.js";
 import { capUplink } from "./uplink/cap.js";
+import { videoPayloadTypes } from "./video-codecs.js";
 
 const ANCHORS_LABEL = "windlass-anchors";
 /**
@@ -87,6 +89,7 @@ export class Connection {
   private readonly pace = new OfferPace();
   private deadline: ReturnType<typeof setTimeout> | undefined;
   private restart: ReturnType<typeof setTimeout> | undefined;
+  private readonly watch: PathWatch;
   private readonly uplinkTimer: ReturnType<typeof setInterval>;
   private readonly idleTimer: ReturnType<typeof setTimeout>;
 
@@ -102,7 +105,9 @@ export class Connection {
     this.ice = new IceAccess(ice);
     this.pc = new RTCPeerConnection({ bundlePolicy: "max-bundle", iceServers: ice.servers });
     relay.onLost.add(this.relayLost);
-    this.pc.createDataChannel("ctl"); // so that the offer has an m-line for the server's channel
+    // Also so that the offer has an m-line for the server's channel.
+    const probe = this.pc.createDataChannel("ctl");
+    this.watch = new PathWatch(this.pc, probe, (sign) => this.sensed(sign));
     this.pc.ondatachannel = ({ channel }) => {
       if (channel.label !== ANCHORS_LABEL) return;
       channel.binaryType = "arraybuffer";
@@ -237,6 +242,7 @@ export class Connection {
     this.relay.onLost.delete(this.relayLost);
     clearTimeout(this.deadline);
     clearTimeout(this.restart);
+    this.watch.close();
     clearInterval(this.uplinkTimer);
     clearTimeout(this.idleTimer);
     for (const slot of this.slots) {
@@ -339,6 +345,7 @@ export class Connection {
     await this.pc.setLocalDescription();
     if (!this.isLive) return;
     const sdp = this.pc.localDescription?.sdp ?? "";
+    this.relay.setPayloadTypes(videoPayloadTypes(sdp));
     const publish = [...this.publications].flatMap((publication) => publication.entry(this.pc) ?? []);
     this.offered = [...this.publications].filter((p) => p.mid(this.pc) !== null && p.idAt(this.pc) === null);
     const subscribe = wanted.flatMap(({ transceiver: { mid, direction }, track }): SubscribeEntry[] => {
@@ -409,11 +416,7 @@ export class Connection {
   private pathChanged(): void {
     switch (this.pc.connectionState) {
       case "connected":
-        clearTimeout(this.deadline);
-        clearTimeout(this.restart);
-        this.deadline = undefined;
-        this.path = "established";
-        this.onUp?.();
+        this.up();
         break;
       case "disconnected":
       case "failed":
@@ -424,12 +427,27 @@ export class Connection {
     }
   }
 
+  private up(): void {
+    clearTimeout(this.deadline);
+    clearTimeout(this.restart);
+    this.deadline = undefined;
+    this.path = "established";
+    this.onUp?.();
+  }
+
+  /** Takes what the path's packets show while the browser still says, or says again, that it is connected. */
+  private sensed(sign: PathSign): void {
+    if (this.state !== "live" || this.pc.connectionState !== "connected") return;
+    if (sign === "silent" && this.path === "established") this.recover();
+    else if (sign === "heard" && this.path === "restarting") this.up();
+  }
+
   /** Restarts ICE until the path is up, or the outage has lasted too long. The old path may come back meanwhile. */
   private recover(): void {
     this.path = "restarting";
     this.expectUp(MAX_OUTAGE_MS);
     const backoff = new Backoff(...RESTART_MS);
-    const isOver = () => this.isClosed || this.pc.connectionState === "connected";
+    const isOver = () => this.isClosed || this.path !== "restarting";
     const again = async () => {
       if (isOver()) return;
       this.restart = setTimeout(again, backoff.next());
@@ -456,7 +474,7 @@ export class Connection {
   private expectUp(ms: number): void {
     clearTimeout(this.deadline);
     this.deadline = setTimeout(() => {
-      if (this.pc.connectionState !== "connected") this.lose(mediaFailed());
+      if (this.path !== "established") this.lose(mediaFailed());
     }, ms);
   }
 

@@ -26,7 +26,19 @@ export class FakePeerConnection {
     FakePeerConnection.latest = this;
   }
 
-  createDataChannel(): void {}
+  /** Packets that have come; null: a browser that does not count them. */
+  packetsReceived: number | null = null;
+  /** Messages sent on data channels. */
+  probes = 0;
+
+  createDataChannel(): { readyState: string; send(): void } {
+    return { readyState: "open", send: () => void this.probes++ };
+  }
+
+  getStats(): Promise<Map<string, object>> {
+    const transport = { type: "transport", packetsReceived: this.packetsReceived };
+    return Promise.resolve(new Map(this.packetsReceived === null ? [] : [["T", transport]]));
+  }
 
   addTransceiver(_: unknown, { direction }: { direction: string }): FakeTransceiver {
     const sender = { replaceTrack: () => Promise.resolve() };

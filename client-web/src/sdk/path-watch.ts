@@ -1,0 +1,80 @@
+/**
+ * Tells soon when the media path carries nothing any more. Browsers say `disconnected` after five seconds and more; a
+ * call that moves from one network to another would stand still for that long.
+ */
+
+/** Time between two looks while packets come, milliseconds. */
+const LOOK_MS = 1000;
+/** The same while none come. Each look then asks the server for a sign. */
+const PROBE_MS = 400;
+/** Silence after which the path counts as dead, milliseconds; long enough for the answer over a satellite. */
+const MAX_SILENCE_MS = 2000;
+/** Probes that must have stayed without an answer then: time in which the page itself stood still proves nothing. */
+const MIN_PROBES = 3;
+
+/** What a look at the path shows. */
+export type PathSign = "heard" | "quiet" | "silent";
+
+/** Whether packets come, from their number and the time. */
+export class Silence {
+  private received: number | null = null;
+  private since = 0;
+  private probes = 0;
+
+  /** Takes the number of packets received so far; null: the browser does not tell, which counts as heard. */
+  look(now: number, received: number | null): PathSign {
+    if (received === null || received !== this.received) {
+      this.received = received;
+      this.since = now;
+      this.probes = 0;
+      return "heard";
+    }
+    if (now - this.since >= MAX_SILENCE_MS && this.probes >= MIN_PROBES) return "silent";
+    this.probes++;
+    return "quiet";
+  }
+}
+
+/** Looks at a peer connection's path again and again. */
+export class PathWatch {
+  private readonly silence = new Silence();
+  private timer: ReturnType<typeof setTimeout> | undefined;
+  private isClosed = false;
+
+  /** `probe` is a channel that the server acknowledges and otherwise ignores. `onSign` is called after each look. */
+  constructor(
+    private readonly pc: RTCPeerConnection,
+    private readonly probe: RTCDataChannel,
+    private readonly onSign: (sign: PathSign) => void,
+  ) {
+    this.lookIn(LOOK_MS);
+  }
+
+  close(): void {
+    this.isClosed = true;
+    clearTimeout(this.timer);
+  }
+
+  private lookIn(ms: number): void {
+    this.timer = setTimeout(() => void this.look(), ms);
+  }
+
+  private async look(): Promise<void> {
+    const received = await packetsReceived(this.pc).catch(() => null);
+    if (this.isClosed) return;
+    const sign = this.silence.look(performance.now(), received);
+    if (sign === "quiet" && this.probe.readyState === "open") this.probe.send("");
+    this.onSign(sign);
+    if (!this.isClosed) this.lookIn(sign === "heard" ? LOOK_MS : PROBE_MS);
+  }
+}
+
+/** Number of packets that have come on all paths; null where the browser does not count them. */
+async function packetsReceived(pc: RTCPeerConnection): Promise<number | null> {
+  let sum: number | null = null;
+  for (const report of (await pc.getStats()).values()) {
+    if (report.type !== "transport" || typeof report.packetsReceived !== "number") continue;
+    sum = (sum ?? 0) + report.packetsReceived;
+  }
+  return sum;
+}
