@@ -45,7 +45,7 @@ function makeConnection(answers: string[] = [], maxRungs = new Map<string, Rung>
     },
     send: (message: unknown) => void sent.push(message),
   };
-  const relay = { onLost: new Set<() => void>(), works: false, encrypts: false, setPayloadTypes: () => undefined };
+  const relay = { onLost: new Set<() => void>(), works: false, encrypts: false };
   const connection = new Connection(
     socket as unknown as SignalSocket,
     filesOf({}, "ws://localhost/ws", "http://localhost/"),

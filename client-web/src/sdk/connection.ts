@@ -23,7 +23,6 @@ import type { SignalSocket } from "./socket.js";
 import { UPLINK_SAMPLE_MS } from "./stills.js";
 import { type RemoteTrack, RemoteVideoTrack } from "./tracks.js";
 import { capUplink } from "./uplink/cap.js";
-import { videoPayloadTypes } from "./video-codecs.js";
 
 const ANCHORS_LABEL = "windlass-anchors";
 /**
@@ -345,7 +344,6 @@ export class Connection {
     await this.pc.setLocalDescription();
     if (!this.isLive) return;
     const sdp = this.pc.localDescription?.sdp ?? "";
-    this.relay.setPayloadTypes(videoPayloadTypes(sdp));
     const publish = [...this.publications].flatMap((publication) => publication.entry(this.pc) ?? []);
     this.offered = [...this.publications].filter((p) => p.mid(this.pc) !== null && p.idAt(this.pc) === null);
     const subscribe = wanted.flatMap(({ transceiver: { mid, direction }, track }): SubscribeEntry[] => {

@@ -27,3 +27,10 @@ test("a browser that does not count packets has its own word", () => {
     ["heard", "heard", "heard"],
   );
 });
+
+test("while nothing is told the path is as quiet as before", () => {
+  const silence = new Silence();
+  silence.look(0, 7);
+  const signs = [1000, 1400, 1800, 2200].map((at) => silence.look(at, null));
+  assert.deepEqual(signs, ["quiet", "quiet", "quiet", "silent"]);
+});

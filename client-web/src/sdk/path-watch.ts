@@ -21,10 +21,11 @@ export class Silence {
   private since = 0;
   private probes = 0;
 
-  /** Takes the number of packets received so far; null: the browser does not tell, which counts as heard. */
+  /** Takes how much was received so far; null: not known. A browser that never tells it counts as heard. */
   look(now: number, received: number | null): PathSign {
-    if (received === null || received !== this.received) {
-      this.received = received;
+    const reached = received ?? this.received;
+    if (reached === null || reached !== this.received) {
+      this.received = reached;
       this.since = now;
       this.probes = 0;
       return "heard";
@@ -60,7 +61,7 @@ export class PathWatch {
   }
 
   private async look(): Promise<void> {
-    const received = await packetsReceived(this.pc).catch(() => null);
+    const received = await receivedSoFar(this.pc).catch(() => null);
     if (this.isClosed) return;
     const sign = this.silence.look(performance.now(), received);
     if (sign === "quiet" && this.probe.readyState === "open") this.probe.send("");
@@ -69,12 +70,17 @@ export class PathWatch {
   }
 }
 
-/** Number of packets that have come on all paths; null where the browser does not count them. */
-async function packetsReceived(pc: RTCPeerConnection): Promise<number | null> {
+/**
+ * What has come on all transports: packets, or, as Firefox does not count these, bytes on their selected pairs. Null
+ * where the browser counts neither. Answers to ICE's own checks are in neither.
+ */
+async function receivedSoFar(pc: RTCPeerConnection): Promise<number | null> {
+  const stats = await pc.getStats();
   let sum: number | null = null;
-  for (const report of (await pc.getStats()).values()) {
-    if (report.type !== "transport" || typeof report.packetsReceived !== "number") continue;
-    sum = (sum ?? 0) + report.packetsReceived;
+  for (const report of stats.values()) {
+    if (report.type !== "transport") continue;
+    const received = report.packetsReceived ?? stats.get(report.selectedCandidatePairId)?.bytesReceived;
+    if (typeof received === "number") sum = (sum ?? 0) + received;
   }
   return sum;
 }

@@ -7,7 +7,6 @@
  * one that replaces another works at any time.)
  */
 import type { TakeCopies, ToRelay, TransformOptions, TransformRole } from "../worker/messages.js";
-import type { VideoCodec } from "./codec.js";
 import { type Encryption, giveKeys } from "./encryption.js";
 import { WatchedWorker, type WorkerEnd } from "./watched-worker.js";
 import type { WorkerScript } from "./worker-script.js";
@@ -44,7 +43,6 @@ export class Relay {
   /** Workers that hang. */
   private readonly silent = new Set<RelayWorker>();
   private readonly passages = new Set<Passage>();
-  private payloadTypes: ReadonlyMap<number, VideoCodec> = new Map();
   /** Gives the current worker no more keys. */
   private stopKeys = (): void => undefined;
   private replacements = 0;
@@ -94,12 +92,6 @@ export class Relay {
     return passage;
   }
 
-  /** Sets the codecs of the RTP payload types of an offer. */
-  setPayloadTypes(codecs: ReadonlyMap<number, VideoCodec>): void {
-    this.payloadTypes = codecs;
-    this.current?.post({ type: "payloadTypes", codecs });
-  }
-
   /** Terminates the relay. */
   close(): void {
     this.unavailable = true;
@@ -134,7 +126,6 @@ export class Relay {
       this.script.keep(address);
       this.stopKeys();
       this.stopKeys = giveKeys(this.encryption, worker);
-      worker.post({ type: "payloadTypes", codecs: this.payloadTypes });
       this.current = worker;
       return;
     }

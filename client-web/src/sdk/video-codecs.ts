@@ -1,5 +1,5 @@
 /** The browser's own forms of the video codecs that the server forwards. */
-import { isVideoCodec, VIDEO_CODECS, type VideoCodec } from "./codec.js";
+import { VIDEO_CODECS, type VideoCodec } from "./codec.js";
 
 /** VP9 and AV1 of profile 0; H.264 of the (constrained) baseline profile, in packetization mode 1. */
 const PARAMETERS: Readonly<Record<VideoCodec, (parameters: string) => boolean>> = {
@@ -22,14 +22,4 @@ export function videoPreferences(codecs: readonly RTCRtpCodec[], only: VideoCode
     codecs.filter((c) => c.mimeType.toLowerCase() === `video/${name}` && PARAMETERS[name](c.sdpFmtpLine ?? ""));
   const forms = (only === null ? VIDEO_CODECS : [only]).flatMap(formsOf);
   return forms.length === 0 ? [] : [...forms, ...codecs.filter((c) => c.mimeType.toLowerCase() === "video/rtx")];
-}
-
-/** The video codecs of a session description's RTP payload types. */
-export function videoPayloadTypes(sdp: string): Map<number, VideoCodec> {
-  const codecs = new Map<number, VideoCodec>();
-  for (const [, type, name] of sdp.matchAll(/^a=rtpmap:(\d+) ([^/\r\n]+)/gm)) {
-    const codec = name?.toLowerCase() ?? "";
-    if (isVideoCodec(codec)) codecs.set(Number(type), codec);
-  }
-  return codecs;
 }

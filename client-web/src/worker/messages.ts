@@ -1,4 +1,3 @@
-import type { VideoCodec } from "../sdk/codec.js";
 import type { AnchorSource } from "./anchors.js";
 import type { FailureReason, OutsideBackend } from "./network/backend.js";
 import type { NetworkAbsence, NetworkTier } from "./network-choice.js";
@@ -39,10 +38,7 @@ export type GiveKey = { type: "key"; key: BaseKey };
 /** To the relay. */
 export type ToRelay =
   /** Send copies of the frames of transform `id` to this port. */
-  | { type: "handCopies"; id: number; port: MessagePort }
-  /** The codecs of the RTP payload types, for browsers whose frames have these alone. */
-  | { type: "payloadTypes"; codecs: ReadonlyMap<number, VideoCodec> }
-  | GiveKey;
+  { type: "handCopies"; id: number; port: MessagePort } | GiveKey;
 
 /** What is known of a frame of another codec than VP9. */
 export interface OtherFrame {

@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { videoPayloadTypes } from "../sdk/video-codecs.js";
 import { BaseKeys } from "./base-keys.js";
 import type { FrameCopy, SentFrame, ToRelayByPort } from "./messages.js";
 import { type CopyPort, Relay } from "./relay.js";
@@ -100,22 +99,6 @@ test("copies of another codec say which, and whether they are key frames", async
   assert.deepEqual(
     t.copies.map(({ other }) => other),
     [{ codec: "h264", key: true, width: 320, height: 180 }, { codec: "av1", key: false, width: 0, height: 0 }, null],
-  );
-});
-
-test("a frame that has its payload type alone is of the codec that the session description gives it", async () => {
-  const [relay, m, t] = [new Relay(), media(), taker(true)];
-  relay.connect(1, t.port);
-  relay.setPayloadTypes(
-    videoPayloadTypes("a=rtpmap:96 VP9/90000\r\na=rtpmap:97 H264/90000\r\na=rtpmap:98 rtx/90000\r\n"),
-  );
-  void relay.pass(m.transformer, { ...RECEIVED, id: 1 });
-  for (const payloadType of [96, 97, 98, 99])
-    m.give({ ...frame(5), type: "key", getMetadata: () => ({ rtpTimestamp: 1, payloadType }) });
-  await settled();
-  assert.deepEqual(
-    t.copies.map(({ other }) => other?.codec),
-    [undefined, "h264", undefined, undefined],
   );
 });
 

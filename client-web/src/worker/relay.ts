@@ -8,7 +8,7 @@
  * cannot be encrypted or decrypted is dropped.
  */
 
-import { isVideoCodec, type VideoCodec } from "../sdk/codec.js";
+import { isVideoCodec } from "../sdk/codec.js";
 import { BaseKeys } from "./base-keys.js";
 import type { FrameCopy, OtherFrame, SentFrame, ToRelayByPort, TransformOptions } from "./messages.js";
 import { Decryptor } from "./sframe.js";
@@ -83,7 +83,6 @@ class Copies {
 /** Passes the encoded frames of a room on, and sends a copy of each to the worker of its track. */
 export class Relay {
   private readonly copies = new Map<number, Copies>();
-  private payloadTypes: ReadonlyMap<number, VideoCodec> = new Map();
 
   /** `keys`: those of encrypted frames. */
   constructor(private readonly keys = new BaseKeys()) {}
@@ -91,11 +90,6 @@ export class Relay {
   /** Sends the copies of the frames of transform `id` to a port. */
   connect(id: number, port: CopyPort): void {
     this.of(id).connect(port);
-  }
-
-  /** Sets the codecs of RTP payload types, for frames that do not name theirs. */
-  setPayloadTypes(codecs: ReadonlyMap<number, VideoCodec>): void {
-    this.payloadTypes = codecs;
   }
 
   /**
@@ -130,7 +124,7 @@ export class Relay {
       try {
         // Writing detaches the data, so the copy is made first.
         copies.send((afterGap) =>
-          role === "received" ? this.received(frame, afterGap) : this.sent(frame, afterGap, copies.followed),
+          role === "received" ? received(frame, afterGap) : sent(frame, afterGap, copies.followed),
         );
       } catch {
         // The frame itself is passed on all the same.
@@ -146,37 +140,33 @@ export class Relay {
     this.copies.delete(id);
   }
 
-  private received(frame: RTCEncodedVideoFrame, afterGap: boolean): [FrameCopy, Transferable[]] {
-    const data = frame.data.slice(0);
-    const metadata = frame.getMetadata();
-    const { rtpTimestamp = frame.timestamp, frameId } = metadata;
-    const copy = { rtpTimestamp, frameId, data, other: this.otherOf(frame, metadata), afterGap };
-    return [copy, [data]];
-  }
-
-  private sent(frame: RTCEncodedVideoFrame, afterGap: boolean, followed: number | null): [SentFrame, Transferable[]] {
-    const metadata = frame.getMetadata();
-    const { rtpTimestamp, synchronizationSource, width = 0, height = 0 } = metadata;
-    const data = followed !== null && synchronizationSource === followed ? frame.data.slice(0) : null;
-    const other = this.otherOf(frame, metadata);
-    const message = { ssrc: synchronizationSource, rtpTimestamp, width, height, data, other, afterGap };
-    return [message, data === null ? [] : [data]];
-  }
-
-  /**
-   * What is known of a frame that is not of VP9. Chromium's frames name their codec, Firefox's have its payload type. A
-   * frame of which neither is known has that codec.
-   */
-  private otherOf({ type }: RTCEncodedVideoFrame, metadata: RTCEncodedVideoFrameMetadata): OtherFrame | null {
-    const { mimeType, payloadType, width = 0, height = 0 } = metadata;
-    const named = mimeType?.replace(/^video\//, "").toLowerCase();
-    const codec = named ?? this.payloadTypes.get(payloadType ?? -1) ?? "";
-    return isVideoCodec(codec) && codec !== "vp9" ? { codec, key: type === "key", width, height } : null;
-  }
-
   private of(id: number): Copies {
     const copies = this.copies.get(id) ?? new Copies();
     this.copies.set(id, copies);
     return copies;
   }
+}
+
+function received(frame: RTCEncodedVideoFrame, afterGap: boolean): [FrameCopy, Transferable[]] {
+  const data = frame.data.slice(0);
+  const metadata = frame.getMetadata();
+  const { rtpTimestamp = frame.timestamp, frameId } = metadata;
+  const copy = { rtpTimestamp, frameId, data, other: otherOf(frame, metadata), afterGap };
+  return [copy, [data]];
+}
+
+/** What is known of a frame that is not of VP9. A browser that does not say the codec has that one. */
+function otherOf({ type }: RTCEncodedVideoFrame, metadata: RTCEncodedVideoFrameMetadata): OtherFrame | null {
+  const { mimeType, width = 0, height = 0 } = metadata;
+  const codec = mimeType?.replace(/^video\//, "").toLowerCase() ?? "";
+  return isVideoCodec(codec) && codec !== "vp9" ? { codec, key: type === "key", width, height } : null;
+}
+
+function sent(frame: RTCEncodedVideoFrame, afterGap: boolean, followed: number | null): [SentFrame, Transferable[]] {
+  const metadata = frame.getMetadata();
+  const { rtpTimestamp, synchronizationSource, width = 0, height = 0 } = metadata;
+  const data = followed !== null && synchronizationSource === followed ? frame.data.slice(0) : null;
+  const other = otherOf(frame, metadata);
+  const message = { ssrc: synchronizationSource, rtpTimestamp, width, height, data, other, afterGap };
+  return [message, data === null ? [] : [data]];
 }

@@ -180,9 +180,6 @@ self.onmessage = (event: MessageEvent<Ping | ToRelay | TakeCopies | ToWorker | T
     case "handCopies":
       relay.connect(message.id, message.port);
       break;
-    case "payloadTypes":
-      relay.setPayloadTypes(message.codecs);
-      break;
     case "key":
       keys.add(message.key);
       break;
