@@ -64,7 +64,7 @@ export class PathWatch {
     const received = await receivedSoFar(this.pc).catch(() => null);
     if (this.isClosed) return;
     const sign = this.silence.look(performance.now(), received);
-    if (sign === "quiet" && this.probe.readyState === "open") this.probe.send("");
+    if (sign === "quiet" && this.probe.readyState === "open") this.probe.send(".");
     this.onSign(sign);
     if (!this.isClosed) this.lookIn(sign === "heard" ? LOOK_MS : PROBE_MS);
   }

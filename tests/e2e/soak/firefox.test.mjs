@@ -1,7 +1,7 @@
 // Firefox and Chromium in one room: each sees the other's moving picture, and Firefox rebuilds it too.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { enhanced, publish, remote, until } from "../support/call.mjs";
+import { enhanced, publish, remote, subscribe, until } from "../support/call.mjs";
 import { firefoxMissing, openFirefox, ownAddress } from "../support/firefox.mjs";
 import { makeScene } from "../support/scene.mjs";
 import { startServer } from "../support/server.mjs";
@@ -101,6 +101,28 @@ describe("a room with Firefox and Chromium", { only: true, skip: skipped("a room
     const told = await fox.page.evaluate(() => document.querySelector(".tile .notice").textContent);
     assert.equal(told, "", "nothing is missing");
   });
+
+  for (const codec of ["vp8", "av1"]) {
+    test(`Firefox rebuilds ${codec} too`, async () => {
+      const sender = await subscribe(server, { room: codec, name: "Sender", browser: chromium });
+      const viewer = await firefox.newPage();
+      try {
+        await sender.page.evaluate(async (codec) => {
+          const [track] = (await navigator.mediaDevices.getUserMedia({ video: true })).getVideoTracks();
+          await window.windlass.room.publish(track, { codec, layers: "q" });
+        }, codec);
+        await viewer.page.goto(`${server.url}/?room=${codec}&name=Viewer&auto=1&view=enhanced&source=none`);
+        await moves(viewer.page, ENHANCED);
+        const { lr, hr } = (await remote(viewer.page)).stats;
+        console.log(`Firefox rebuilds ${codec}: ${lr.width} to ${hr.width} wide`);
+        assert.ok(hr.width > lr.width, `${lr.width}, ${hr.width}`);
+        assert.deepEqual([...sender.errors, ...viewer.errors], []);
+      } finally {
+        await viewer.page.close();
+        await sender.closePage();
+      }
+    });
+  }
 
   test("neither browser complains", () => {
     assert.deepEqual(fox.errors, []);
