@@ -100,26 +100,33 @@ fn perform(parts: &[Part]) -> Result<()> {
         advisories::run(None)?;
         oldest::check()?;
     }
-    beside_each_other(&wants)?;
+    let binaries = if wants(Part::Rust) { binaries::build()? } else { Vec::new() };
+    beside_each_other(&wants, &binaries)?;
     if !wants(Part::E2e) {
-        return if wants(Part::Fuzz) { fuzzing() } else { Ok(()) };
+        return patient(&wants, &binaries);
     }
-    // Calls between browsers leave half of the CPUs' time: fuzzing, and building for it, takes no more than that.
+    // Calls between browsers leave half of the CPUs' time: what has no clock, and building for it, takes no more.
     thread::scope(|scope| {
-        let fuzzed = wants(Part::Fuzz).then(|| {
-            scope.spawn(|| {
-                rustix::process::nice(19).context("the priority cannot be lowered")?;
-                fuzzing()
-            })
+        let patient = scope.spawn(|| {
+            rustix::process::nice(19).context("the priority cannot be lowered")?;
+            patient(&wants, &binaries)
         });
         let called = calls();
-        let fuzzed = fuzzed.map_or(Ok(()), |it| it.join().unwrap_or_else(|e| resume_unwind(e)));
-        called.and(fuzzed)
+        let patient = patient.join().unwrap_or_else(|e| resume_unwind(e));
+        called.and(patient)
     })
 }
 
-fn fuzzing() -> Result<()> {
-    fuzz::run(FUZZ_SECONDS, fuzz::Build::Stable)
+/// Checks that no clock ends: fuzzing, and the tests of kernels with a cap on the instruction set.
+fn patient(wants: &(impl Fn(Part) -> bool + Sync), binaries: &[Binary]) -> Result<()> {
+    if wants(Part::Fuzz) {
+        fuzz::run(FUZZ_SECONDS, fuzz::Build::Stable)?;
+    }
+    if wants(Part::Rust) {
+        step("Running the tests of kernels with a cap on the instruction set");
+        checks::run(capped::checks(binaries)?)?;
+    }
+    Ok(())
 }
 
 /// An option that ends a file of browser tests after half an hour, or `times` that: a browser that died can leave one
@@ -182,13 +189,11 @@ pub(crate) fn deny() -> Result<()> {
 
 /// Runs the checks that can run beside each other: the tests in Rust, of the SDK, of the WebAssembly module and of
 /// the chart.
-fn beside_each_other(wants: &impl Fn(Part) -> bool) -> Result<()> {
-    let binaries = if wants(Part::Rust) { binaries::build()? } else { Vec::new() };
+fn beside_each_other(wants: &impl Fn(Part) -> bool, binaries: &[Binary]) -> Result<()> {
     let mut checks = Vec::new();
     if wants(Part::Rust) {
         let name = |binary: &Binary| binary.name.clone();
         checks.extend(binaries.iter().map(|b| Check::new(name(b), || b.test("", |cmd| cmd))));
-        checks.extend(capped::checks(&binaries)?);
     }
     if wants(Part::Wasm) || wants(Part::Chart) {
         step("Building the programs");
