@@ -45,6 +45,27 @@ async function moves(page, selector, frames = 60) {
   });
 }
 
+/** To be run in a page before its scripts: its camera shows text that moves. Firefox's own shows one colour, which is worth no anchor. */
+function filmText() {
+  navigator.mediaDevices.getUserMedia = async () => {
+    const canvas = Object.assign(document.createElement("canvas"), { width: 640, height: 360 });
+    const context = canvas.getContext("2d");
+    let n = 0;
+    setInterval(() => {
+      context.fillStyle = "#fff";
+      context.fillRect(0, 0, canvas.width, canvas.height);
+      context.fillStyle = "#000";
+      context.font = "15px serif";
+      for (let line = 0; line < 20; line++) {
+        context.fillText(`${line} A line of text that a low layer cannot carry, ${line * 7919} times`, 40 + (n % 60), 18 * line + 16);
+      }
+      context.fillRect((n * 3) % canvas.width, 0, 60, canvas.height);
+      n++;
+    }, 40);
+    return canvas.captureStream(25);
+  };
+}
+
 const PLAIN = "video.plain";
 const ENHANCED = "video.enhanced";
 
@@ -63,7 +84,7 @@ describe("a room with Firefox and Chromium", { only: true, skip: skipped("a room
     server = await startServer({ udpHost: ownAddress, args: ["--no-congestion-control"] });
     chromium = await publish(server, makeScene({ clip: "d13", out: "output" }), { query: "&view=enhanced" });
     firefox = await openFirefox();
-    fox = await firefox.newPage();
+    fox = await firefox.newPage({ init: filmText });
     await join(fox.page, "Fox", "&layers=qh&detail=1");
     console.log(await firefox.version());
   });
