@@ -258,7 +258,10 @@ impl Core {
         // Checks with older credentials prove nothing about the client's current address.
         if routing::ufrag::ufrag(data).is_none_or(|own| peer.link.paths.is_current(own)) {
             let moved = peer.link.paths.nomination.on_datagram(arrival, source, data);
-            self.counters.paths_moved += u64::from(moved);
+            if moved {
+                self.counters.paths_moved += 1;
+                peer.request_key_frames();
+            }
         }
         let received = peer.link.receive(arrival, data, input);
         self.counters.datagrams_taken += u64::from(received.is_ok());

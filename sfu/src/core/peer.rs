@@ -149,6 +149,13 @@ impl Peer {
         }
     }
 
+    /// Requests key frames of all video: what was sent to an address that the client has left is lost.
+    pub(crate) fn request_key_frames(&mut self) {
+        for slot in &mut self.slots {
+            slot.key_frame_pending |= slot.video.current().is_some();
+        }
+    }
+
     /// Sends an anchor on the slots that hold an enhanced rung of the tapped layer.
     pub(crate) fn send_anchor(
         &mut self,

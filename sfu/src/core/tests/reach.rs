@@ -82,6 +82,18 @@ fn a_client_whose_nat_gives_it_another_address_is_sent_there_with_its_next_check
 }
 
 #[test]
+fn a_client_that_moves_gets_a_key_frame_without_asking() {
+    let (mut harness, _, at) = call();
+    harness.run(Duration::from_secs(4));
+    let asked = harness.core.counters.keyframe_requests_out;
+    harness.clients[at].address.set_port(4999);
+    harness.run(Duration::from_secs(4));
+    let counters = harness.core.counters;
+    assert_eq!(counters.keyframe_requests_in, 0);
+    assert_eq!(counters.keyframe_requests_out, asked + 1);
+}
+
+#[test]
 fn a_client_cannot_come_from_addresses_without_end() {
     let (mut harness, _, at) = call();
     // One check, as it would be seen on its way, from everywhere.
