@@ -4,6 +4,7 @@
 //! progress goes to standard error.
 
 mod anchors;
+mod codecs;
 mod engine;
 mod gpu;
 mod hybrid;
@@ -36,6 +37,7 @@ enum Bench {
     Schedule(schedule::ScheduleArgs),
     Stages(Box<stages::StagesArgs>),
     Links(links::LinksArgs),
+    Codecs(codecs::CodecsArgs),
 }
 
 /// Runs the bench and prints its report on standard output.
@@ -49,5 +51,6 @@ pub(crate) fn run(args: &BenchArgs) -> Result<()> {
         Bench::Schedule(args) => schedule::run(args),
         Bench::Stages(args) => stages::run(args),
         Bench::Links(args) => links::run(args),
+        Bench::Codecs(args) => codecs::run(args),
     }
 }

@@ -5,14 +5,14 @@ use std::time::Instant;
 
 use str0m::change::{SdpAnswer, SdpPendingOffer};
 use str0m::channel::ChannelId;
-use str0m::format::PayloadParams;
+use str0m::format::{Codec, PayloadParams};
 use str0m::media::{
     Direction, KeyframeRequestKind, MediaKind, Mid, Pt, Rid, Simulcast, SimulcastLayer,
 };
 use str0m::net::{Protocol, Receive, Transmit};
 use str0m::rtp::RtpWrite;
 use str0m::{Candidate, Event, Input, Output, Rtc, RtcConfig, RtcError};
-use windlass_types::Layer;
+use windlass_types::{Layer, VideoCodec};
 
 /// A WebRTC client at one address.
 pub struct Client {
@@ -57,9 +57,15 @@ pub enum Said {
 }
 
 impl Client {
-    /// A client that supports VP9 and Opus.
-    pub fn new(address: SocketAddr, now: Instant) -> Client {
-        let builder = Rtc::builder().clear_codecs().enable_vp9(true).enable_opus(true, false);
+    /// A client that supports a video codec and Opus.
+    pub fn new(codec: VideoCodec, address: SocketAddr, now: Instant) -> Client {
+        let none = Rtc::builder().clear_codecs().enable_opus(true, false);
+        let builder = match codec {
+            VideoCodec::Vp9 => none.enable_vp9(true),
+            VideoCodec::Vp8 => none.enable_vp8(true),
+            VideoCodec::H264 => none.enable_h264(true),
+            VideoCodec::Av1 => none.enable_av1(true),
+        };
         Client::with(builder, address, now)
     }
 
@@ -145,8 +151,8 @@ impl Client {
         }))
     }
 
-    /// Writes a VP9 packet of a layer, or of the only encoding. Returns `false` if the other side does not accept the
-    /// encoding. To be followed by [`Client::wake`].
+    /// Writes a packet of a layer, or of the only encoding: of VP9 where the client has it, else of its video codec.
+    /// Returns `false` if the other side does not accept the encoding. To be followed by [`Client::wake`].
     pub fn write(
         &mut self,
         mid: Mid,
@@ -154,11 +160,21 @@ impl Client {
         packet: impl FnOnce(Pt) -> RtpWrite,
     ) -> bool {
         let codecs = self.rtc.codec_config();
-        let vp9 = codecs.find(|p| p.spec().format.profile_id == Some(0)).map(PayloadParams::pt);
+        let baseline = |p: &&PayloadParams| {
+            let format = p.spec().format;
+            let profile = format.profile_level_id.map(|id| id >> 16);
+            format.packetization_mode == Some(1) && profile == Some(66)
+        };
+        let found = codecs.find(|p| match p.spec().codec {
+            Codec::Vp9 => p.spec().format.profile_id == Some(0),
+            Codec::H264 => baseline(p),
+            codec => codec.is_video(),
+        });
+        let pt = found.map(PayloadParams::pt);
         let mut api = self.rtc.direct_api();
         let stream = api.stream_tx_by_mid(mid, layer.map(|layer| Rid::from(layer.rid())));
-        let Some((stream, vp9)) = stream.zip(vp9) else { return false };
-        stream.write_rtp(packet(vp9));
+        let Some((stream, pt)) = stream.zip(pt) else { return false };
+        stream.write_rtp(packet(pt));
         true
     }
 

@@ -1,8 +1,8 @@
 //! One world of an SFU, WebRTC clients and the links between them, in virtual time, for tests and measurements.
 //!
 //! A [`World`] has the SFU's core, a [`Client`] of the WebRTC stack for each participant, an emulated link to and from
-//! each of them (`windlass-netem`), and a [`Camera`] for each publisher. The camera's frames are VP9 headers without
-//! picture data. The world has no sockets, and reads the clock once, for its start time: a minute of a call takes a
+//! each of them (`windlass-netem`), and a [`Camera`] for each publisher. The camera's frames are headers of a codec
+//! without picture data. The world has no sockets, and reads the clock once, for its start time: a minute of a call takes a
 //! second. [`World::step`] returns the events of a step. A test that needs no links may use [`Client`] alone, over its
 //! own sockets.
 //!

@@ -15,7 +15,7 @@ use windlass_sfu::{
     Subscribe, TrackId, TrackKind,
 };
 use windlass_types::recording::RecordInput;
-use windlass_types::{EnhancerOutput, EnhancerRequest, StreamId, TapInput};
+use windlass_types::{EnhancerOutput, EnhancerRequest, StreamId, TapInput, VideoCodec};
 
 use crate::camera::Camera;
 use crate::client::{Client, Offered, Said, Video};
@@ -111,11 +111,24 @@ pub struct World {
     by_address: HashMap<SocketAddr, usize>,
     later: VecDeque<(Instant, EnhancerOutput)>,
     events: Vec<WorldEvent>,
+    codec: VideoCodec,
+    meter: Option<Meter>,
+}
+
+/// What the SFU's core has taken of a clock.
+struct Meter {
+    clock: fn() -> Duration,
+    taken: Duration,
 }
 
 impl World {
-    /// A call without participants.
+    /// A call without participants, in VP9.
     pub fn new(config: SfuConfig) -> World {
+        World::of(config, VideoCodec::Vp9)
+    }
+
+    /// A call without participants. Cameras send a codec, and it is the only one that clients have.
+    pub fn of(config: SfuConfig, codec: VideoCodec) -> World {
         let now = Instant::now();
         let sfu = SocketAddr::from(([192, 0, 2, 1], 7881));
         World {
@@ -126,7 +139,28 @@ impl World {
             by_address: HashMap::new(),
             later: VecDeque::new(),
             events: Vec::new(),
+            codec,
+            meter: None,
         }
+    }
+
+    /// Measures from now on what the SFU's core takes, by `clock`, such as the thread's CPU time.
+    pub fn measure(&mut self, clock: fn() -> Duration) {
+        self.meter = Some(Meter { clock, taken: Duration::ZERO });
+    }
+
+    /// What the core has taken since [`World::measure`].
+    pub fn taken(&self) -> Duration {
+        self.meter.as_ref().map_or(Duration::ZERO, |meter| meter.taken)
+    }
+
+    /// Has the core do something, and measures that.
+    fn metered<T>(&mut self, work: impl FnOnce(&mut Core) -> T) -> T {
+        let Some(meter) = &mut self.meter else { return work(&mut self.core) };
+        let before = (meter.clock)();
+        let result = work(&mut self.core);
+        meter.taken += (meter.clock)().saturating_sub(before);
+        result
     }
 
     /// Adds a participant to the only room. Returns its index in [`World::parties`].
@@ -137,7 +171,7 @@ impl World {
         self.by_address.insert(address, self.parties.len());
         self.parties.push(Party {
             id,
-            client: Client::new(address, self.now),
+            client: Client::new(self.codec, address, self.now),
             down: Link::new(down, seed, self.now),
             up: Link::new(up, seed + 1, self.now),
             camera: None,
@@ -160,7 +194,7 @@ impl World {
         };
         let answer = self.negotiate(at, offered, vec![publish], Vec::new());
         let begin = self.now + CAMERA + APART * at as u32;
-        self.parties[at].camera = Some((mid, Camera::new(seed, begin)));
+        self.parties[at].camera = Some((mid, Camera::new(self.codec, seed, begin)));
         answer.tracks[0].1
     }
 
@@ -217,7 +251,8 @@ impl World {
         for at in 0..self.parties.len() {
             self.exchange(at);
         }
-        self.core.advance(self.now);
+        let now = self.now;
+        self.metered(|core| core.advance(now));
         self.send();
         std::mem::take(&mut self.events)
     }
@@ -272,9 +307,9 @@ impl World {
             self.parties[at].client.wake(self.now).expect("a client");
             self.hear(at);
         }
-        let party = &mut self.parties[at];
-        while let Some((data, _)) = party.up.poll(self.now) {
-            self.core.datagram(self.now, party.client.address, &data);
+        let (now, address) = (self.now, self.parties[at].client.address);
+        while let Some((data, _)) = self.parties[at].up.poll(now) {
+            self.metered(|core| core.datagram(now, address, &data));
         }
     }
 
@@ -300,7 +335,7 @@ impl World {
 
     /// Takes all outputs of the SFU.
     fn send(&mut self) {
-        while let Some(output) = self.core.poll() {
+        while let Some(output) = self.metered(Core::poll) {
             let event = match output {
                 Output::Transmit { to, data, .. } => {
                     if let Some(&at) = self.by_address.get(&to.address) {
