@@ -160,7 +160,7 @@ impl Client {
         packet: impl FnOnce(Pt) -> RtpWrite,
     ) -> bool {
         let codecs = self.rtc.codec_config();
-        let baseline = |p: &&PayloadParams| {
+        let baseline = |p: &PayloadParams| {
             let format = p.spec().format;
             let profile = format.profile_level_id.map(|id| id >> 16);
             format.packetization_mode == Some(1) && profile == Some(66)
