@@ -59,13 +59,15 @@ pub enum Said {
 impl Client {
     /// A client that supports a video codec and Opus.
     pub fn new(codec: VideoCodec, address: SocketAddr, now: Instant) -> Client {
-        let none = Rtc::builder().clear_codecs().enable_opus(true, false);
-        let builder = match codec {
-            VideoCodec::Vp9 => none.enable_vp9(true),
-            VideoCodec::Vp8 => none.enable_vp8(true),
-            VideoCodec::H264 => none.enable_h264(true),
-            VideoCodec::Av1 => none.enable_av1(true),
-        };
+        let mut builder = Rtc::builder().clear_codecs().enable_opus(true, false);
+        let codecs = builder.codec_config();
+        match codec {
+            VideoCodec::Vp9 => codecs.enable_vp9(true),
+            VideoCodec::Vp8 => codecs.enable_vp8(true),
+            // Constrained baseline, in packetization mode 1.
+            VideoCodec::H264 => codecs.add_h264(108.into(), Some(109.into()), true, 0x42_e01f),
+            VideoCodec::Av1 => codecs.enable_av1(true),
+        }
         Client::with(builder, address, now)
     }
 
@@ -160,14 +162,8 @@ impl Client {
         packet: impl FnOnce(Pt) -> RtpWrite,
     ) -> bool {
         let codecs = self.rtc.codec_config();
-        let baseline = |p: &PayloadParams| {
-            let format = p.spec().format;
-            let profile = format.profile_level_id.map(|id| id >> 16);
-            format.packetization_mode == Some(1) && profile == Some(66)
-        };
         let found = codecs.find(|p| match p.spec().codec {
             Codec::Vp9 => p.spec().format.profile_id == Some(0),
-            Codec::H264 => baseline(p),
             codec => codec.is_video(),
         });
         let pt = found.map(PayloadParams::pt);
