@@ -47,7 +47,10 @@ async function moves(page, selector, frames = 60) {
 
 /** To be run in a page before its scripts: its camera shows text that moves. Firefox's own shows one colour, which is worth no anchor. */
 function filmText() {
-  navigator.mediaDevices.getUserMedia = async () => {
+  const own = navigator.mediaDevices.getUserMedia.bind(navigator.mediaDevices);
+  navigator.mediaDevices.getUserMedia = async ({ video, ...more }) => {
+    const stream = more.audio ? await own(more) : new MediaStream();
+    if (!video) return stream;
     const canvas = Object.assign(document.createElement("canvas"), { width: 640, height: 360 });
     const context = canvas.getContext("2d");
     let n = 0;
@@ -62,7 +65,8 @@ function filmText() {
       context.fillRect((n * 3) % canvas.width, 0, 60, canvas.height);
       n++;
     }, 40);
-    return canvas.captureStream(25);
+    for (const track of canvas.captureStream(25).getTracks()) stream.addTrack(track);
+    return stream;
   };
 }
 
