@@ -2,9 +2,9 @@
 //!
 //! A [`World`] has the SFU's core, a [`Client`] of the WebRTC stack for each participant, an emulated link to and from
 //! each of them (`windlass-netem`), and a [`Camera`] for each publisher. The camera's frames are headers of a codec
-//! without picture data. The world has no sockets, and reads the clock once, for its start time: a minute of a call takes a
-//! second. [`World::step`] returns the events of a step. A test that needs no links may use [`Client`] alone, over its
-//! own sockets.
+//! without picture data. The world has no sockets, and reads the clock once, for its start time: a minute of a call
+//! takes a second. [`World::step`] returns the events of a step. A test that needs no links may use [`Client`] alone,
+//! over its own sockets.
 //!
 //! ```
 //! use std::time::Duration;
