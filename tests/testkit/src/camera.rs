@@ -132,8 +132,8 @@ fn vp8(starts: Option<Size>, begin: bool) -> Vec<u8> {
     payload
 }
 
-/// The start of an H.264 packet (RFC 6184). A key frame begins with a packet of a parameter set and a slice (both in one aggregate);
-/// all others are fragments of a slice.
+/// The start of an H.264 packet (RFC 6184). A key frame begins with an aggregate of a parameter set and a slice; all
+/// other packets are fragments of a slice.
 fn h264(starts: Option<Size>, key: bool, begin: bool, end: bool) -> Vec<u8> {
     if let Some(size) = starts {
         let set = parameter_set(size);
