@@ -1,4 +1,4 @@
-// GStreamer, a WebRTC stack that no browser has, as a WHIP encoder.
+// GStreamer, a WebRTC stack that no browser has, as a WHIP encoder and as a WHEP player.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -13,29 +13,31 @@ import { skipped } from "../support/skips.mjs";
 const missing =
   (!hasGStreamer("GstWebRTC") && "no GStreamer with WebRTC for Python (`cargo xtask soak` installs it)") || (!ownAddress && "no address but localhost");
 
-/** Sends to the server's room `call` with this token and codec; what it says is given to `say`. */
-function encode(server, say, ...more) {
-  const script = fileURLToPath(new URL("../support/gstreamer_whip.py", import.meta.url));
-  const encoder = spawn(SYSTEM_PYTHON, [script, `${server.url}/whip/call`, ...more], { stdio: ["ignore", "pipe", "inherit"] });
-  encoder.stdout.on("data", say);
-  return encoder;
+/** Sends to (`whip`) or plays (`whep`) the server's room `call` with this token and codec; what it says is given to `say`. */
+function start(way, server, say, ...more) {
+  const script = fileURLToPath(new URL("../support/gstreamer_client.py", import.meta.url));
+  const client = spawn(SYSTEM_PYTHON, [script, way, `${server.url}/${way}/call`, ...more], { stdio: ["ignore", "pipe", "inherit"] });
+  client.stdout.on("data", say);
+  return client;
 }
 
-describe("GStreamer as an encoder", { only: true, skip: skipped("GStreamer as an encoder", missing) }, () => {
+describe("GStreamer", { only: true, skip: skipped("GStreamer", missing) }, () => {
   let server;
   let viewer;
   let encoder;
+  let player;
   let said = "";
 
   before(async () => {
     // It pairs no loopback address, as Firefox.
     server = await startServer({ udpHost: ownAddress, args: ["--no-congestion-control"] });
     viewer = await subscribe(server);
-    encoder = encode(server, (text) => (said += text));
+    encoder = start("whip", server, (text) => (said += text));
   });
 
   after(async () => {
     encoder?.kill("SIGKILL");
+    player?.kill("SIGKILL");
     await viewer?.close();
     await server?.stop();
   });
@@ -57,6 +59,21 @@ describe("GStreamer as an encoder", { only: true, skip: skipped("GStreamer as an
     assert.deepEqual(said.trim().split("\n"), ["connecting", "connected"]);
   });
 
+  /** Fails unless another GStreamer plays picture and sound in `codec`, and ends its session when it says so. */
+  async function isPlayed(codec) {
+    let told = "";
+    player = start("whep", server, (text) => (told += text), "", codec);
+    const got = () => told.trim().split("\n").findLast((line) => line.startsWith("got"))?.split(" ").slice(1).map(Number) ?? [];
+    await until(() => got()[0] > 60 && got()[1] > 60, "it is played", 30_000, async () => told);
+    console.log(`GStreamer plays ${codec}, ${got()[2]} wide`);
+    assert.equal(got()[2], 320);
+    player.kill("SIGINT");
+    await once(player, "exit");
+    await until(async () => (await server.metrics()).windlass_sfu_participants === 2, "the player is gone", 5000);
+  }
+
+  test("another GStreamer plays it", () => isPlayed("vp9"));
+
   test("its session ends when it says so", async () => {
     encoder.kill("SIGINT");
     await once(encoder, "exit");
@@ -65,11 +82,13 @@ describe("GStreamer as an encoder", { only: true, skip: skipped("GStreamer as an
   });
 
   test("what it sends in H.264 is seen as it is", async () => {
-    encoder = encode(server, (text) => (said += text), "", "h264");
+    encoder = start("whip", server, (text) => (said += text), "", "h264");
     await until(async () => (await receivedVideo(viewer.page))?.codec === "video/h264", `H.264 comes (${said})`, 30_000);
     const from = await nativeFrames(viewer.page);
     await until(async () => (await nativeFrames(viewer.page)) > from + 60, "the viewer sees its picture", 30_000);
     await until(async () => (await refused(viewer.page)) === "codec", "it is told why there are no anchors", 10_000);
     assert.deepEqual(viewer.errors, []);
   });
+
+  test("another GStreamer plays H.264 too", () => isPlayed("h264"));
 });

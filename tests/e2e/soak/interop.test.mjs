@@ -151,6 +151,17 @@ describe("clients of other stacks", { only: true, skip: skipped("clients of othe
   }
 
   {
+    const name = "libdatachannel sends H.264 to another libdatachannel";
+    test(name, { skip: skipped(name, noLibdatachannel()) }, async () => {
+      const encoder = whip("both");
+      const player = run(process.execPath, [support("libdatachannel_whep.mjs"), `${server.url}/whep/both`]);
+      await until(() => got(player)[0] > 60, "it is played", 30_000, async () => player.said());
+      assert.equal(got(player)[2], 640);
+      await Promise.all([player.end(), encoder.end()]);
+    });
+  }
+
+  {
     const name = "a camera's H.264 by RTSP, for which it is asked, is seen as it is";
     test(name, { skip: skipped(name, noLibdatachannel() || noRtspServer()) }, async (t) => {
       const port = await freePort();

@@ -1,7 +1,9 @@
-"""Sends a drawn picture and a tone to a WHIP endpoint by GStreamer's webrtcbin (1.22 or later).
+"""Sends a drawn picture and a tone to a WHIP endpoint by GStreamer's webrtcbin (1.22 or later), or plays what a WHEP
+endpoint gives.
 
-    python3 gstreamer_whip.py http://localhost:7880/whip/ROOM [TOKEN [vp9|h264]]
+    python3 gstreamer_client.py whip|whep http://localhost:7880/whip/ROOM [TOKEN [vp9|h264]]
 
+A player prints a line a second: the frames of video, the buffers of sound that were decoded, and the picture's width.
 webrtcbin makes RSA certificates, which Windlass's DTLS cannot check. So it is given an ECDSA one; and as it then takes
 certificate and key together for the fingerprint in its offer, that is written anew. Its ICE agent keeps connections alive
 by indications, which say nothing of consent (RFC 7675): it is told to ask instead.
@@ -31,12 +33,24 @@ CODED = {
   ! rtph264pay config-interval=-1 aggregate-mode=zero-latency
   ! application/x-rtp,media=video,encoding-name=H264,payload=98,clock-rate=90000,packetization-mode=(string)1""",
 }
-PIPELINE = """
-webrtcbin name=rtc bundle-policy=max-bundle
-videotestsrc is-live=true pattern=ball ! video/x-raw,format=I420,width=640,height=360,framerate=30/1 ! CODED ! rtc.
+RTC = "webrtcbin name=rtc bundle-policy=max-bundle"
+SENDING = RTC + """
+videotestsrc is-live=true pattern=ball ! video/x-raw,format=I420,width=320,height=180,framerate=30/1 ! CODED ! rtc.
 audiotestsrc is-live=true freq=440 ! audioconvert ! audioresample ! opusenc ! rtpopuspay
   ! application/x-rtp,media=audio,encoding-name=OPUS,payload=111,clock-rate=48000 ! rtc.
 """
+# What a player asks for, and how it decodes it.
+PLAYED = {
+    "vp9": "application/x-rtp,media=video,encoding-name=VP9,payload=98,clock-rate=90000",
+    "h264": """application/x-rtp,media=video,encoding-name=H264,payload=98,clock-rate=90000,packetization-mode=(string)1,
+  profile-level-id=(string)42e01f""",
+    "opus": "application/x-rtp,media=audio,encoding-name=OPUS,payload=111,clock-rate=48000,encoding-params=(string)2",
+}
+DECODED = {
+    "VP9": "rtpvp9depay ! vp9dec",
+    "H264": "rtph264depay ! h264parse ! openh264dec",
+    "OPUS": "rtpopusdepay ! opusdec",
+}
 
 
 def certificate():
@@ -51,14 +65,17 @@ def certificate():
     return cert + key, ":".join(f"{byte:02X}" for byte in hashlib.sha256(der).digest())
 
 
-class Encoder:
-    """One WHIP session."""
+class Client:
+    """One session of WHIP or WHEP."""
 
-    def __init__(self, endpoint, token=None, codec="vp9"):
+    def __init__(self, way, endpoint, token=None, codec="vp9"):
         self.endpoint, self.token, self.session = endpoint, token, None
         self.pem, self.fingerprint = certificate()
         self.loop = GLib.MainLoop()
-        self.pipeline = Gst.parse_launch(PIPELINE.replace("CODED", CODED[codec]))
+        sends = way == "whip"
+        self.pipeline = Gst.parse_launch(SENDING.replace("CODED", CODED[codec])) if sends else Gst.Pipeline()
+        if not sends:
+            self.pipeline.add(Gst.parse_launch(RTC))
         self.rtc = self.pipeline.get_by_name("rtc")
         self.rtc.connect("deep-element-added", self.added)
         self.rtc.connect("on-negotiation-needed", lambda _: threading.Thread(target=self.offer).start())
@@ -68,12 +85,45 @@ class Encoder:
         self.ice = self.rtc.get_property("ice-agent")
         self.agent = self.ice.get_property("agent")
         self.agent.set_property("keepalive-conncheck", True)
-        for index in range(2):
-            transceiver = self.rtc.emit("get-transceiver", index)
-            transceiver.set_property("direction", GstWebRTC.WebRTCRTPTransceiverDirection.SENDONLY)
+        if sends:
+            for index in range(2):
+                transceiver = self.rtc.emit("get-transceiver", index)
+                transceiver.set_property("direction", GstWebRTC.WebRTCRTPTransceiverDirection.SENDONLY)
+        else:
+            self.play(codec)
+
+    def play(self, codec):
+        """Asks for a video and a sound, and counts what is decoded of them."""
+        self.counts = {"video": 0, "audio": 0, "width": 0}
+        self.rtc.connect("pad-added", self.decode)
+        for name in (codec, "opus"):
+            caps = Gst.Caps.from_string(PLAYED[name])
+            self.rtc.emit("add-transceiver", GstWebRTC.WebRTCRTPTransceiverDirection.RECVONLY, caps)
+        GLib.timeout_add_seconds(1, self.tell)
+
+    def decode(self, _rtc, pad):
+        if pad.direction != Gst.PadDirection.SRC:
+            return
+        received = pad.get_current_caps().get_structure(0)
+        kind, codec = received["media"], received["encoding-name"]
+        chain = Gst.parse_bin_from_description(f"{DECODED[codec]} ! fakesink name=end sync=false", True)
+        self.pipeline.add(chain)
+        chain.get_by_name("end").get_static_pad("sink").add_probe(Gst.PadProbeType.BUFFER, self.count, kind)
+        chain.sync_state_with_parent()
+        pad.link(chain.get_static_pad("sink"))
+
+    def count(self, pad, _info, kind):
+        self.counts[kind] += 1
+        if kind == "video":
+            self.counts["width"] = pad.get_current_caps().get_structure(0)["width"]
+        return Gst.PadProbeReturn.OK
+
+    def tell(self):
+        print("got", self.counts["video"], self.counts["audio"], self.counts["width"], flush=True)
+        return True
 
     def run(self):
-        """Sends until it is interrupted, or refused."""
+        """Sends or plays until it is interrupted, or refused."""
         for number in (signal.SIGINT, signal.SIGTERM):
             GLib.unix_signal_add(GLib.PRIORITY_DEFAULT, number, self.loop.quit)
         self.pipeline.set_state(Gst.State.PLAYING)
@@ -130,4 +180,4 @@ class Encoder:
 
 
 Gst.init(None)
-Encoder(*sys.argv[1:]).run()
+Client(*sys.argv[1:]).run()
