@@ -322,7 +322,7 @@ test("a path from which nothing comes is an outage before the browser says so", 
   await packetsFor(pc, 6000);
   assert.deepEqual([pc.iceRestarts, pc.probes], [0, 0]);
   const before = offers.length;
-  await pass(3300);
+  await pass(3800);
   assert.deepEqual([pc.iceRestarts, offers.length], [1, before + 1]);
   await packetsFor(pc, 1000);
   assert.equal(ups, 2);
@@ -334,7 +334,7 @@ test("a path from which nothing comes is lost in the end, whatever the browser s
   const { pc, lost } = makeConnection();
   pc.packetsReceived = 0;
   pc.becomes("connected");
-  await pass(3300);
+  await pass(3800);
   assert.ok(pc.iceRestarts > 0);
   await pass(14_000);
   assert.deepEqual(lost, ["media_failed"]);
@@ -349,6 +349,50 @@ test("a path that answers probes is up, though nobody sends anything", async () 
     if (pc.probes > answered) pc.packetsReceived++;
   }
   assert.equal(pc.iceRestarts, 0);
+});
+
+test("a call in which nobody sends comes back with the answer to a probe", async () => {
+  const { connection, pc, lost } = makeConnection();
+  let ups = 0;
+  connection.onUp = () => ups++;
+  pc.packetsReceived = 0;
+  pc.becomes("connected");
+  await pass(4000);
+  const probes = pc.probes;
+  await pass(4000);
+  assert.ok(pc.probes > probes, "it goes on asking");
+  pc.packetsReceived++;
+  await pass(400);
+  assert.deepEqual([ups, lost], [2, []]);
+});
+
+test("after an outage the path is up with a packet, not with the browser's word", async () => {
+  const { connection, pc } = makeConnection();
+  let ups = 0;
+  connection.onUp = () => ups++;
+  pc.packetsReceived = 0;
+  pc.becomes("connected");
+  await pass(3800);
+  const restarts = pc.iceRestarts;
+  pc.becomes("disconnected");
+  pc.becomes("connected");
+  await pass(400);
+  assert.deepEqual([pc.iceRestarts, ups], [restarts, 1]);
+  pc.packetsReceived++;
+  await pass(400);
+  assert.equal(ups, 2);
+});
+
+test("an outage that goes on over a freeze is lost in its time", async () => {
+  const { connection, pc, lost } = makeConnection();
+  pc.becomes("connected");
+  pc.becomes("disconnected");
+  await pass(1000);
+  connection.freeze();
+  await pass(1000);
+  connection.thaw();
+  await pass(14_200);
+  assert.deepEqual(lost, ["media_failed"]);
 });
 
 test("an outage of 14 s loses the connection", async () => {

@@ -32,6 +32,11 @@ const ANCHORS_LABEL = "windlass-anchors";
 const MAX_OUTAGE_MS = 14_000;
 /** First and longest pause between two ICE restarts during an outage, milliseconds; doubled each time. */
 const RESTART_MS = [2500, 5000] as const;
+/**
+ * Max pause before the first restart where the browser says nothing of an outage, milliseconds: a server that has stood
+ * still gets the offers of its clients one after the other.
+ */
+const MAX_JITTER_MS = 500;
 /** Max time from the first answer until the media path is up, milliseconds. */
 const CONNECT_TIMEOUT_MS = 15_000;
 /**
@@ -227,6 +232,9 @@ export class Connection {
   thaw(): void {
     this.apply("thaw");
     this.renegotiate();
+    const { connectionState } = this.pc;
+    const isDown = connectionState === "disconnected" || connectionState === "failed";
+    if (isDown && this.path === "established") this.recover();
   }
 
   /** The server's id of a publication; null while it is not known. */
@@ -414,7 +422,8 @@ export class Connection {
   private pathChanged(): void {
     switch (this.pc.connectionState) {
       case "connected":
-        this.up();
+        // After an outage the browser says so before media comes: the path is up with the first packet.
+        if (this.path !== "restarting") this.up();
         break;
       case "disconnected":
       case "failed":
@@ -436,25 +445,33 @@ export class Connection {
   /** Takes what the path's packets show while the browser still says, or says again, that it is connected. */
   private sensed(sign: PathSign): void {
     if (this.state !== "live" || this.pc.connectionState !== "connected") return;
-    if (sign === "silent" && this.path === "established") this.recover();
+    if (sign === "silent" && this.path === "established") this.recover(MAX_JITTER_MS * Math.random());
     else if (sign === "heard" && this.path === "restarting") this.up();
   }
 
-  /** Restarts ICE until the path is up, or the outage has lasted too long. The old path may come back meanwhile. */
-  private recover(): void {
+  /**
+   * Restarts ICE until the path is up, or the outage has lasted too long; for the first time in `ms`. The old path may
+   * come back meanwhile.
+   */
+  private recover(ms = 0): void {
     this.path = "restarting";
     this.expectUp(MAX_OUTAGE_MS);
     const backoff = new Backoff(...RESTART_MS);
     const isOver = () => this.isClosed || this.path !== "restarting";
+    let isFirst = true;
     const again = async () => {
       if (isOver()) return;
       this.restart = setTimeout(again, backoff.next());
+      // While the server has not answered the former offer, another one could only add to its work.
+      if (!isFirst && this.negotiating !== null) return;
+      isFirst = false;
       if (this.ice.expireSoon()) await this.ice.renewed(() => this.socket.send({ type: "ice_servers" }));
       if (isOver()) return;
       this.pc.restartIce();
       this.renegotiate();
     };
-    void again();
+    if (ms > 0) this.restart = setTimeout(again, ms);
+    else void again();
   }
 
   /** Sets the ICE servers of the next restart. Those that the browser does not take change nothing. */
@@ -472,7 +489,7 @@ export class Connection {
   private expectUp(ms: number): void {
     clearTimeout(this.deadline);
     this.deadline = setTimeout(() => {
-      if (this.path !== "established") this.lose(mediaFailed());
+      if (this.path !== "established" || this.pc.connectionState !== "connected") this.lose(mediaFailed());
     }, ms);
   }
 

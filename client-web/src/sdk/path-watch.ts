@@ -15,30 +15,35 @@ const MIN_PROBES = 3;
 /** What a look at the path shows. */
 export type PathSign = "heard" | "quiet" | "silent";
 
-/** Whether packets come, from their number and the time. */
+/** Whether packets come, from how much has come so far, and the time. */
 export class Silence {
   private received: number | null = null;
   private since = 0;
   private probes = 0;
 
-  /** Takes how much was received so far; null: not known. A browser that never tells it counts as heard. */
-  look(now: number, received: number | null): PathSign {
+  /**
+   * Takes how much was received so far; null: not known. A sign but "heard" is to be followed by a probe. A browser that
+   * never tells, and a path that cannot be probed, count as heard.
+   */
+  look(now: number, received: number | null, canProbe: boolean): PathSign {
     const reached = received ?? this.received;
-    if (reached === null || reached !== this.received) {
-      this.received = reached;
+    const former = this.received;
+    this.received = reached;
+    if (reached === null || former === null || reached > former || !canProbe) {
       this.since = now;
       this.probes = 0;
       return "heard";
     }
-    if (now - this.since >= MAX_SILENCE_MS && this.probes >= MIN_PROBES) return "silent";
+    const isSilent = now - this.since >= MAX_SILENCE_MS && this.probes >= MIN_PROBES;
     this.probes++;
-    return "quiet";
+    return isSilent ? "silent" : "quiet";
   }
 }
 
 /** Looks at a peer connection's path again and again. */
 export class PathWatch {
   private readonly silence = new Silence();
+  private readonly transports = new Set<string>();
   private timer: ReturnType<typeof setTimeout> | undefined;
   private isClosed = false;
 
@@ -61,26 +66,38 @@ export class PathWatch {
   }
 
   private async look(): Promise<void> {
-    const received = await receivedSoFar(this.pc).catch(() => null);
-    if (this.isClosed) return;
-    const sign = this.silence.look(performance.now(), received);
-    if (sign === "quiet" && this.probe.readyState === "open") this.probe.send(".");
-    this.onSign(sign);
-    if (!this.isClosed) this.lookIn(sign === "heard" ? LOOK_MS : PROBE_MS);
+    let sign: PathSign = "heard";
+    try {
+      const now = performance.now();
+      const received = await this.received().catch(() => null);
+      if (this.isClosed) return;
+      sign = this.silence.look(now, received, this.probe.readyState === "open");
+      if (sign !== "heard") this.probe.send(".");
+      this.onSign(sign);
+    } finally {
+      if (!this.isClosed) this.lookIn(sign === "heard" ? LOOK_MS : PROBE_MS);
+    }
   }
-}
 
-/**
- * What has come on all transports: packets, or, as Firefox does not count these, bytes on their selected pairs. Null
- * where the browser counts neither. Answers to ICE's own checks are in neither.
- */
-async function receivedSoFar(pc: RTCPeerConnection): Promise<number | null> {
-  const stats = await pc.getStats();
-  let sum: number | null = null;
-  for (const report of stats.values()) {
-    if (report.type !== "transport") continue;
-    const received = report.packetsReceived ?? stats.get(report.selectedCandidatePairId)?.bytesReceived;
-    if (typeof received === "number") sum = (sum ?? 0) + received;
+  /**
+   * What has come on all transports: packets, or, as Firefox does not count these, bytes on their selected pairs. Null
+   * where the browser counts neither. Answers to ICE's own checks are in neither.
+   */
+  private async received(): Promise<number | null> {
+    const stats = await this.pc.getStats();
+    // Reports are many, and reading each makes an object of it.
+    if (![...this.transports].some((id) => stats.has(id))) {
+      this.transports.clear();
+      stats.forEach((report, id) => {
+        if (report.type === "transport") this.transports.add(id);
+      });
+    }
+    let sum: number | null = null;
+    for (const id of this.transports) {
+      const transport = stats.get(id);
+      const received = transport?.packetsReceived ?? stats.get(transport?.selectedCandidatePairId)?.bytesReceived;
+      if (typeof received === "number") sum = (sum ?? 0) + received;
+    }
+    return sum;
   }
-  return sum;
 }

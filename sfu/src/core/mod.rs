@@ -71,6 +71,7 @@ use self::room::Rooms;
 use self::room::data_rate::DataLimits;
 use self::routing::addresses::LocalAddrs;
 pub use self::routing::addresses::{RemoteAddr, Via};
+use self::routing::nomination::Move;
 use self::routing::routes::Routes;
 pub use self::routing::unauthenticated::rate_limit_address;
 use self::schedule::Schedule;
@@ -258,8 +259,8 @@ impl Core {
         // Checks with older credentials prove nothing about the client's current address.
         if routing::ufrag::ufrag(data).is_none_or(|own| peer.link.paths.is_current(own)) {
             let moved = peer.link.paths.nomination.on_datagram(arrival, source, data);
-            if moved {
-                self.counters.paths_moved += 1;
+            self.counters.paths_moved += u64::from(moved.is_some());
+            if moved == Some(Move::Lossy) {
                 peer.request_key_frames();
             }
         }
@@ -269,6 +270,9 @@ impl Core {
         if let Err(error) = received {
             // Anybody can send a malformed datagram, so it must not end the connection.
             tracing::debug!(participant = %id, %error, "the stack refused a datagram: dropping it");
+            if !peer.link.connected {
+                peer.link.refused = Some(error.to_string());
+            }
             self.counters.datagrams_malformed += 1;
         }
         // The stack holds one packet at a time: it must be polled before the next input.

@@ -149,7 +149,7 @@ impl Peer {
         }
     }
 
-    /// Requests key frames of all video: what was sent to an address that the client has left is lost.
+    /// Requests key frames of all video, as the client has lost packets.
     pub(crate) fn request_key_frames(&mut self) {
         for slot in &mut self.slots {
             slot.key_frame_pending |= slot.video.current().is_some();

@@ -91,4 +91,10 @@ describe("GStreamer", { only: true, skip: skipped("GStreamer", missing) }, () =>
   });
 
   test("another GStreamer plays H.264 too", () => isPlayed("h264"));
+
+  test("an RSA certificate is refused, and the server's log says what to do", async () => {
+    encoder.kill("SIGKILL");
+    encoder = start("whip", server, (text) => (said += text), "", "vp9", "rsa");
+    await until(async () => server.log().includes("give it a certificate by P-256"), "the server says so", 45_000, async () => said);
+  });
 });

@@ -1,7 +1,7 @@
 """Sends a drawn picture and a tone to a WHIP endpoint by GStreamer's webrtcbin (1.22 or later), or plays what a WHEP
 endpoint gives.
 
-    python3 gstreamer_client.py whip|whep http://localhost:7880/whip/ROOM [TOKEN [vp9|h264]]
+    python3 gstreamer_client.py whip|whep http://localhost:7880/whip/ROOM [TOKEN [vp9|h264 [ec|rsa]]]
 
 A player prints a line a second: the frames of video, the buffers of sound that were decoded, and the picture's width.
 webrtcbin makes RSA certificates, which Windlass's DTLS cannot check. So it is given an ECDSA one; and as it then takes
@@ -53,11 +53,14 @@ DECODED = {
 }
 
 
-def certificate():
-    """A certificate with its key as PEM, and its fingerprint."""
+KEYS = {"ec": "ec -pkeyopt ec_paramgen_curve:P-256", "rsa": "rsa:2048"}
+
+
+def certificate(key):
+    """A certificate with a key of this kind as PEM, and its fingerprint."""
     with tempfile.TemporaryDirectory() as folder:
+        command = f"openssl req -x509 -newkey {KEYS[key]} -nodes -days 30 -subj /CN=WHIP"
         key, cert = f"{folder}/key.pem", f"{folder}/cert.pem"
-        command = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 30 -subj /CN=WHIP"
         subprocess.run([*command.split(), "-keyout", key, "-out", cert], check=True, stderr=subprocess.DEVNULL)
         with open(cert) as c, open(key) as k:
             cert, key = c.read(), k.read()
@@ -68,9 +71,9 @@ def certificate():
 class Client:
     """One session of WHIP or WHEP."""
 
-    def __init__(self, way, endpoint, token=None, codec="vp9"):
+    def __init__(self, way, endpoint, token=None, codec="vp9", key="ec"):
         self.endpoint, self.token, self.session = endpoint, token, None
-        self.pem, self.fingerprint = certificate()
+        self.pem, self.fingerprint = certificate(key)
         self.loop = GLib.MainLoop()
         sends = way == "whip"
         self.pipeline = Gst.parse_launch(SENDING.replace("CODED", CODED[codec])) if sends else Gst.Pipeline()

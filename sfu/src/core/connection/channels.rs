@@ -4,7 +4,8 @@ use str0m::channel::ChannelId;
 
 use crate::core::publisher::stills;
 
-/// Label of a channel that clients open so that their offers have an `m=application` section. It carries no messages.
+/// Label of a channel that clients open so that their offers have an `m=application` section. Its messages are
+/// acknowledged, which tells a client that its path works, and ignored.
 const CONTROL: &str = "ctl";
 /// Maximum number of data channels that a client may open during its connection.
 pub(crate) const MAX_CHANNELS: usize = 8;

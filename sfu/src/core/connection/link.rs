@@ -41,6 +41,8 @@ pub(crate) struct Link {
     pub paths: Paths,
     /// Whether the connection is up (ICE and DTLS).
     pub connected: bool,
+    /// Why the stack last refused a datagram before the connection was up. It may be why it never is.
+    pub refused: Option<String>,
     /// Time by which the first offer must have come; after that, time by which the connection must be up.
     pub connect_deadline: Instant,
     /// When the last offer or datagram came; `None` before the first offer.
@@ -67,6 +69,7 @@ impl Link {
             channels: ClientChannels::default(),
             paths: Paths::default(),
             connected: false,
+            refused: None,
             connect_deadline,
             last_heard: None,
         }

@@ -154,10 +154,13 @@ impl Core {
             .peers
             .iter()
             .filter(|p| !p.link.connected && p.link.connect_deadline <= now)
-            .map(|p| p.id)
+            .map(|p| (p.id, p.link.refused.clone()))
             .collect();
-        for id in late {
+        for (id, refused) in late {
             self.counters.peers_unconnected += 1;
+            if let Some(error) = refused {
+                tracing::warn!(participant = %id, error, "no connection came up, and packets of the client were refused: if its handshake was, give it a certificate by P-256 or P-384 (docs/interop.md)");
+            }
             self.end(now, id, DisconnectReason::NeverConnected);
         }
     }

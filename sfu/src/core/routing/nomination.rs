@@ -7,8 +7,8 @@
 //!
 //! One request proves little: its source address may be forged, to flood a third party. So an address is *unverified*
 //! until more than that one request has come from it, and is sent [`MAX_UNVERIFIED_BYTES`] at most. A *verified*
-//! address is left when for [`SILENCE`] only other addresses sent something. A client that has really moved sends at
-//! once: checks, reports and media.
+//! address is left for another one that sends a check, after [`SILENCE`] without a packet. A client that has really moved
+//! sends at once: checks, reports and media.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -23,9 +23,21 @@ const MAX_TRANSACTIONS: usize = 64;
 /// Maximum bytes that are sent to unverified addresses until one of them is verified: about a second of video at 400
 /// kbit/s.
 const MAX_UNVERIFIED_BYTES: usize = 50_000;
-/// Time without a packet after which a verified address is left, if another address sends. Chromium nominates another
-/// pair only when it has given the former one up, which takes it four to seven seconds.
-const SILENCE: Duration = Duration::from_secs(2);
+/// Time without a packet after which a verified address is left for another one that sends a check. Chromium nominates
+/// another pair only when it has given the former one up, which takes it four to seven seconds. It checks a stable pair
+/// every 2.5 s.
+const SILENCE: Duration = Duration::from_secs(3);
+/// Silence of an address that a client leaves from which on what was sent there counts as lost.
+const LOSES: Duration = Duration::from_millis(300);
+
+/// How a client has moved to another address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Move {
+    /// From an address at which it was heard until now.
+    Seamless,
+    /// From an address at which it was not heard for a while: packets are lost.
+    Lossy,
+}
 
 /// The addresses of one client.
 #[derive(Debug, Default)]
@@ -40,26 +52,38 @@ pub(crate) struct Nomination {
 }
 
 impl Nomination {
-    /// Takes a datagram that the connection accepts: STUN by its integrity, others by their address. Returns whether
-    /// the client now receives at another address.
-    pub(crate) fn on_datagram(&mut self, now: Instant, from: RemoteAddr, datagram: &[u8]) -> bool {
-        let Some(fresh) = self.is_fresh(datagram) else { return false };
+    /// Takes a datagram that the connection accepts: STUN by its integrity, others by their address. Returns how the
+    /// client has moved, if it now receives at another address.
+    pub(crate) fn on_datagram(
+        &mut self,
+        now: Instant,
+        from: RemoteAddr,
+        datagram: &[u8],
+    ) -> Option<Move> {
+        let fresh = self.is_fresh(datagram)?;
+        let silence = self.verified.map(|(_, last)| now.saturating_duration_since(last));
+        let moved = if silence.is_some_and(|silence| silence >= LOSES) {
+            Move::Lossy
+        } else {
+            Move::Seamless
+        };
         if fresh && attribute(datagram, USE_CANDIDATE).is_some() {
-            return self.on_nomination(now, from);
+            return self.on_nomination(now, from).then_some(moved);
         }
         if self.unverified == Some(from) {
             self.verify(now, from);
-            return false;
+            return None;
         }
         match &mut self.verified {
             Some((address, last)) if *address == from => *last = now,
-            Some((_, last)) if now.saturating_duration_since(*last) >= SILENCE => {
+            // Only for a check: other datagrams prove nothing of who sends them.
+            Some(_) if fresh && silence.is_some_and(|silence| silence >= SILENCE) => {
                 self.verify(now, from);
-                return true;
+                return Some(moved);
             }
             _ => {}
         }
-        false
+        None
     }
 
     fn on_nomination(&mut self, now: Instant, from: RemoteAddr) -> bool {
@@ -137,8 +161,8 @@ mod tests {
     /// Settled at port 1.
     fn settled() -> (Nomination, Instant) {
         let (mut nomination, now) = (Nomination::default(), Instant::now());
-        assert!(!nomination.on_datagram(now, remote(1), &check(1, true)), "the first is no move");
-        assert!(!nomination.on_datagram(now, remote(1), &check(2, true)));
+        assert_eq!(nomination.on_datagram(now, remote(1), &check(1, true)), None, "it is no move");
+        assert_eq!(nomination.on_datagram(now, remote(1), &check(2, true)), None);
         (nomination, now)
     }
 
@@ -151,10 +175,10 @@ mod tests {
         let mut nomination = Nomination::default();
         assert_eq!(nomination.redirect(remote(9), &MEDIA), remote(9));
         let (mut nomination, now) = settled();
-        assert!(!nomination.on_datagram(now, remote(2), &check(3, false)));
+        assert_eq!(nomination.on_datagram(now, remote(2), &check(3, false)), None);
         assert_eq!(nomination.redirect(remote(9), &MEDIA), remote(1));
         let tcp = RemoteAddr::tcp(remote(3).address);
-        assert!(nomination.on_datagram(now, tcp, &check(4, true)));
+        assert!(nomination.on_datagram(now, tcp, &check(4, true)).is_some());
         assert_eq!(nomination.redirect(remote(9), &MEDIA), tcp);
         assert_eq!(nomination.redirect(remote(9), &[1; 20]), remote(9));
     }
@@ -162,16 +186,16 @@ mod tests {
     #[test]
     fn an_address_that_says_no_more_than_one_request_is_sent_little_and_left() {
         let (mut nomination, now) = settled();
-        assert!(nomination.on_datagram(now, remote(2), &check(3, true)));
+        assert!(nomination.on_datagram(now, remote(2), &check(3, true)).is_some());
         // The same again is no more.
-        assert!(!nomination.on_datagram(now, remote(2), &check(3, true)));
+        assert_eq!(nomination.on_datagram(now, remote(2), &check(3, true)), None);
         let to = |nomination: &mut Nomination| {
             (0..200).filter(|_| nomination.redirect(remote(9), &MEDIA) == remote(2)).count()
         };
         assert_eq!(to(&mut nomination), MAX_UNVERIFIED_BYTES / MEDIA.len());
         assert_eq!(nomination.redirect(remote(9), &MEDIA), remote(1));
         // Nor are others sent as much again.
-        assert!(nomination.on_datagram(now, remote(3), &check(4, true)));
+        assert!(nomination.on_datagram(now, remote(3), &check(4, true)).is_some());
         assert_eq!(nomination.redirect(remote(9), &MEDIA), remote(1));
     }
 
@@ -179,7 +203,7 @@ mod tests {
     fn an_address_that_says_more_is_where_the_client_is() {
         for more in [check(9, true), check(9, false), vec![22; 40], vec![0x81; 40]] {
             let (mut nomination, now) = settled();
-            assert!(nomination.on_datagram(now, remote(2), &check(3, true)));
+            assert!(nomination.on_datagram(now, remote(2), &check(3, true)).is_some());
             nomination.on_datagram(now, remote(2), &more);
             let all = (0..200).all(|_| nomination.redirect(remote(9), &MEDIA) == remote(2));
             assert!(all, "{more:?}");
@@ -187,20 +211,33 @@ mod tests {
     }
 
     #[test]
-    fn an_address_is_left_when_only_others_are_heard_for_two_seconds() {
+    fn an_address_is_left_for_one_that_sends_a_check_after_three_seconds() {
         let (mut nomination, now) = settled();
-        assert!(nomination.on_datagram(now, remote(2), &check(3, true)));
+        assert!(nomination.on_datagram(now, remote(2), &check(3, true)).is_some());
         nomination.on_datagram(now, remote(2), &MEDIA);
-        assert!(!nomination.on_datagram(now + seconds(1), remote(1), &MEDIA));
+        assert_eq!(nomination.on_datagram(now + seconds(2), remote(1), &check(4, false)), None);
+        // Anybody can send other datagrams, and old checks, from an address that the client once had.
+        assert_eq!(nomination.on_datagram(now + seconds(3), remote(1), &MEDIA), None);
+        assert_eq!(nomination.on_datagram(now + seconds(3), remote(1), &check(4, false)), None);
         assert_eq!(nomination.redirect(remote(9), &MEDIA), remote(2));
-        assert!(nomination.on_datagram(now + seconds(2), remote(1), &MEDIA));
+        let moved = nomination.on_datagram(now + seconds(3), remote(1), &check(5, false));
+        assert_eq!(moved, Some(Move::Lossy));
         assert_eq!(nomination.redirect(remote(9), &MEDIA), remote(1));
+    }
+
+    #[test]
+    fn a_move_loses_packets_if_the_former_address_was_silent() {
+        for (after, moved) in [(0, Move::Seamless), (299, Move::Seamless), (300, Move::Lossy)] {
+            let (mut nomination, now) = settled();
+            let then = now + Duration::from_millis(after);
+            assert_eq!(nomination.on_datagram(then, remote(2), &check(3, true)), Some(moved));
+        }
     }
 
     #[test]
     fn a_silent_client_stays_at_its_address() {
         let (mut nomination, now) = settled();
-        assert!(!nomination.on_datagram(now + seconds(60), remote(1), &MEDIA));
+        assert_eq!(nomination.on_datagram(now + seconds(60), remote(1), &MEDIA), None);
         assert_eq!(nomination.redirect(remote(9), &MEDIA), remote(1));
     }
 
@@ -210,7 +247,7 @@ mod tests {
         for n in 0..MAX_TRANSACTIONS as u8 {
             nomination.on_datagram(now, remote(1), &check(n, true));
         }
-        assert!(!nomination.on_datagram(now, remote(2), &check(5, true)));
+        assert_eq!(nomination.on_datagram(now, remote(2), &check(5, true)), None);
         assert_eq!(nomination.redirect(remote(9), &MEDIA), remote(1));
         nomination.on_datagram(now, remote(1), &check(200, true));
         assert_eq!(nomination.transactions.len(), MAX_TRANSACTIONS);
