@@ -22,8 +22,8 @@ export class Silence {
   private probes = 0;
 
   /**
-   * Takes how much was received so far; null: not known. A sign but "heard" is to be followed by a probe. A browser that
-   * never tells, and a path that cannot be probed, count as heard.
+   * Takes how much was received so far; null: not known. A sign but "heard" is to be followed by a probe. A browser
+   * that never tells, and a path that cannot be probed, count as heard.
    */
   look(now: number, received: number | null, canProbe: boolean): PathSign {
     const reached = received ?? this.received;
