@@ -7,8 +7,8 @@
 //!
 //! One request proves little: its source address may be forged, to flood a third party. So an address is *unverified*
 //! until more than that one request has come from it, and is sent [`MAX_UNVERIFIED_BYTES`] at most. A *verified*
-//! address is left for another one that sends a check, after [`SILENCE`] without a packet. A client that has really moved
-//! sends at once: checks, reports and media.
+//! address is left for another one that sends a check, after [`SILENCE`] without a packet. A client that has really
+//! moved sends at once: checks, reports and media.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
