@@ -1,7 +1,5 @@
 //! Checks that can run beside others: they wait for a server most of the time, or have one thread. They run together,
-//! the longest first: one more at once than the machine has CPUs.
-
-use std::thread;
+//! the longest first: as many at once as the machine has CPUs, as calls in some of them are in real time.
 
 use anyhow::{Result, bail};
 
@@ -39,8 +37,7 @@ impl<'a> Check<'a> {
 /// Runs all checks. The error names those that failed.
 pub(crate) fn run(mut checks: Vec<Check>) -> Result<()> {
     checks.sort_by_key(|check| place(&LONGEST, &check.name));
-    let lanes = thread::available_parallelism().map_or(1, usize::from) + 1;
-    let ended = workers::by(lanes, &checks, |check| (check.run)());
+    let ended = workers::each(&checks, |check| (check.run)());
     let failed: Vec<_> = ended.into_iter().flatten().map(|again| format!("`{again}`")).collect();
     if failed.is_empty() {
         return Ok(());
