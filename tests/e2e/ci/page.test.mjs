@@ -1,6 +1,4 @@
 // The demo page: alone and in a call, what each failure says, and what remains when a part of the browser is missing.
-//
-// Runs beside any file.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import path from "node:path";
