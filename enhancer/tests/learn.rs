@@ -135,8 +135,8 @@ fn config(scene: Scene, learn: bool) -> EnhancerConfig {
     }
 }
 
-/// Sends both layers for as long as `go_on` says, then the low one for four seconds, and until an enhanced anchor comes.
-/// What viewers have of the larger layer leaves little that is worth one: on a slow CPU none in four seconds.
+/// Sends both layers for as long as `go_on` says, then the low one for four seconds, and until an enhanced anchor
+/// comes. What viewers have of the larger layer leaves little that is worth one: on a slow CPU none in four seconds.
 fn call(
     scene: Scene,
     learn: bool,
