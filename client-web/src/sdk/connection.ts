@@ -458,13 +458,11 @@ export class Connection {
     this.expectUp(MAX_OUTAGE_MS);
     const backoff = new Backoff(...RESTART_MS);
     const isOver = () => this.isClosed || this.path !== "restarting";
-    let isFirst = true;
     const again = async () => {
       if (isOver()) return;
       this.restart = setTimeout(again, backoff.next());
       // While the server has not answered the former offer, another one could only add to its work.
-      if (!isFirst && this.negotiating !== null) return;
-      isFirst = false;
+      if (backoff.attempts > 1 && this.negotiating !== null) return;
       if (this.ice.expireSoon()) await this.ice.renewed(() => this.socket.send({ type: "ice_servers" }));
       if (isOver()) return;
       this.pc.restartIce();

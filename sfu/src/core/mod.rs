@@ -271,7 +271,7 @@ impl Core {
             // Anybody can send a malformed datagram, so it must not end the connection.
             tracing::debug!(participant = %id, %error, "the stack refused a datagram: dropping it");
             if !peer.link.connected {
-                peer.link.refused = Some(error.to_string());
+                peer.link.refused = Some(error);
             }
             self.counters.datagrams_malformed += 1;
         }

@@ -7,6 +7,7 @@ import { fileURLToPath } from "node:url";
 import { enhanced, nativeFrames, receivedVideo, refused, remote, subscribe, until } from "../support/call.mjs";
 import { ownAddress } from "../support/firefox.mjs";
 import { hasGStreamer, SYSTEM_PYTHON } from "../support/gstreamer.mjs";
+import { gotBy } from "../support/players.mjs";
 import { startServer } from "../support/server.mjs";
 import { skipped } from "../support/skips.mjs";
 
@@ -63,7 +64,7 @@ describe("GStreamer", { only: true, skip: skipped("GStreamer", missing) }, () =>
   async function isPlayed(codec) {
     let told = "";
     player = start("whep", server, (text) => (told += text), "", codec);
-    const got = () => told.trim().split("\n").findLast((line) => line.startsWith("got"))?.split(" ").slice(1).map(Number) ?? [];
+    const got = () => gotBy(told);
     await until(() => got()[0] > 60 && got()[1] > 60, "it is played", 30_000, async () => told);
     console.log(`GStreamer plays ${codec}, ${got()[2]} wide`);
     assert.equal(got()[2], 320);

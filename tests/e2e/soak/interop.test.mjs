@@ -15,6 +15,7 @@ import { nativeFrames, receivedVideo, refused, remote, sleep, subscribe, until }
 import { ownAddress } from "../support/firefox.mjs";
 import { hasGStreamer, SYSTEM_PYTHON } from "../support/gstreamer.mjs";
 import { endAfterTests } from "../support/leftovers.mjs";
+import { gotBy } from "../support/players.mjs";
 import { freePort } from "../support/ports.mjs";
 import { startServer } from "../support/server.mjs";
 import { skipped } from "../support/skips.mjs";
@@ -53,7 +54,7 @@ function run(command, args, input = "ignore") {
 
 const aiortc = (way, url, codec) => run(python, [support("aiortc_client.py"), way, url, codec]);
 /** Frames of video and audio that an aiortc player has decoded, and the picture's width. */
-const got = (player) => player.said().trim().split("\n").findLast((line) => line.startsWith("got"))?.split(" ").slice(1).map(Number) ?? [0, 0, 0];
+const got = (player) => gotBy(player.said());
 
 /** Debian's packages of Go, which need no modules. */
 const GO = { ...process.env, GO111MODULE: "off", GOPATH: "/usr/share/gocode" };

@@ -12,18 +12,17 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { parseArgs } from "node:util";
 import datachannel from "node-datachannel";
+import { H264, openSession, PAYLOAD_TYPE } from "./libdatachannel.mjs";
 import { freePort } from "./ports.mjs";
 
 const { positionals, values } = parseArgs({ options: { token: { type: "string" } }, allowPositionals: true });
 const [url] = positionals;
 const { token } = values;
 if (url === undefined) throw new Error("The WHEP endpoint is missing: give its URL");
-const PAYLOAD_TYPE = 96;
-const FORMAT = "profile-level-id=42e01f;packetization-mode=1;level-asymmetry-allowed=1";
 
 const peer = new datachannel.PeerConnection("whep", { iceServers: [] });
 const media = new datachannel.Video("0", "RecvOnly");
-media.addH264Codec(PAYLOAD_TYPE, FORMAT);
+media.addH264Codec(PAYLOAD_TYPE, H264);
 const track = peer.addTrack(media);
 track.setMediaHandler(new datachannel.RtcpReceivingSession());
 
@@ -31,7 +30,7 @@ const port = await freePort();
 const folder = mkdtempSync(path.join(tmpdir(), "whep-"));
 const description = path.join(folder, "picture.sdp");
 const lines = ["v=0", "o=- 0 0 IN IP4 127.0.0.1", "s=-", "c=IN IP4 127.0.0.1", "t=0 0", `m=video ${port} RTP/AVP ${PAYLOAD_TYPE}`];
-writeFileSync(description, [...lines, `a=rtpmap:${PAYLOAD_TYPE} H264/90000`, `a=fmtp:${PAYLOAD_TYPE} ${FORMAT}`, ""].join("\r\n"));
+writeFileSync(description, [...lines, `a=rtpmap:${PAYLOAD_TYPE} H264/90000`, `a=fmtp:${PAYLOAD_TYPE} ${H264}`, ""].join("\r\n"));
 const decode = ["-v", "info", "-protocol_whitelist", "file,udp,rtp", "-i", description, "-f", "null", "-progress", "pipe:1", "-"];
 const ffmpeg = spawn("ffmpeg", decode, { stdio: ["ignore", "pipe", "pipe"] });
 let [frames, width] = [0, 0];
@@ -40,15 +39,7 @@ ffmpeg.stderr.on("data", (text) => (width = Number(/Video: .* (\d+)x\d+/.exec(te
 const socket = dgram.createSocket("udp4");
 track.onMessage((packet) => socket.send(packet, port, "127.0.0.1"));
 
-const gathered = new Promise((resolve) => peer.onGatheringStateChange((state) => state === "complete" && resolve()));
-peer.onStateChange((state) => console.log(state));
-peer.setLocalDescription();
-await gathered;
-const headers = { "content-type": "application/sdp", ...(token ? { authorization: `Bearer ${token}` } : {}) };
-const answer = await fetch(url, { method: "POST", headers, body: peer.localDescription().sdp });
-if (answer.status !== 201) throw new Error(`${answer.status}: ${await answer.text()}`);
-const session = new URL(answer.headers.get("location"), url);
-peer.setRemoteDescription(await answer.text(), "answer");
+const end = await openSession(peer, url, token);
 
 // ffmpeg listens later than the first key frame comes.
 const asking = setInterval(() => {
@@ -59,8 +50,7 @@ await once(process, "SIGINT");
 clearInterval(asking);
 ffmpeg.kill("SIGKILL");
 socket.close();
-await fetch(session, { method: "DELETE", headers });
-peer.close();
+await end();
 datachannel.cleanup();
 rmSync(folder, { recursive: true, force: true });
 process.exit(0);

@@ -10,6 +10,7 @@ import dgram from "node:dgram";
 import { once } from "node:events";
 import { parseArgs } from "node:util";
 import datachannel from "node-datachannel";
+import { H264, openSession, PAYLOAD_TYPE } from "./libdatachannel.mjs";
 
 const split = process.argv.includes("--") ? process.argv.indexOf("--") : process.argv.length;
 const { positionals, values } = parseArgs({ args: process.argv.slice(2, split), options: { token: { type: "string" } }, allowPositionals: true });
@@ -17,25 +18,16 @@ const [url] = positionals;
 const { token } = values;
 const input = process.argv.slice(split + 1);
 if (url === undefined) throw new Error("The WHIP endpoint is missing: give its URL");
-const PAYLOAD_TYPE = 96;
 const SSRC = 0x5eed;
 
 const peer = new datachannel.PeerConnection("whip", { iceServers: [] });
 const media = new datachannel.Video("0", "SendOnly");
-media.addH264Codec(PAYLOAD_TYPE, "profile-level-id=42e01f;packetization-mode=1;level-asymmetry-allowed=1");
+media.addH264Codec(PAYLOAD_TYPE, H264);
 media.addSSRC(SSRC, "libdatachannel");
 const track = peer.addTrack(media);
 track.setMediaHandler(new datachannel.RtcpNackResponder());
 
-const gathered = new Promise((resolve) => peer.onGatheringStateChange((state) => state === "complete" && resolve()));
-peer.onStateChange((state) => console.log(state));
-peer.setLocalDescription();
-await gathered;
-const headers = { "content-type": "application/sdp", ...(token ? { authorization: `Bearer ${token}` } : {}) };
-const answer = await fetch(url, { method: "POST", headers, body: peer.localDescription().sdp });
-if (answer.status !== 201) throw new Error(`${answer.status}: ${await answer.text()}`);
-const session = new URL(answer.headers.get("location"), url);
-peer.setRemoteDescription(await answer.text(), "answer");
+const end = await openSession(peer, url, token);
 
 const socket = dgram.createSocket("udp4");
 await new Promise((resolve) => socket.bind(0, "127.0.0.1", resolve));
@@ -54,8 +46,7 @@ socket.on("message", (packet) => {
 process.on("SIGINT", () => ffmpeg.kill());
 await once(ffmpeg, "exit");
 socket.close();
-await fetch(session, { method: "DELETE", headers });
-peer.close();
+await end();
 datachannel.cleanup();
 console.log(`sent ${sent}`);
 process.exit(0);

@@ -42,7 +42,7 @@ pub(crate) struct Link {
     /// Whether the connection is up (ICE and DTLS).
     pub connected: bool,
     /// Why the stack last refused a datagram before the connection was up. It may be why it never is.
-    pub refused: Option<String>,
+    pub refused: Option<RtcError>,
     /// Time by which the first offer must have come; after that, time by which the connection must be up.
     pub connect_deadline: Instant,
     /// When the last offer or datagram came; `None` before the first offer.

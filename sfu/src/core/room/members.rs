@@ -154,7 +154,7 @@ impl Core {
             .peers
             .iter()
             .filter(|p| !p.link.connected && p.link.connect_deadline <= now)
-            .map(|p| (p.id, p.link.refused.clone()))
+            .map(|p| (p.id, p.link.refused.as_ref().map(ToString::to_string)))
             .collect();
         for (id, refused) in late {
             self.counters.peers_unconnected += 1;
