@@ -1,7 +1,11 @@
-//! Checks that can run beside others: they wait for a server most of the time, or have one thread. They run together,
-//! the longest first: as many at once as the machine has CPUs, as calls in some of them are in real time.
+//! Checks that can run beside others, the longest first. Calls are in real time, and take up to a CPU each, so half as
+//! many of those run at once as there are CPUs. Checks that only compute run beside them and give way to them: they
+//! have the lowest priority.
 
-use anyhow::{Result, bail};
+use std::panic::resume_unwind;
+use std::thread;
+
+use anyhow::{Context, Result, bail};
 
 use crate::workers;
 
@@ -20,6 +24,7 @@ const LONGEST: [&str; 8] = [
 /// A check that can run beside others.
 pub(crate) struct Check<'a> {
     name: String,
+    patient: bool,
     run: Box<dyn Fn() -> Option<String> + Sync + 'a>,
 }
 
@@ -30,14 +35,36 @@ impl<'a> Check<'a> {
         name: impl Into<String>,
         run: impl Fn() -> Option<String> + Sync + 'a,
     ) -> Check<'a> {
-        Check { name: name.into(), run: Box::new(run) }
+        Check { name: name.into(), patient: false, run: Box::new(run) }
     }
+
+    /// Lets the check take only the time that calls leave: it waits for no clock.
+    pub(crate) fn patient(self) -> Check<'a> {
+        Check { patient: true, ..self }
+    }
+}
+
+/// Lets this thread, and the threads and programs that it starts, take only the time that others leave.
+pub(crate) fn give_way() -> Result<()> {
+    rustix::process::nice(19).context("the priority cannot be lowered")?;
+    Ok(())
 }
 
 /// Runs all checks. The error names those that failed.
 pub(crate) fn run(mut checks: Vec<Check>) -> Result<()> {
     checks.sort_by_key(|check| place(&LONGEST, &check.name));
-    let ended = workers::each(&checks, |check| (check.run)());
+    let (patient, calls): (Vec<_>, Vec<_>) = checks.into_iter().partition(|check| check.patient);
+    let cpus = thread::available_parallelism().map_or(1, usize::from);
+    let ended = thread::scope(|scope| {
+        let patient = scope.spawn(|| {
+            give_way()?;
+            Ok(workers::by(cpus, &patient, |check| (check.run)()))
+        });
+        let mut ended = workers::by(cpus.div_ceil(2), &calls, |check| (check.run)());
+        let patient: Result<_> = patient.join().unwrap_or_else(|e| resume_unwind(e));
+        ended.extend(patient?);
+        anyhow::Ok(ended)
+    })?;
     let failed: Vec<_> = ended.into_iter().flatten().map(|again| format!("`{again}`")).collect();
     if failed.is_empty() {
         return Ok(());
@@ -74,8 +101,24 @@ mod tests {
 
     #[test]
     fn an_error_names_what_failed() {
-        let failing = Check::new("a", || Some("cargo test a".to_owned()));
-        let error = run(vec![Check::new("b", || None), failing]).unwrap_err();
-        assert!(error.to_string().ends_with(": `cargo test a`"), "{error}");
+        let failing = |name: &'static str| Check::new(name, move || Some(format!("test {name}")));
+        let checks = vec![failing("b").patient(), Check::new("c", || None), failing("a")];
+        let error = run(checks).unwrap_err();
+        assert!(error.to_string().ends_with(": `test a`; `test b`"), "{error}");
+    }
+
+    #[test]
+    fn a_patient_check_has_the_lowest_priority_and_others_keep_theirs() {
+        let priority = || rustix::process::getpriority_process(None).unwrap();
+        let (own, seen) = (priority(), Mutex::new(Vec::new()));
+        let check = || {
+            Check::new("a", || {
+                seen.lock().unwrap().push(priority());
+                None
+            })
+        };
+        run(vec![check()]).unwrap();
+        run(vec![check().patient()]).unwrap();
+        assert_eq!(*seen.lock().unwrap(), [own, 19]);
     }
 }

@@ -40,6 +40,18 @@ const REACT: &str = "client-web/react";
 /// The folder of the server SDK for Node. It has no packages of its own: those of `client-web` check it.
 const SERVER_SDK: &str = "signaling/sdk/node";
 
+/// The crates whose tests only compute: codecs, networks, and the choice of anchors.
+const COMPUTING: [&str; 9] = [
+    "windlass-htj2k",
+    "windlass-hybrid",
+    "windlass-network",
+    "windlass-scheduler",
+    "windlass-scores",
+    "windlass-sr",
+    "windlass-tests",
+    "windlass-vp9",
+    "windlass-vpx",
+];
 /// How long each fuzz target runs, in seconds.
 const FUZZ_SECONDS: u32 = 30;
 
@@ -108,7 +120,7 @@ fn perform(parts: &[Part]) -> Result<()> {
     // Calls between browsers leave half of the CPUs' time: what has no clock, and building for it, takes no more.
     thread::scope(|scope| {
         let patient = scope.spawn(|| {
-            rustix::process::nice(19).context("the priority cannot be lowered")?;
+            checks::give_way()?;
             patient(&wants, &binaries)
         });
         let called = calls();
@@ -193,7 +205,10 @@ fn beside_each_other(wants: &impl Fn(Part) -> bool, binaries: &[Binary]) -> Resu
     let mut checks = Vec::new();
     if wants(Part::Rust) {
         let name = |binary: &Binary| binary.name.clone();
-        checks.extend(binaries.iter().map(|b| Check::new(name(b), || b.test("", |cmd| cmd))));
+        checks.extend(binaries.iter().map(|binary| {
+            let check = Check::new(name(binary), || binary.test("", |cmd| cmd));
+            if computes(binary) { check.patient() } else { check }
+        }));
     }
     if wants(Part::Wasm) || wants(Part::Chart) {
         step("Building the programs");
@@ -202,12 +217,12 @@ fn beside_each_other(wants: &impl Fn(Part) -> bool, binaries: &[Binary]) -> Resu
     if wants(Part::Wasm) {
         checks.extend(["realtime", "altref"].map(|stream| {
             let name = format!("the WebAssembly module on {stream}");
-            Check::new(name.clone(), move || wasm_twin(&name, stream))
+            Check::new(name.clone(), move || wasm_twin(&name, stream)).patient()
         }));
     }
     if wants(Part::Chart) {
         page::npm_ci("tests/chart")?;
-        checks.push(Check::new("the Helm chart", chart));
+        checks.push(Check::new("the Helm chart", chart).patient());
     }
     if wants(Part::Web) {
         page::npm_ci(REACT)?;
@@ -229,6 +244,11 @@ fn beside_each_other(wants: &impl Fn(Part) -> bool, binaries: &[Binary]) -> Resu
         for_tests(Cmd::cargo(["test", "--workspace", "--quiet", "--doc"])).run()?;
     }
     Ok(())
+}
+
+/// Whether a test only computes: those of [`COMPUTING`], and the laboratory's simulations.
+fn computes(binary: &Binary) -> bool {
+    COMPUTING.contains(&binary.package.as_str()) || binary.name == "windlass-lab"
 }
 
 /// Checks that the WebAssembly module makes the native decoder's pictures, bit for bit.

@@ -9,7 +9,11 @@ pub(crate) fn each<T: Sync, R: Send>(pieces: &[T], work: impl Fn(&T) -> R + Sync
 }
 
 /// Does `work` for each piece, `count` pieces at a time.
-fn by<T: Sync, R: Send>(count: usize, pieces: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+pub(crate) fn by<T: Sync, R: Send>(
+    count: usize,
+    pieces: &[T],
+    work: impl Fn(&T) -> R + Sync,
+) -> Vec<R> {
     let next = Mutex::new(pieces.iter().enumerate());
     let done = Mutex::new(Vec::new());
     let hold = "no thread that holds it panics";
