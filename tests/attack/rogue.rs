@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use async_nats::jetstream::{self, kv::Store};
+use bytes::Bytes;
 use futures_util::StreamExt;
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
@@ -42,6 +43,17 @@ fn cluster(nats: &Nats) -> (Scene, Server) {
 async fn bucket(nats: &Nats, name: &str) -> Store {
     let client = async_nats::connect(nats.url()).await.unwrap();
     jetstream::new(client).get_key_value(name).await.unwrap()
+}
+
+/// The claim to a room: a server that has just begun lets people in before it can read and write claims.
+async fn claim(rooms: &Store, room: &str) -> Bytes {
+    for _ in 0..100 {
+        if let Some(claim) = rooms.get(room_key(room)).await.unwrap() {
+            return claim;
+        }
+        sleep(Duration::from_millis(100)).await;
+    }
+    panic!("nobody claims {room}");
 }
 
 /// Asks to join; the answer is `welcome`, `moved` or `error`.
@@ -129,7 +141,7 @@ async fn what_was_said_once_is_not_believed_when_it_is_said_again() {
     let (gone, answer) = asks(&other, "tea").await;
     assert_eq!(answer["type"], "welcome", "{answer}");
     let (nodes, rooms) = (bucket(&nats, NODES).await, bucket(&nats, ROOMS).await);
-    let claim = rooms.get(room_key("tea")).await.unwrap().unwrap();
+    let claim = claim(&rooms, "tea").await;
     let own = name(&claim);
     let lease = nodes.get(&own).await.unwrap().unwrap();
     other.signal("-KILL");
