@@ -191,8 +191,9 @@ mod tests {
 
     #[tokio::test]
     async fn what_does_not_fit_is_lost() {
-        // 600 kbit/s and a queue of 300 ms take 22 of these at once.
-        let (came, _) = echoed(Profile::StepUp, 100, Duration::ZERO).await;
-        assert!((15..40).contains(&came), "{came}");
+        // 600 kbit/s and a queue of 300 ms take 22 of these at once, and 75 a second, for as long as a busy machine sends.
+        let (came, took) = echoed(Profile::StepUp, 100, Duration::ZERO).await;
+        let most = 24.0 + 75.0 * took.as_secs_f64();
+        assert!(came >= 15 && came as f64 <= most, "{came} in {took:?}");
     }
 }
