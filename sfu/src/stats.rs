@@ -169,6 +169,8 @@ counters! {
     red_malformed,
     /// Video packets of the current layer from before the switch to it, which are dropped.
     rtp_before_switch,
+    /// Video packets of higher temporal layers that are left out, as the subscriber's bandwidth does not suffice.
+    rtp_higher_layer,
     /// Layer switches of subscribers.
     layer_switches,
     /// Key frame requests received from subscribers.

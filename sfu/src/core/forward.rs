@@ -151,11 +151,12 @@ impl Forwarding<'_> {
 
 /// Takes a video packet into the state of its track. Returns whether it can be read.
 fn take(track: &mut Track, layer: Layer, packet: PacketIn, payload: &Arc<[u8]>) -> bool {
-    track.layers.count(layer, packet.codec, payload.len(), packet.arrival);
+    let descriptor = codec::parse(packet.codec, payload).ok();
+    track.layers.count(layer, &packet, payload.len(), descriptor.as_ref());
     if payload.is_empty() {
         return true;
     }
-    let Ok(descriptor) = codec::parse(packet.codec, payload) else { return false };
+    let Some(descriptor) = descriptor else { return false };
     if descriptor.starts_key() {
         track.keyframes.on_begin(layer, packet.timestamp, packet.arrival);
         let size = codec::size(packet.codec, &descriptor, payload);
@@ -176,21 +177,9 @@ mod tests {
     use crate::core::tracks::Tracks;
     use crate::relay::{NodeId, Relayed};
 
-    fn packet(seq: u64) -> PacketIn {
-        PacketIn {
-            seq,
-            timestamp: 0,
-            arrival: Instant::now(),
-            handover_delay: Duration::ZERO,
-            marker: true,
-            codec: VideoCodec::Vp9,
-            stale: false,
-        }
-    }
-
     #[test]
     fn packets_go_to_the_nodes_that_want_their_layer_and_malformed_ones_nowhere() {
-        let mut tracks = Tracks::new(Shard::default());
+        let (mut tracks, now) = (Tracks::new(Shard::default()), Instant::now());
         let (who, room) = (ParticipantId(1), Arc::<str>::from("tea"));
         let id = tracks.add(who, &crate::core::tests::harness::camera(), room);
         let track = tracks.get_mut(id).expect("added");
@@ -201,11 +190,11 @@ mod tests {
         let mut to =
             Forwarding { peers: &mut peers, counters: &mut counters, outputs: &mut outputs };
         let padding: Arc<[u8]> = Arc::new([]);
-        to.video(track, Layer::Q, packet(1), None, &padding, 2);
-        to.video(track, Layer::H, packet(2), None, &padding, 2);
+        to.video(track, Layer::Q, PacketIn::alone(1, now), None, &padding, 2);
+        to.video(track, Layer::H, PacketIn::alone(2, now), None, &padding, 2);
         // An extended descriptor that ends after its first byte.
         let malformed: Arc<[u8]> = Arc::new([0xff]);
-        to.video(track, Layer::Q, packet(3), None, &malformed, 2);
+        to.video(track, Layer::Q, PacketIn::alone(3, now), None, &malformed, 2);
         assert_eq!(counters.video_malformed, 1);
         let sent = outputs.pop_front();
         let Some(Output::Relay(NodeId(2), _, Relayed::Packet(sent))) = sent else {

@@ -410,6 +410,12 @@ fn write_video(
                 }
                 (out.seq, out.timestamp, Some(out))
             }
+            Err(Dropped::HigherLayer { reserved }) => {
+                counters.rtp_higher_layer += 1;
+                let (seq, timestamp) = reserved?;
+                data = Arc::default();
+                (seq, timestamp, None)
+            }
             Err(dropped) => {
                 counters.rtp_before_switch += u64::from(dropped == Dropped::BeforeSwitch);
                 return None;
@@ -424,7 +430,7 @@ fn write_video(
     slot.in_flight.begin(seq as u16, packet.kernel_arrival());
     stream.write_rtp(
         RtpWrite::new(pt, seq.into(), timestamp, packet.arrival, data)
-            .marker(packet.marker)
+            .marker(packet.marker && bytes > 0)
             .nackable(true)
             .ext_vals(ext_vals),
     );

@@ -134,9 +134,9 @@ export function receivedVideo(page) {
     const stats = await window.windlass.room.connectionStats();
     for (const s of stats?.values() ?? []) {
       if (s.type !== "inbound-rtp" || s.kind !== "video" || !s.framesDecoded) continue;
-      const { framesDecoded, frameWidth, freezeCount, totalFreezesDuration, pliCount, packetsLost } = s;
+      const { framesDecoded, frameWidth, freezeCount, totalFreezesDuration, pliCount, packetsLost, bytesReceived } = s;
       const codec = stats.get(s.codecId)?.mimeType.toLowerCase();
-      return { codec, frameWidth, framesDecoded, freezeCount, totalFreezesDuration, pliCount, packetsLost };
+      return { codec, frameWidth, framesDecoded, freezeCount, totalFreezesDuration, pliCount, packetsLost, bytesReceived };
     }
     return null;
   });

@@ -6,6 +6,9 @@
 //! bytes beside the viewer's own network. Quality in the tile is predicted ([`quality`]); bitrates of anchors are
 //! measured ([`anchor_costs`](super::anchor_costs)).
 //!
+//! A layer can have several temporal layers. Below the lowest rung then stands the same with fewer of them: a lower frame
+//! rate comes before a pause.
+//!
 //! 1. Each track gets its lowest rung, by descending weight, while the budget lasts. The others are paused; the first
 //!    never is.
 //! 2. Tracks rise by the step with the greatest weight × gain of quality / additional bitrate that fits, until none
@@ -20,6 +23,7 @@ use windlass_types::{Bitrate, Layer, Rung, Size};
 
 use super::anchor_costs::AnchorCosts;
 use super::quality::{self, Shown};
+use crate::core::publisher::layers::ThinnedRates;
 
 /// Time after a fall in which no rung rises, so that the bandwidth estimate can settle.
 const RISE_DELAY: Duration = Duration::from_secs(3);
@@ -38,6 +42,10 @@ const HELD_BONUS: f64 = 2.0;
 /// Factor of the bitrate to probe for above the next rung's need, as room for swings.
 const PROBE_MARGIN: f64 = 1.15;
 
+/// Points that a track loses without all frames above temporal layer 0, and above 1. Not measured: they are above the
+/// step from a quarter to a half layer, so that every track moves smoothly before any gets a better picture.
+const THINNED_LOSS: [f64; 2] = [60.0, 30.0];
+
 /// All rungs, lowest first.
 const LADDER: [Rung; 5] = [Rung::Q, Rung::QPlus, Rung::H, Rung::HPlus, Rung::F];
 
@@ -48,6 +56,8 @@ pub(crate) struct Demand {
     pub max: Rung,
     /// Bitrate of each layer that is sent, smallest first.
     pub rates: [Option<Bitrate>; 3],
+    /// Bitrates of each layer up to its temporal layers.
+    pub thinned_rates: [ThinnedRates; 3],
     /// Size of each layer.
     pub sizes: [Size; 3],
     /// Expected anchor bitrates of each layer; `None`: the subscriber can get none.
@@ -56,6 +66,8 @@ pub(crate) struct Demand {
     pub shown: Shown,
     /// The rung that is held now.
     pub current: Option<Rung>,
+    /// Highest temporal layer of the held rung that is sent; `None`: all.
+    pub max_temporal: Option<u8>,
     /// Weight among the subscriber's tracks.
     pub weight: f64,
 }
@@ -76,6 +88,8 @@ pub(crate) struct BitrateNeeds {
 pub(crate) enum Grant {
     /// A rung.
     Rung(Rung),
+    /// A rung up to a temporal layer, as the bandwidth does not suffice for all frames.
+    Thinned(Rung, u8),
     /// Paused, as the bandwidth does not suffice.
     Paused,
     /// The track's rung stays as it is, as its publisher sends no layer.
@@ -86,8 +100,19 @@ pub(crate) enum Grant {
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Step {
     rung: Rung,
+    /// Highest temporal layer; `None`: all.
+    max_temporal: Option<u8>,
     rate: Bitrate,
     quality: f64,
+}
+
+impl Step {
+    fn grant(&self) -> Grant {
+        match self.max_temporal {
+            Some(layer) => Grant::Thinned(self.rung, layer),
+            None => Grant::Rung(self.rung),
+        }
+    }
 }
 
 impl Demand {
@@ -105,7 +130,34 @@ impl Demand {
             rung.enhanced().then_some(anchors),
             self.shown,
         );
-        Some(Step { rung, rate: video + anchors.sum(), quality })
+        Some(Step { rung, max_temporal: None, rate: video + anchors.sum(), quality })
+    }
+
+    /// A step up to a temporal layer, if that takes less.
+    fn thinned(&self, step: &Step, layer: u8) -> Option<Step> {
+        let rates = self.thinned_rates[step.rung.layer() as usize];
+        let rate = (*rates.get(usize::from(layer))?).filter(|rate| *rate < step.rate)?;
+        let quality = step.quality - THINNED_LOSS.get(usize::from(layer))?;
+        let rung = Rung::plain(step.rung.layer());
+        Some(Step { rung, max_temporal: Some(layer), rate, quality })
+    }
+
+    /// The step of a grant; `None` where nothing is sent.
+    fn granted(&self, grant: Grant) -> Option<Step> {
+        match grant {
+            Grant::Rung(rung) => self.step(rung),
+            Grant::Thinned(rung, layer) => {
+                let step = self.step(rung)?;
+                Some(self.thinned(&step, layer).unwrap_or(step))
+            }
+            Grant::Paused | Grant::Silent => None,
+        }
+    }
+
+    /// The step that is held now.
+    fn held(&self) -> Option<Step> {
+        let rung = self.current?;
+        self.granted(self.max_temporal.map_or(Grant::Rung(rung), |l| Grant::Thinned(rung, l)))
     }
 
     /// Whether a layer has anchors that are worth their bytes.
@@ -115,19 +167,27 @@ impl Demand {
         anchors.is_some_and(|anchors| quality::anchors_pay(size, anchors, self.shown))
     }
 
-    /// The bandwidth estimates that the track needs while it holds `current`.
-    pub(crate) fn bitrate_needs(&self, current: Option<Rung>) -> BitrateNeeds {
+    /// The bandwidth estimates that the track needs while it holds what it was granted.
+    pub(crate) fn bitrate_needs(&self, grant: Grant) -> BitrateNeeds {
         let needs = |step: &Step| step.rate.mul_f64(PROBE_MARGIN / RISE_SHARE);
         let ladder = self.ladder();
-        let held = current.and_then(|rung| self.step(rung)).as_ref().map_or(Bitrate::ZERO, needs);
+        let held = self.granted(grant).as_ref().map_or(Bitrate::ZERO, needs);
         let next = ladder.iter().map(needs).filter(|rate| *rate > held).min();
         let best = ladder.iter().map(needs).max().unwrap_or_default();
         BitrateNeeds { held, next, best }
     }
 
     /// The ladder, each rung with more bitrate and quality than the one before. If no layer up to the maximum is sent,
-    /// the smallest layer that is sent.
+    /// the smallest layer that is sent. Before the lowest rung comes the same with fewer temporal layers, where it has
+    /// several.
     fn ladder(&self) -> Vec<Step> {
+        let rungs = self.rungs();
+        let Some(lowest) = rungs.first() else { return rungs };
+        let thinned = [0, 1].into_iter().filter_map(|layer| self.thinned(lowest, layer));
+        thinned.chain(rungs.iter().copied()).collect()
+    }
+
+    fn rungs(&self) -> Vec<Step> {
         let mut ladder: Vec<_> = LADDER.into_iter().filter_map(|rung| self.step(rung)).collect();
         if ladder.is_empty() {
             let sent = Layer::ALL.into_iter().find(|&layer| self.rates[layer as usize].is_some());
@@ -151,18 +211,18 @@ impl Demand {
     /// Whether a step takes no more than the held rung.
     fn holds(&self, step: &Step) -> bool {
         let Some(current) = self.current else { return false };
-        self.step(current).map_or(step.rung <= current, |current| step.rate <= current.rate)
+        self.held().map_or(step.rung <= current, |held| step.rate <= held.rate)
     }
 
     /// Whether a grant lowers quality for less bitrate. (Other falls are the publisher's or the client's.)
     fn falls_to(&self, grant: Grant) -> bool {
-        let Some(current) = self.current.and_then(|rung| self.step(rung)) else { return false };
+        let Some(held) = self.held() else { return false };
         match grant {
-            Grant::Rung(rung) => self
-                .step(rung)
-                .is_some_and(|step| step.quality < current.quality && step.rate < current.rate),
-            Grant::Paused => true,
             Grant::Silent => false,
+            Grant::Paused => true,
+            Grant::Rung(_) | Grant::Thinned(..) => self
+                .granted(grant)
+                .is_some_and(|step| step.quality < held.quality && step.rate < held.rate),
         }
     }
 }
@@ -218,7 +278,7 @@ impl Allocator {
             .zip(&ladders)
             .map(|(step, ladder)| match step {
                 _ if ladder.is_empty() => Grant::Silent,
-                Some(step) => Grant::Rung(ladder[*step].rung),
+                Some(step) => ladder[*step].grant(),
                 None => Grant::Paused,
             })
             .collect();
@@ -232,7 +292,7 @@ impl Allocator {
     /// The bandwidth estimate, or what the held rungs need while the estimate has been too low for less than
     /// [`FALL_DELAY`].
     fn smoothed(&mut self, now: Instant, available: Bitrate, demands: &[Demand]) -> Bitrate {
-        let held: Bitrate = demands.iter().filter_map(|d| Some(d.step(d.current?)?.rate)).sum();
+        let held: Bitrate = demands.iter().filter_map(|d| Some(d.held()?.rate)).sum();
         let needed = Bitrate::bps((held.as_bps() as f64 / HOLD_SHARE).ceil() as u64);
         if available >= needed {
             self.short_since = None;
@@ -320,10 +380,12 @@ mod tests {
     const ALL: Demand = Demand {
         max: Rung::F,
         rates: [Some(rate(150_000)), Some(rate(500_000)), Some(rate(1_500_000))],
+        thinned_rates: [[None; 2]; 3],
         sizes: [Size::new(320, 180), Size::new(640, 360), TILE],
         anchors: [STILLS, STILLS, None],
         shown: Shown { tile: TILE, network: FrameNetwork::None },
         current: None,
+        max_temporal: None,
         weight: 1.0,
     };
 
@@ -479,12 +541,12 @@ mod tests {
 
     #[test]
     fn bitrate_needs_are_those_of_the_held_the_next_and_the_best_rung() {
-        let needs = ALL.bitrate_needs(Some(Rung::Q));
+        let needs = ALL.bitrate_needs(Grant::Rung(Rung::Q));
         let next = needs.next.expect("q+").as_bps();
         assert!((300_000..400_000).contains(&next), "{needs:?}");
         assert!(needs.best.as_bps() > 1_900_000 && needs.held.as_bps() < 200_000, "{needs:?}");
-        assert_eq!(ALL.bitrate_needs(Some(Rung::F)).next, None);
-        assert_eq!(ALL.bitrate_needs(None).held, Bitrate::ZERO);
+        assert_eq!(ALL.bitrate_needs(Grant::Rung(Rung::F)).next, None);
+        assert_eq!(ALL.bitrate_needs(Grant::Paused).held, Bitrate::ZERO);
     }
 
     #[test]
@@ -513,6 +575,58 @@ mod tests {
         assert_eq!(give(350_000, &[ALL, heavy]), [q, q]);
         assert_eq!(give(250_000, &[ALL, heavy]), [None, q]);
         assert_eq!(give(10_000, &[ALL, heavy]), [None, q], "the first is never paused");
+    }
+
+    /// Two temporal layers, of which the base takes three fifths.
+    const LAYERED: Demand = Demand {
+        thinned_rates: [
+            [Some(rate(90_000)), None],
+            [Some(rate(300_000)), None],
+            [Some(rate(900_000)), None],
+        ],
+        ..ALL
+    };
+
+    fn grants(bps: u64, congested: bool, demands: &[Demand]) -> Vec<Grant> {
+        Allocator::default().allocate(Instant::now(), Some(rate(bps)), congested, demands)
+    }
+
+    #[test]
+    fn frames_are_left_out_before_a_track_is_paused() {
+        let heavy = Demand { weight: 4.0, ..LAYERED };
+        let (base, q) = (Grant::Thinned(Rung::Q, 0), Grant::Rung(Rung::Q));
+        assert_eq!(grants(350_000, false, &[LAYERED, heavy]), [q, q]);
+        assert_eq!(grants(280_000, false, &[LAYERED, heavy]), [base, q]);
+        assert_eq!(grants(210_000, false, &[LAYERED, heavy]), [base, base]);
+        assert_eq!(grants(150_000, false, &[LAYERED, heavy]), [Grant::Paused, base]);
+        assert_eq!(grants(10_000, false, &[LAYERED]), [base], "the first is never paused");
+        assert_eq!(grants(10_000, false, &[ALL]), [q], "nor its frames left out without layers");
+    }
+
+    #[test]
+    fn of_three_temporal_layers_those_are_sent_that_fit() {
+        let rates = [Some(rate(75_000)), Some(rate(105_000))];
+        let demand = Demand { thinned_rates: [rates, [None; 2], [None; 2]], ..ALL };
+        let given = |bps| grants(bps, false, &[demand])[0];
+        assert_eq!(given(100_000), Grant::Thinned(Rung::Q, 0));
+        assert_eq!(given(120_000), Grant::Thinned(Rung::Q, 1));
+        assert_eq!(given(180_000), Grant::Rung(Rung::Q));
+    }
+
+    #[test]
+    fn all_frames_come_back_before_the_picture_grows() {
+        let held = Demand { current: Some(Rung::Q), max_temporal: Some(0), ..LAYERED };
+        assert_eq!(
+            grants(160_000, false, &[held]),
+            [Grant::Thinned(Rung::Q, 0)],
+            "no room to rise"
+        );
+        assert_eq!(grants(180_000, false, &[held]), [Grant::Rung(Rung::Q)]);
+        assert_eq!(grants(9_000_000, false, &[held]), [Grant::Rung(Rung::F)]);
+        let full = Demand { current: Some(Rung::Q), ..LAYERED };
+        assert_eq!(grants(120_000, true, &[full]), [Grant::Thinned(Rung::Q, 0)], "congested");
+        let needs = held.bitrate_needs(Grant::Thinned(Rung::Q, 0));
+        assert!(needs.held.as_bps() < 120_000 && needs.next < Some(rate(200_000)), "{needs:?}");
     }
 
     #[test]

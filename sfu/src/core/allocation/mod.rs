@@ -219,14 +219,16 @@ impl Peer {
         let mut needs = Needs { held: audio, step: None, best: audio };
         let paused = grants.iter().any(|grant| matches!(grant, Grant::Paused));
         for ((&slot, demand), grant) in slots.iter().zip(demands).zip(grants) {
-            let rung = match grant {
-                Grant::Rung(rung) => Some(rung),
-                Grant::Paused => None,
+            let (rung, max_temporal) = match grant {
+                Grant::Rung(rung) => (Some(rung), None),
+                Grant::Thinned(rung, layer) => (Some(rung), Some(layer)),
+                Grant::Paused => (None, None),
                 // The slot keeps its rung while the publisher sends nothing.
                 Grant::Silent => continue,
             };
-            needs.add(demand, rung);
+            needs.add(demand, grant);
             self.set_rung(slot, rung, outputs);
+            self.slots[slot].set_max_temporal(max_temporal);
         }
         self.fit = Fit::new(paused, available.and(estimate), needs.best);
         self.anchors.pacer.set_downlink(available);
@@ -305,6 +307,7 @@ fn demand(
         max: sufficient
             .map_or(slot.subscription.max, |layer| slot.subscription.max.min(Rung::plain(layer))),
         rates: track.params.rates(now, track.layers.rates(now)),
+        thinned_rates: track.thinned_rates(),
         sizes: track.layers.likely_sizes(),
         anchors: if anchors && track.has_anchors(limits.available) {
             track.expected_anchor_costs(now, AnchorLimits { max_octaves, ..limits })
@@ -316,14 +319,15 @@ fn demand(
             network: slot.subscription.network.proved(now),
         },
         current: slot.subscription.rung,
+        max_temporal: slot.subscription.max_temporal,
         weight: view::weight(slot.subscription.view, speaks),
     }
 }
 
 impl Needs {
-    /// Adds a track that holds `rung`.
-    fn add(&mut self, demand: &Demand, rung: Option<Rung>) {
-        let needs = demand.bitrate_needs(rung);
+    /// Adds a track that holds what it was granted.
+    fn add(&mut self, demand: &Demand, grant: Grant) {
+        let needs = demand.bitrate_needs(grant);
         self.held += needs.held;
         self.best += needs.best;
         if let Some(next) = needs.next {

@@ -2,10 +2,12 @@
 
 use windlass_types::Size;
 
-use super::descriptor::{BitReader, Descriptor, Malformed};
+use super::descriptor::{ALL_TEMPORAL, BitReader, Descriptor, Malformed};
 
 /// OBU: sequence header.
 const SEQUENCE_HEADER: u8 = 1;
+/// OBUs that a frame has: frame header, tile group, and frame, which is both.
+const FRAME: [u8; 3] = [3, 4, 6];
 
 /// Reads the aggregation header at the start of an RTP payload.
 pub(crate) fn parse(payload: &[u8]) -> Result<Descriptor, Malformed> {
@@ -15,6 +17,7 @@ pub(crate) fn parse(payload: &[u8]) -> Result<Descriptor, Malformed> {
         return Err(Malformed);
     }
     let (picture_id, tl0, begin) = (None, None, !continues);
+    let temporal = temporal_layer(payload);
     Ok(Descriptor {
         picture_id,
         tl0,
@@ -22,6 +25,9 @@ pub(crate) fn parse(payload: &[u8]) -> Result<Descriptor, Malformed> {
         begin,
         end: true,
         spatial: 0,
+        temporal,
+        // In all scalability modes of WebRTC a base frame is all that later frames of higher layers need.
+        resumes: temporal.filter(|layer| *layer == 0).map(|_| ALL_TEMPORAL),
         size: None,
         len: 1,
     })
@@ -29,29 +35,47 @@ pub(crate) fn parse(payload: &[u8]) -> Result<Descriptor, Malformed> {
 
 /// Size of a key frame, from its first packet; `None` if that has no sequence header.
 pub(crate) fn key_frame_size(payload: &[u8]) -> Option<Size> {
-    let (header, mut rest) = payload.split_first()?;
+    let header = elements(payload).find(|obu| kind(obu) == Some(SEQUENCE_HEADER))?;
+    let (first, mut data) = header.split_first()?;
+    if first & 4 != 0 {
+        data = data.get(1..)?;
+    }
+    if first & 2 != 0 {
+        data = leb128(data)?.1;
+    }
+    size(data)
+}
+
+/// The temporal layer of the first frame that begins in a packet; `None` where the frame does not say (AV1 §5.3.3).
+fn temporal_layer(payload: &[u8]) -> Option<u8> {
+    let continued = usize::from(payload.first()? & 0x80 != 0);
+    let frame = |obu: &&[u8]| kind(obu).is_some_and(|kind| FRAME.contains(&kind));
+    match elements(payload).skip(continued).find(frame)? {
+        [first, extension, ..] if first & 4 != 0 => Some(extension >> 5),
+        _ => None,
+    }
+}
+
+fn kind(obu: &[u8]) -> Option<u8> {
+    obu.first().map(|first| first >> 3 & 15)
+}
+
+/// The OBUs of a packet, of which the first and the last may be parts.
+fn elements(payload: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let (header, mut rest) = payload.split_first().unwrap_or((&0, &[]));
     // Number of OBUs, if the last one's length is left out.
-    let count = header >> 4 & 3;
-    for n in 1.. {
-        let (length, after) = if n == count {
-            (rest.len(), rest)
-        } else {
-            leb128(rest).map(|(l, r)| (l as usize, r))?
+    let (count, mut n) = (header >> 4 & 3, 0);
+    std::iter::from_fn(move || {
+        n += 1;
+        let (length, after) = match n {
+            _ if rest.is_empty() => return None,
+            n if n == count => (rest.len(), rest),
+            _ => leb128(rest).map(|(length, after)| (length as usize, after))?,
         };
         let (obu, after) = after.split_at_checked(length)?;
-        let (first, mut data) = obu.split_first()?;
-        if first >> 3 & 15 == SEQUENCE_HEADER {
-            if first & 4 != 0 {
-                data = data.get(1..)?;
-            }
-            if first & 2 != 0 {
-                data = leb128(data)?.1;
-            }
-            return size(data);
-        }
         rest = after;
-    }
-    None
+        Some(obu)
+    })
 }
 
 /// A number in LEB128 (AV1 §4.10.5), and what follows.
@@ -124,6 +148,19 @@ mod tests {
         let packet = key();
         assert!(parse(&packet).expect("a packet").starts_key());
         assert_eq!(key_frame_size(&packet), Some(Size::new(640, 360)));
+    }
+
+    #[test]
+    fn the_temporal_layer_of_a_frame_is_read() {
+        let layer = |packet: &[u8]| parse(packet).expect("a packet").temporal;
+        // Of one OBU with an extension: a frame of layer 0, then of layer 2.
+        assert_eq!(layer(&[0x10, 0x34, 0x00, 1]), Some(0));
+        assert_eq!(parse(&[0x10, 0x34, 0x00, 1]).expect("a packet").resumes, Some(ALL_TEMPORAL));
+        assert_eq!(layer(&[0x10, 0x34, 0x40, 1]), Some(2));
+        assert_eq!(layer(&[0x10, 0x30, 0x40, 1]), None, "no extension");
+        assert_eq!(layer(&[0x90, 0x34, 0x40, 1]), None, "a part that looks like a frame");
+        // What continues, with its length, then a frame.
+        assert_eq!(layer(&[0xa0, 0x01, 0x34, 0x34, 0x20, 1]), Some(1));
     }
 
     #[test]

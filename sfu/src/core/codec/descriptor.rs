@@ -51,6 +51,11 @@ pub(crate) struct Descriptor {
     pub end: bool,
     /// Number of the spatial layer.
     pub spatial: u8,
+    /// Number of the temporal layer, 0 the base; `None` where the packet does not say.
+    pub temporal: Option<u8>,
+    /// Highest temporal layer that who has had the base layer alone can decode from this frame on; `None` where that
+    /// does not change here.
+    pub resumes: Option<u8>,
     /// Size of the key frame that begins here, where the payload says it outside of the frame.
     pub size: Option<Size>,
     /// Length of the descriptor in bytes; the frame's data follow.
@@ -61,6 +66,11 @@ impl Descriptor {
     /// Whether a key frame of the base spatial layer begins here.
     pub(crate) fn starts_key(&self) -> bool {
         self.begin && !self.inter && self.spatial == 0
+    }
+
+    /// Whether the frame is of the base temporal layer, as far as the packet says.
+    pub(crate) fn is_base(&self) -> bool {
+        self.temporal.unwrap_or(0) == 0
     }
 
     /// Writes the picture id and TL0PICIDX into the payload that the descriptor was read from.
@@ -83,6 +93,9 @@ impl Descriptor {
         }
     }
 }
+
+/// Above the number of any temporal layer: nothing is left out.
+pub(crate) const ALL_TEMPORAL: u8 = 7;
 
 /// Reads bytes one after the other.
 pub(crate) struct Reader<'a> {

@@ -5,10 +5,12 @@
 
 use windlass_types::Size;
 
-use super::descriptor::{BitReader, Descriptor, Malformed};
+use super::descriptor::{ALL_TEMPORAL, BitReader, Descriptor, Malformed};
 
 /// NAL unit: sequence parameter set.
 const SPS: u8 = 7;
+/// NAL unit: says of the slice after it which layer it is of (H.264 §7.3.1; RFC 6190 §1.1.3).
+const PREFIX: u8 = 14;
 /// Packet: several NAL units of one time.
 const AGGREGATE: u8 = 24;
 /// Packet: a fragment of a NAL unit.
@@ -26,6 +28,7 @@ pub(crate) fn parse(payload: &[u8]) -> Result<Descriptor, Malformed> {
     };
     let key = parameter_set(payload).is_some();
     let (picture_id, tl0) = (None, None);
+    let temporal = temporal_layer(payload);
     Ok(Descriptor {
         picture_id,
         tl0,
@@ -33,6 +36,9 @@ pub(crate) fn parse(payload: &[u8]) -> Result<Descriptor, Malformed> {
         begin: whole,
         end: true,
         spatial: 0,
+        temporal,
+        // In all scalability modes of WebRTC a base frame is all that later frames of higher layers need.
+        resumes: temporal.filter(|layer| *layer == 0).map(|_| ALL_TEMPORAL),
         size: None,
         len: 0,
     })
@@ -45,14 +51,27 @@ pub(crate) fn key_frame_size(payload: &[u8]) -> Option<Size> {
 
 /// The sequence parameter set of a packet, without its header.
 fn parameter_set(payload: &[u8]) -> Option<&[u8]> {
+    unit(payload, SPS)
+}
+
+/// The temporal layer of the slice that begins in a packet; `None` where no unit says it.
+fn temporal_layer(payload: &[u8]) -> Option<u8> {
+    match unit(payload, PREFIX)? {
+        [first, _, layers, ..] if first & 0x80 != 0 => Some(layers >> 5),
+        _ => None,
+    }
+}
+
+/// The first NAL unit of a kind that a packet has whole, without its header.
+fn unit(payload: &[u8], kind: u8) -> Option<&[u8]> {
     let (first, mut rest) = payload.split_first()?;
     match first & 0x1f {
-        SPS => Some(rest),
+        own if own == kind => Some(rest),
         AGGREGATE => loop {
             let (length, after) = rest.split_first_chunk::<2>()?;
             let (unit, after) = after.split_at_checked(u16::from_be_bytes(*length).into())?;
             match unit.split_first() {
-                Some((header, set)) if header & 0x1f == SPS => return Some(set),
+                Some((header, unit)) if header & 0x1f == kind => return Some(unit),
                 _ => rest = after,
             }
         },
@@ -143,6 +162,17 @@ mod tests {
         several.extend([0, 2, 0x68, 0xce]);
         assert!(parse(&several).expect("a packet").starts_key());
         assert_eq!(key_frame_size(&several), Some(Size::new(640, 360)));
+    }
+
+    #[test]
+    fn the_temporal_layer_before_a_slice_is_read() {
+        let layer = |packet: &[u8]| parse(packet).expect("a packet").temporal;
+        let (base, higher) = ([0x6e, 0xc0, 0x80, 0x07], [0x0e, 0x80, 0x80, 0x2f]);
+        assert_eq!((layer(&base), layer(&higher)), (Some(0), Some(1)));
+        assert_eq!(parse(&base).expect("a packet").resumes, Some(ALL_TEMPORAL));
+        let several = [&[0x18, 0, 4][..], &higher, &[0, 2, 0x01, 0x9a]].concat();
+        assert_eq!(layer(&several), Some(1));
+        assert_eq!(layer(&[0x41, 0xff, 0xff, 0xff]), None);
     }
 
     #[test]

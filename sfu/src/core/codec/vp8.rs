@@ -9,6 +9,7 @@ pub(crate) fn parse(payload: &[u8]) -> Result<Descriptor, Malformed> {
     let mut reader = Reader::new(payload);
     let first = reader.u8()?;
     let (mut picture_id, mut tl0) = (None, None);
+    let (mut temporal, mut resumes) = (None, None);
     if first & 0x80 != 0 {
         let has = reader.u8()?;
         if has & 0x80 != 0 {
@@ -18,7 +19,10 @@ pub(crate) fn parse(payload: &[u8]) -> Result<Descriptor, Malformed> {
             tl0 = Some((reader.u8()?, reader.at - 1));
         }
         if has & 0x30 != 0 {
-            reader.skip(1)?;
+            let byte = reader.u8()?;
+            temporal = (has & 0x20 != 0).then_some(byte >> 6);
+            // Layer sync: the frame needs base frames alone.
+            resumes = temporal.filter(|_| byte & 0x20 != 0);
         }
     }
     let data = payload.get(reader.at).ok_or(Malformed)?;
@@ -33,6 +37,8 @@ pub(crate) fn parse(payload: &[u8]) -> Result<Descriptor, Malformed> {
         begin,
         end: true,
         spatial: 0,
+        temporal,
+        resumes,
         size: None,
         len: reader.at,
     })
@@ -65,6 +71,20 @@ mod tests {
         assert_eq!((d.picture_id.expect("id").value, d.tl0, d.len), (0x102, Some((7, 4)), 6));
         assert!(d.starts_key());
         assert_eq!(key_frame_size(&KEY[d.len..]), Some(Size::new(640, 360)));
+    }
+
+    #[test]
+    fn temporal_layers_are_read() {
+        // The last byte of the descriptor: layer 2, without and with sync.
+        let read = |byte| {
+            let d = parse(&[0x90, 0xa0, 0x81, 0x02, byte, 0x11]).expect("descriptor");
+            (d.temporal, d.resumes, d.is_base())
+        };
+        assert_eq!(read(0x80), (Some(2), None, false));
+        assert_eq!(read(0xa0), (Some(2), Some(2), false));
+        assert_eq!(read(0x00), (Some(0), None, true));
+        let without = parse(&[0x90, 0x80, 0x81, 0x02, 0x11]).expect("descriptor");
+        assert_eq!((without.temporal, without.is_base()), (None, true));
     }
 
     #[test]

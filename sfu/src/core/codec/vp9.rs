@@ -2,7 +2,7 @@
 
 use windlass_types::Size;
 
-use super::descriptor::{Descriptor, Malformed, PictureId, Reader};
+use super::descriptor::{ALL_TEMPORAL, Descriptor, Malformed, PictureId, Reader};
 
 /// Reads the descriptor at the start of an RTP payload.
 pub(crate) fn parse(payload: &[u8]) -> Result<Descriptor, Malformed> {
@@ -14,8 +14,13 @@ pub(crate) fn parse(payload: &[u8]) -> Result<Descriptor, Malformed> {
         picture_id = Some(PictureId::read(&mut reader)?);
     }
     let (mut spatial, mut tl0) = (0, None);
+    let (mut temporal, mut resumes) = (None, None);
     if flags & 0x20 != 0 {
-        spatial = reader.u8()? >> 1 & 7;
+        let layers = reader.u8()?;
+        spatial = layers >> 1 & 7;
+        temporal = Some(layers >> 5);
+        // Switching up point: no later frame needs one of a higher layer from before this one.
+        resumes = (layers & 0xf0 == 0x10).then_some(ALL_TEMPORAL);
         if !flexible {
             tl0 = Some((reader.u8()?, reader.at - 1));
         }
@@ -37,7 +42,18 @@ pub(crate) fn parse(payload: &[u8]) -> Result<Descriptor, Malformed> {
         return Err(Malformed);
     }
     let (begin, end) = (flags & 0x08 != 0, flags & 0x04 != 0);
-    Ok(Descriptor { picture_id, tl0, inter, begin, end, spatial, size, len: reader.at })
+    Ok(Descriptor {
+        picture_id,
+        tl0,
+        inter,
+        begin,
+        end,
+        spatial,
+        temporal,
+        resumes,
+        size,
+        len: reader.at,
+    })
 }
 
 /// Reads the sizes of the spatial layers; returns the first, if it is there and not empty.
@@ -76,6 +92,19 @@ mod tests {
         assert_eq!((d.picture_id.expect("id").value, d.tl0), (0x102, Some((7, 4))));
         assert!(d.starts_key() && d.end);
         assert_eq!((d.len, d.size), (12, Some(Size::new(320, 180))));
+    }
+
+    #[test]
+    fn temporal_layers_are_read() {
+        // I, P, L, B, E; the layers' byte: base without and with a switching up point, layer 1 with one.
+        let read = |byte| {
+            let d = parse(&[0xec, 0x7f, byte, 0x07, 0x00]).expect("descriptor");
+            (d.temporal, d.resumes, d.is_base())
+        };
+        assert_eq!(read(0x00), (Some(0), None, true));
+        assert_eq!(read(0x10), (Some(0), Some(ALL_TEMPORAL), true));
+        assert_eq!(read(0x30), (Some(1), None, false));
+        assert_eq!(parse(&[0xc8, 0x7f, 0x00]).expect("descriptor").temporal, None);
     }
 
     #[test]

@@ -9,6 +9,7 @@ use std::fmt::Write as _;
 use super::payload_types::Chosen;
 use super::sdp::{Description, Section};
 use crate::api::TrackKind;
+use crate::core::codec::dependency_descriptor;
 
 /// The `a=rtpmap` of a section without a common codec: a codec that the stack does not know, so that it answers with
 /// port 0.
@@ -73,7 +74,12 @@ impl Section {
         }
         write!(to, "\r\na=mid:{mid}\r\na={direction}\r\n")?;
         self.write_payloads(to)?;
+        let sends_alone = self.line.sends && !self.line.receives;
         for (id, uri) in &self.extensions {
+            // A publisher's descriptor is not read. Without it, Chromium's VP8 payloads say their temporal layer.
+            if sends_alone && uri == dependency_descriptor::URI {
+                continue;
+            }
             write!(to, "a=extmap:{id} {uri}\r\n")?;
         }
         for (rid, _) in &self.layers {
@@ -123,5 +129,25 @@ impl Chosen {
             }
             None => Ok(()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::core::codec::dependency_descriptor;
+    use crate::core::offer::sdp::Description;
+    use crate::core::tests::offers::sdp;
+
+    #[test]
+    fn a_frames_descriptor_is_for_those_who_receive() {
+        let section = |direction: &str| {
+            let lines =
+                format!("{direction}|rtpmap:98 VP9/90000|extmap:12 {}", dependency_descriptor::URI);
+            let text = sdp(&[("video 9 UDP/TLS/RTP/SAVPF 98", &lines)]);
+            Description::read(&text).expect("an offer").to_stack_offer()
+        };
+        assert!(!section("sendonly").contains(dependency_descriptor::URI));
+        assert!(section("recvonly").contains(dependency_descriptor::URI));
+        assert!(section("sendrecv").contains(dependency_descriptor::URI));
     }
 }

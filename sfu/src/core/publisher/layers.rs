@@ -5,6 +5,8 @@ use std::time::{Duration, Instant};
 use windlass_types::{Bitrate, Layer, Refusal, Size, VideoCodec};
 
 use crate::core::codec;
+use crate::core::codec::descriptor::Descriptor;
+use crate::core::subscriber::rewriter::PacketIn;
 
 /// Maximum bitrates of the layers in our SDK (`client-web/src/sdk/uplink/layers.ts`), which are those that Chromium
 /// gives them.
@@ -37,7 +39,26 @@ struct Meter {
     last_packet: Option<Instant>,
     window_begin: Option<Instant>,
     window_bytes: u64,
+    /// Bytes of the window up to each temporal layer but the highest.
+    window_thinned: [u64; 2],
+    /// The newest frame by its timestamp, and its temporal layer.
+    frame: Option<(u32, u8)>,
     rate: Option<Bitrate>,
+    thinned: [Option<Bitrate>; 2],
+}
+
+/// Bitrates of a layer up to its temporal layers 0 and 1; `None` where that is all of it.
+pub(crate) type ThinnedRates = [Option<Bitrate>; 2];
+
+impl Meter {
+    /// The temporal layer of a packet. One that does not say it is as its frame.
+    fn temporal(&mut self, timestamp: u32, descriptor: Option<&Descriptor>) -> u8 {
+        let said = descriptor.and_then(|descriptor| descriptor.temporal);
+        let frame = self.frame.filter(|(frame, _)| *frame == timestamp).map(|(_, layer)| layer);
+        let layer = said.or(frame).unwrap_or(0);
+        self.frame = Some((timestamp, layer));
+        layer
+    }
 }
 
 /// The layers of one track.
@@ -141,9 +162,16 @@ impl Layers {
         })
     }
 
-    /// Counts a packet.
-    pub(crate) fn count(&mut self, layer: Layer, codec: VideoCodec, bytes: usize, now: Instant) {
-        self.codec = Some(codec);
+    /// Counts a packet with `bytes` of payload; `descriptor`: what that says, if it can be read.
+    pub(crate) fn count(
+        &mut self,
+        layer: Layer,
+        packet: &PacketIn,
+        bytes: usize,
+        descriptor: Option<&Descriptor>,
+    ) {
+        let now = packet.arrival;
+        self.codec = Some(packet.codec);
         let meter = &mut self.meters[layer as usize];
         if meter.last_packet.is_none_or(|last| now.saturating_duration_since(last) > SILENCE) {
             *meter = Meter::default();
@@ -151,13 +179,21 @@ impl Layers {
         meter.last_packet = Some(now);
         let begin = *meter.window_begin.get_or_insert(now);
         meter.window_bytes += bytes as u64;
+        let temporal = meter.temporal(packet.timestamp, descriptor);
+        for thinned in meter.window_thinned.iter_mut().skip(temporal.into()) {
+            *thinned += bytes as u64;
+        }
         let span = now.saturating_duration_since(begin);
         if span >= WINDOW {
-            let bps = (meter.window_bytes as f64 * 8.0 / span.as_secs_f64()) as u64;
-            let mean = meter.rate.map_or(bps, |old| u64::midpoint(old.as_bps(), bps));
-            meter.rate = Some(Bitrate::bps(mean));
+            let mean = |bytes: u64, former: Option<Bitrate>| {
+                let bps = (bytes as f64 * 8.0 / span.as_secs_f64()) as u64;
+                Bitrate::bps(former.map_or(bps, |old| u64::midpoint(old.as_bps(), bps)))
+            };
+            meter.rate = Some(mean(meter.window_bytes, meter.rate));
+            meter.thinned =
+                [0, 1].map(|up_to| Some(mean(meter.window_thinned[up_to], meter.thinned[up_to])));
             meter.window_begin = Some(now);
-            meter.window_bytes = 0;
+            (meter.window_bytes, meter.window_thinned) = (0, [0; 2]);
         }
     }
 
@@ -174,6 +210,13 @@ impl Layers {
         Some(meter.rate.unwrap_or(SDK_MAX[layer as usize]))
     }
 
+    /// The bitrates of each layer up to its temporal layers.
+    pub(crate) fn thinned_rates(&self) -> [ThinnedRates; 3] {
+        let of =
+            |meter: &Meter| meter.thinned.map(|rate| rate.filter(|rate| Some(*rate) < meter.rate));
+        [0, 1, 2].map(|layer| of(&self.meters[layer]))
+    }
+
     /// The bitrate of each layer that is sent.
     pub(crate) fn rates(&self, now: Instant) -> [Option<Bitrate>; 3] {
         Layer::ALL.map(|layer| self.rate(layer, now))
@@ -185,11 +228,36 @@ mod tests {
     use super::*;
     use crate::core::tests::calls::key_header;
 
+    fn packet(arrival: Instant, timestamp: u32) -> PacketIn {
+        PacketIn { timestamp, ..PacketIn::alone(0, arrival) }
+    }
+
+    #[test]
+    fn temporal_layers_have_bitrates_of_their_own() {
+        let now = Instant::now();
+        let mut layers = Layers::default();
+        for i in 0..200 {
+            // Two packets a frame; I, B, E, L, layer 0 and 1 by turns. The second packet does not say it.
+            let (frame, first) = (i / 2, i % 2 == 0);
+            let payload = [0xac, 0x7f, (frame % 2 << 5) as u8, 0x07, 0x00];
+            let mut said = codec::parse(VideoCodec::Vp9, &payload).expect("a descriptor");
+            said.temporal = said.temporal.filter(|_| first);
+            let bytes = if frame % 2 == 0 { 900 } else { 300 };
+            let at = now + Duration::from_millis(10) * i;
+            layers.count(Layer::H, &packet(at, frame), bytes, Some(&said));
+        }
+        let [Some(base), None] = layers.thinned_rates()[1] else { panic!("two layers") };
+        let base = base.as_bps();
+        let all = layers.rate(Layer::H, now + Duration::from_secs(2)).expect("active").as_bps();
+        assert!((0.7..0.8).contains(&(base as f64 / all as f64)), "{base} of {all}");
+        assert_eq!(layers.thinned_rates()[0], [None; 2], "nothing is sent");
+    }
+
     #[test]
     fn a_silent_layer_is_not_offered() {
         let now = Instant::now();
         let mut layers = Layers::default();
-        layers.count(Layer::Q, VideoCodec::Vp9, 1000, now);
+        layers.count(Layer::Q, &packet(now, 0), 1000, None);
         assert!(layers.rate(Layer::Q, now + SILENCE).is_some());
         assert!(layers.rate(Layer::Q, now + SILENCE * 2).is_none());
         assert!(layers.rate(Layer::H, now).is_none());
@@ -200,7 +268,7 @@ mod tests {
         let now = Instant::now();
         let mut layers = Layers::default();
         for i in 0..200 {
-            layers.count(Layer::H, VideoCodec::Vp9, 625, now + Duration::from_millis(10) * i);
+            layers.count(Layer::H, &packet(now + Duration::from_millis(10) * i, i), 625, None);
         }
         let bps = layers.rate(Layer::H, now + Duration::from_secs(2)).expect("active").as_bps();
         assert!((450_000..550_000).contains(&bps), "{bps}");

@@ -9,6 +9,7 @@ pub(super) mod recent;
 pub(super) mod rewriter;
 pub(super) mod slot;
 pub(super) mod subscription;
+pub(super) mod thinning;
 pub(super) mod view;
 pub(super) mod viewer_network;
 pub(super) mod ways;

@@ -44,21 +44,12 @@ impl Recent {
 
 #[cfg(test)]
 mod tests {
-    use std::time::{Duration, Instant};
+    use std::time::Instant;
 
     use super::*;
 
     fn packet(seq: u64) -> PacketIn {
-        let (arrival, handover_delay) = (Instant::now(), Duration::ZERO);
-        PacketIn {
-            seq,
-            timestamp: 0,
-            arrival,
-            handover_delay,
-            marker: false,
-            codec: windlass_types::VideoCodec::Vp9,
-            stale: false,
-        }
+        PacketIn::alone(seq, Instant::now())
     }
 
     #[test]

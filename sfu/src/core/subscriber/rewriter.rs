@@ -5,7 +5,7 @@
 //! only where a key frame of the wanted source begins. Packets of the current source that come late (reordered, or
 //! repaired by RTX) get the number that was kept free for them. Packets from before the switch, and packets of a former
 //! source, are dropped. When the key frame's first packet itself comes late, what overtook it was dropped too, so the
-//! caller repeats it ([`PacketOut::switched`]).
+//! caller repeats it ([`PacketOut::switched`]). Frames of higher temporal layers can be left out ([`Thinning`]).
 //!
 //! [`Rewriter::locate`] is the timestamp map that anchors use: it remembers the frames that were really forwarded,
 //! so an anchor meets its frame or nothing, over switches and wrap-around.
@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 use windlass_types::relay::RelayedPacket;
 use windlass_types::{Layer, Size, VideoCodec};
 
+use super::thinning::{Number, Thinning};
 use crate::api::TrackId;
 use crate::core::codec;
 use crate::core::codec::descriptor::Descriptor;
@@ -58,6 +59,20 @@ impl PacketIn {
             handover_delay: Duration::ZERO,
             marker: packet.marker,
             codec: packet.codec,
+            stale: false,
+        }
+    }
+
+    /// A packet of one frame in VP9, which came now.
+    #[cfg(test)]
+    pub(crate) fn alone(seq: u64, arrival: Instant) -> PacketIn {
+        PacketIn {
+            seq,
+            timestamp: 0,
+            arrival,
+            handover_delay: Duration::ZERO,
+            marker: true,
+            codec: VideoCodec::Vp9,
             stale: false,
         }
     }
@@ -111,6 +126,9 @@ pub(crate) enum Dropped {
     OtherSource,
     /// The packet is of the current source, from before the switch.
     BeforeSwitch,
+    /// The packet is of a temporal layer that is left out. `reserved`: the number and the timestamp that were kept
+    /// free for it, which padding must take.
+    HigherLayer { reserved: Option<(u64, u32)> },
     /// The start of the packet's payload cannot be read.
     Malformed,
 }
@@ -134,8 +152,17 @@ struct Span {
     timestamp: u32,
     picture_id: u16,
     tl0: u8,
-    /// Frame number of the newest picture id, which unwraps the others.
-    newest: Option<(u16, i64)>,
+    /// The newest frame, from which others are numbered.
+    newest: Option<Newest>,
+}
+
+/// The newest frame of a source.
+#[derive(Debug, Clone, Copy)]
+struct Newest {
+    picture_id: u16,
+    /// TL0PICIDX, which counts the frames of the base temporal layer.
+    tl0: Option<u8>,
+    frame: i64,
 }
 
 /// Number of forwarded frames that anchors can refer to: over 4 s at 30 frames a second.
@@ -150,6 +177,7 @@ const CLOCK_PER_MS: u64 = 90;
 pub(crate) struct Rewriter {
     target: Option<Source>,
     span: Option<Span>,
+    thinning: Thinning,
     epoch: u16,
     size: Option<Size>,
     /// The publisher's sequence number of the packet that gave `size`.
@@ -169,6 +197,7 @@ impl Rewriter {
         Rewriter {
             target: None,
             span: None,
+            thinning: Thinning::default(),
             epoch: 0,
             size: None,
             size_seq: 0,
@@ -190,6 +219,11 @@ impl Rewriter {
         if other_track {
             self.span = None;
         }
+    }
+
+    /// Sets the highest temporal layer that is forwarded, where the publisher sends several; `None`: all are.
+    pub(crate) fn set_max_temporal(&mut self, layer: Option<u8>) {
+        self.thinning.set_max(layer);
     }
 
     /// The source that is forwarded.
@@ -260,8 +294,21 @@ impl Rewriter {
         if packet.seq < span.first_seq {
             return Err(Dropped::BeforeSwitch);
         }
-        let seq = packet.seq.checked_add_signed(span.seq).ok_or(Dropped::BeforeSwitch)?;
+        let before = self.thinning.before(packet.seq);
+        let before = before.ok_or(Dropped::HigherLayer { reserved: None })?;
+        let seq = packet.seq.checked_add_signed(span.seq).and_then(|seq| seq.checked_sub(before));
+        let seq = seq.ok_or(Dropped::BeforeSwitch)?;
         let timestamp = packet.timestamp.wrapping_add(span.timestamp);
+        let known = self
+            .forwarded
+            .iter()
+            .rposition(|f| f.source == source && f.publisher == packet.timestamp);
+        if known.is_none() && !self.thinning.forwards(&descriptor, packet.timestamp) {
+            let number = self.thinning.leave_out(packet.seq, packet.timestamp);
+            let reserved = (number == Number::Reserved).then_some((seq, timestamp));
+            return Err(Dropped::HigherLayer { reserved });
+        }
+        let thinned = self.thinning.forwarded(packet.seq) || self.thinning.is_on();
         let picture_id = descriptor
             .picture_id
             .map_or(0, |id| id.value.wrapping_add(span.picture_id) & id.mask());
@@ -270,13 +317,9 @@ impl Rewriter {
             && descriptor.tl0.is_none_or(|(value, _)| value == tl0);
         let rewrite = (!same).then_some(Rewrite { descriptor, picture_id, tl0 });
 
-        let known = self
-            .forwarded
-            .iter()
-            .rposition(|f| f.source == source && f.publisher == packet.timestamp);
         let frame = match known {
             Some(i) => self.forwarded[i].frame,
-            None => span.number(&descriptor, self.last_frame),
+            None => span.number(&descriptor, self.last_frame, thinned),
         };
         let mut new_epoch = switched;
         // A key frame that came after a newer one does not have the current size.
@@ -333,7 +376,9 @@ impl Rewriter {
     pub(crate) fn push_empty(&mut self, source: Source, packet: PacketIn) -> Option<(u64, u32)> {
         let span =
             self.span.as_ref().filter(|s| s.source == source && packet.seq >= s.first_seq)?;
-        let seq = packet.seq.checked_add_signed(span.seq)?;
+        let before = self.thinning.before(packet.seq)?;
+        let seq = packet.seq.checked_add_signed(span.seq)?.checked_sub(before)?;
+        self.thinning.number(packet.seq);
         self.next_seq = self.next_seq.max(seq + 1);
         Some((seq, packet.timestamp.wrapping_add(span.timestamp)))
     }
@@ -353,6 +398,7 @@ impl Rewriter {
         if begins {
             self.last_frame = i64::from(picture_id) - 1;
         }
+        self.thinning.begin(packet.seq);
         // Earlier frames of this source have other numbers.
         self.forwarded.retain(|f| f.source != source);
         self.span = Some(Span {
@@ -372,19 +418,27 @@ impl Rewriter {
 }
 
 impl Span {
-    /// The number of a frame that was not seen before. Picture ids count the frames that are missing too.
-    fn number(&mut self, descriptor: &Descriptor, last_frame: i64) -> i64 {
+    /// The number of a frame that was not seen before. Picture ids count the frames that are missing too. Where frames
+    /// were left out (`thinned`), only missing frames of the base temporal layer count.
+    fn number(&mut self, descriptor: &Descriptor, last_frame: i64, thinned: bool) -> i64 {
         let Some(id) = descriptor.picture_id else { return last_frame + 1 };
-        let (newest, newest_frame) = *self.newest.get_or_insert((id.value, last_frame + 1));
-        let ahead = id.value.wrapping_sub(newest) & id.mask();
-        let back = newest.wrapping_sub(id.value) & id.mask();
-        if ahead <= back {
-            let frame = newest_frame + i64::from(ahead);
-            self.newest = Some((id.value, frame));
-            frame
-        } else {
-            newest_frame - i64::from(back)
+        let tl0 = descriptor.tl0.map(|(tl0, _)| tl0);
+        let first = Newest { picture_id: id.value, tl0, frame: last_frame + 1 };
+        let newest = *self.newest.get_or_insert(first);
+        let ahead = id.value.wrapping_sub(newest.picture_id) & id.mask();
+        let back = newest.picture_id.wrapping_sub(id.value) & id.mask();
+        let mut distance = if ahead <= back { i64::from(ahead) } else { -i64::from(back) };
+        if thinned && distance != 0 {
+            let base = tl0.zip(newest.tl0).filter(|_| descriptor.is_base());
+            let of_base = base.map(|(tl0, newest)| i64::from(tl0.wrapping_sub(newest) as i8));
+            distance =
+                of_base.filter(|d| d.signum() == distance.signum()).unwrap_or(distance.signum());
         }
+        let frame = newest.frame + distance;
+        if distance > 0 {
+            self.newest = Some(Newest { picture_id: id.value, tl0, frame });
+        }
+        frame
     }
 }
 

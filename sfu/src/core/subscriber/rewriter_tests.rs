@@ -185,6 +185,139 @@ fn run(rewriter: &mut Rewriter, sent: &[Sent]) -> Vec<Result<PacketOut, Dropped>
     sent.iter().map(|s| rewriter.push(source(s.layer), s.packet, &mut s.payload.clone())).collect()
 }
 
+/// A publisher with three temporal layers: of four frames one is of the base, one of layer 1 and two of layer 2.
+struct Layered {
+    encoder: Encoder,
+    frames: usize,
+}
+
+impl Layered {
+    fn new(seq: u64) -> Layered {
+        Layered { encoder: Encoder::new(Layer::Q, seq, 0, 32_700), frames: 0 }
+    }
+
+    /// The next frame and its temporal layer.
+    fn frame(&mut self, packets: usize, arrival: Instant) -> (u8, Vec<Sent>) {
+        let temporal = [0, 2, 1, 2][self.frames % 4];
+        let tl0 = self.encoder.tl0;
+        let mut frame = self.encoder.frame(self.frames == 0, packets, 33, arrival);
+        // Only base frames count, and each is a switching up point.
+        let tl0 = if temporal == 0 { self.encoder.tl0 } else { tl0 };
+        self.encoder.tl0 = tl0;
+        for sent in &mut frame {
+            (sent.payload[3], sent.payload[4]) =
+                (temporal << 5 | u8::from(temporal == 0) << 4, tl0);
+        }
+        self.frames += 1;
+        (temporal, frame)
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn without_loss_nothing_is_missing_whatever_layers_are_left_out(
+        steps in proptest::collection::vec((1usize..4, proptest::option::weighted(0.1, proptest::option::of(0u8..2))), 1..150),
+        seq in 0u64..200_000,
+    ) {
+        let mut publisher = Layered::new(seq);
+        let mut rewriter = Rewriter::new(7);
+        rewriter.set_target(Some(source(Layer::Q)));
+        let now = Instant::now();
+        let (mut max, mut last, mut decoded) = (None, None, [true; 3]);
+        for (packets, new) in steps {
+            if let Some(new) = new {
+                max = new;
+                rewriter.set_max_temporal(max);
+            }
+            let (temporal, frame) = publisher.frame(packets, now);
+            let got = run(&mut rewriter, &frame);
+            let whole = got.iter().all(Result::is_ok);
+            let left_out = Err(Dropped::HigherLayer { reserved: None });
+            prop_assert!(whole || got.iter().all(|got| *got == left_out), "a part of a frame");
+            prop_assert!(whole || temporal > 0);
+            prop_assert!(!(whole && max.is_some_and(|max| temporal > max)));
+            if temporal == 0 {
+                decoded = [true; 3];
+            }
+            prop_assert!(!whole || decoded[usize::from(temporal)], "it needs a frame that was left out");
+            if !whole {
+                decoded[usize::from(temporal)..].fill(false);
+            }
+            for out in got.into_iter().flatten() {
+                if let Some((seq, number)) = last {
+                    prop_assert_eq!(out.seq, seq + 1);
+                    prop_assert_eq!(out.frame, if out.begin { number + 1 } else { number });
+                }
+                last = Some((out.seq, out.frame));
+            }
+        }
+    }
+
+    #[test]
+    fn with_loss_no_number_is_given_twice_and_only_losses_are_missing(
+        steps in proptest::collection::vec((1usize..4, proptest::option::weighted(0.1, proptest::option::of(0u8..2)), 0u8..20), 1..150),
+    ) {
+        let mut publisher = Layered::new(60);
+        let mut rewriter = Rewriter::new(7);
+        rewriter.set_target(Some(source(Layer::Q)));
+        let now = Instant::now();
+        let (mut numbers, mut frames, mut late) = (HashSet::new(), HashMap::new(), Vec::new());
+        let mut lost = 0;
+        for (packets, new, loss) in steps {
+            if let Some(max) = new {
+                rewriter.set_max_temporal(max);
+            }
+            let first = publisher.frames == 0;
+            let mut flight = publisher.frame(packets, now).1;
+            flight.append(&mut late);
+            match loss {
+                _ if first => {}
+                0 => {
+                    flight.remove(0);
+                    lost += 1;
+                }
+                1 => late = vec![flight.remove(0)],
+                _ => {}
+            }
+            for sent in flight {
+                let (seq, frame) = match run(&mut rewriter, std::slice::from_ref(&sent))[0] {
+                    Ok(out) => (out.seq, Some(out.frame)),
+                    Err(Dropped::HigherLayer { reserved: Some((seq, _)) }) => (seq, None),
+                    Err(Dropped::HigherLayer { reserved: None }) => continue,
+                    Err(other) => return Err(TestCaseError::fail(format!("{other:?}"))),
+                };
+                prop_assert!(numbers.insert(seq), "number {} twice", seq);
+                if let Some(frame) = frame {
+                    prop_assert_eq!(*frames.entry(sent.packet.timestamp).or_insert(frame), frame);
+                }
+            }
+        }
+        let spread = numbers.iter().max().unwrap() - numbers.iter().min().unwrap() + 1;
+        let missing = spread as usize - numbers.len();
+        prop_assert!(missing <= lost + late.len(), "{} are missing of {} lost", missing, lost);
+    }
+}
+
+#[test]
+fn base_frames_that_are_lost_are_counted_and_those_that_come_late_have_their_place() {
+    let now = Instant::now();
+    let (mut publisher, mut rewriter) = (Layered::new(10), Rewriter::new(0));
+    rewriter.set_target(Some(source(Layer::Q)));
+    rewriter.set_max_temporal(Some(0));
+    let frames: Vec<_> = (0..17).map(|_| publisher.frame(1, now).1.remove(0)).collect();
+    let mut number = |at: usize| match run(&mut rewriter, &frames[at..=at])[0] {
+        Ok(out) => Some(out.frame),
+        Err(_) => None,
+    };
+    let first = number(0).unwrap();
+    assert_eq!([number(1), number(2), number(3)], [None; 3]);
+    assert_eq!(number(8), Some(first + 2), "4 is missing");
+    assert_eq!((number(4), number(5)), (Some(first + 1), None), "it comes late");
+    assert_eq!(number(16), Some(first + 4), "12 is lost");
+}
+
 #[test]
 fn nothing_is_forwarded_before_a_key_frame() {
     let now = Instant::now();

@@ -99,6 +99,12 @@ impl Slot {
         self.pt.map(|(_, pt)| pt)
     }
 
+    /// Sets the highest temporal layer that is sent, where the publisher sends several; `None`: all are.
+    pub(crate) fn set_max_temporal(&mut self, layer: Option<u8>) {
+        self.subscription.max_temporal = layer;
+        self.video.set_max_temporal(layer);
+    }
+
     /// Ends the current stream: the next packet begins another one.
     pub(crate) fn interrupt(&mut self) {
         self.video.set_target(None);

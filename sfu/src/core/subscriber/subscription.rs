@@ -33,6 +33,8 @@ pub(crate) struct Subscription {
     pub demand: Option<Demand>,
     /// The allocated rung.
     pub rung: Option<Rung>,
+    /// Highest temporal layer of the rung that is sent; `None`: all.
+    pub max_temporal: Option<u8>,
     /// Whether the client can decode neither the track's codec nor that of its backup.
     pub undecodable: bool,
     /// Whether the client's last message says that the track is paused.
@@ -54,6 +56,7 @@ impl Default for Subscription {
             view: None,
             demand: None,
             rung: None,
+            max_temporal: None,
             undecodable: false,
             paused: false,
             announced: None,

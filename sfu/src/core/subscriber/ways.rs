@@ -94,10 +94,12 @@ mod tests {
         Demand {
             max: Rung::F,
             rates: [Some(Bitrate::kbps(150.0)), Some(Bitrate::kbps(500.0)), None],
+            thinned_rates: [[None; 2]; 3],
             sizes: [Size::new(320, 180), Size::new(640, 360), Size::new(1280, 720)],
             anchors: [enhanced, enhanced, None],
             shown: Shown { tile: Size::new(1280, 720), network: FrameNetwork::None },
             current: None,
+            max_temporal: None,
             weight: 1.0,
         }
     }

@@ -444,7 +444,7 @@ mod tests {
     fn the_layer_of_the_anchors_size_is_captured_while_it_is_sent() {
         let (mut taps, stream, now) = (Taps::default(), StreamId(1), Instant::now());
         let mut layers = Layers::default();
-        layers.count(Layer::H, windlass_types::VideoCodec::Vp9, 1000, now);
+        layers.count(Layer::H, &PacketIn::alone(0, now), 1000, None);
         assert!(taps.set_capture(now, stream, Some(2), &layers, 1000).is_none());
         assert!(!taps.captures(), "nothing without a tap of the low layer");
         taps.set_layer(stream, Some(Layer::Q), 1000);

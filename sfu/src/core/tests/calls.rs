@@ -599,13 +599,8 @@ fn an_only_encoding_that_grows_goes_on_under_its_new_name_and_leaves_its_tap() {
     harness.core.rename_layer(track, Layer::Q, Layer::F, harness.now);
     let key = [&[0x0c][..], &key_header(1280, 720)].concat();
     let packet = subscriber::rewriter::PacketIn {
-        seq: seq.unwrap_or_default() + 1,
         timestamp: 1 << 30,
-        arrival: harness.now,
-        handover_delay: Duration::ZERO,
-        marker: true,
-        codec: windlass_types::VideoCodec::Vp9,
-        stale: false,
+        ..subscriber::rewriter::PacketIn::alone(seq.unwrap_or_default() + 1, harness.now)
     };
     let before = harness.clients[at].received.len();
     harness.core.forward_video(track, Layer::F, packet, None, &key.into());

@@ -10,6 +10,7 @@ use windlass_types::{Layer, NodeId, VideoCodec};
 use super::harness::*;
 use crate::api::{JoinOptions, Offer, OfferError, Permissions, RenditionError, Subscribe, TrackId};
 use crate::config::{Limits, RenditionLimits, Tuning};
+use crate::core::subscriber::rewriter::PacketIn;
 use crate::core::*;
 use crate::relay::Relayed;
 
@@ -241,7 +242,8 @@ fn a_rendition_ends_where_its_source_has_another_codec_or_the_renderer_cannot_go
     assert!(harness.core.tracks.get(rendition).is_none());
     let rendition = harness.core.render(harness.now, SUBSCRIBER, track).expect("rendered");
     let layers = &mut harness.core.tracks.get_mut(track).expect("there").layers;
-    layers.count(Layer::Q, VideoCodec::Vp8, 100, harness.now);
+    let packet = PacketIn { codec: VideoCodec::Vp8, ..PacketIn::alone(0, harness.now) };
+    layers.count(Layer::Q, &packet, 100, None);
     harness.core.end_unreadable_renditions();
     assert!(harness.core.tracks.get(rendition).is_none());
     assert_eq!(harness.core.render(harness.now, SUBSCRIBER, track), Err(RenditionError::Plain));
