@@ -15,7 +15,7 @@ use super::allocation::anchor_costs::{AnchorCostMeter, AnchorCosts, AnchorLimits
 use super::output::Output;
 use super::publisher::backup::Backup;
 use super::publisher::key_frames::KeyFrameRequests;
-use super::publisher::layers::{Layers, SDK_MAX, ThinnedRates};
+use super::publisher::layers::{Layers, SDK_MAX, ThinnedShares};
 use super::publisher::params::{LayerParams, PublisherParams};
 use super::publisher::stills::Stills;
 use super::record::track::{Recordings, TrackRecording};
@@ -103,10 +103,11 @@ impl Track {
         }
     }
 
-    /// The bitrates of each layer up to its temporal layers. What AV1 and H.264 say of them is encrypted with the frame.
-    pub(crate) fn thinned_rates(&self) -> [ThinnedRates; 3] {
+    /// The shares of each layer's bitrate up to its temporal layers. What AV1 and H.264 say of them is encrypted with
+    /// the frame.
+    pub(crate) fn thinned(&self) -> [ThinnedShares; 3] {
         let hidden = matches!(self.layers.codec(), Some(VideoCodec::Av1 | VideoCodec::H264));
-        if self.info.encrypted && hidden { Default::default() } else { self.layers.thinned_rates() }
+        if self.info.encrypted && hidden { Default::default() } else { self.layers.thinned() }
     }
 
     /// The stream, while the enhancer gets it.

@@ -6,8 +6,8 @@
 //! bytes beside the viewer's own network. Quality in the tile is predicted ([`quality`]); bitrates of anchors are
 //! measured ([`anchor_costs`](super::anchor_costs)).
 //!
-//! A layer can have several temporal layers. Below the lowest rung then stands the same with fewer of them: a lower frame
-//! rate comes before a pause.
+//! A layer can have several temporal layers. Below the lowest rung then stands the same with fewer of them: a lower
+//! frame rate comes before a pause.
 //!
 //! 1. Each track gets its lowest rung, by descending weight, while the budget lasts. The others are paused; the first
 //!    never is.
@@ -23,7 +23,7 @@ use windlass_types::{Bitrate, Layer, Rung, Size};
 
 use super::anchor_costs::AnchorCosts;
 use super::quality::{self, Shown};
-use crate::core::publisher::layers::ThinnedRates;
+use crate::core::publisher::layers::ThinnedShares;
 
 /// Time after a fall in which no rung rises, so that the bandwidth estimate can settle.
 const RISE_DELAY: Duration = Duration::from_secs(3);
@@ -56,8 +56,8 @@ pub(crate) struct Demand {
     pub max: Rung,
     /// Bitrate of each layer that is sent, smallest first.
     pub rates: [Option<Bitrate>; 3],
-    /// Bitrates of each layer up to its temporal layers.
-    pub thinned_rates: [ThinnedRates; 3],
+    /// Shares of each layer's bitrate up to its temporal layers.
+    pub thinned: [ThinnedShares; 3],
     /// Size of each layer.
     pub sizes: [Size; 3],
     /// Expected anchor bitrates of each layer; `None`: the subscriber can get none.
@@ -133,13 +133,14 @@ impl Demand {
         Some(Step { rung, max_temporal: None, rate: video + anchors.sum(), quality })
     }
 
-    /// A step up to a temporal layer, if that takes less.
+    /// A step without anchors and up to a temporal layer, if that takes less.
     fn thinned(&self, step: &Step, layer: u8) -> Option<Step> {
-        let rates = self.thinned_rates[step.rung.layer() as usize];
-        let rate = (*rates.get(usize::from(layer))?).filter(|rate| *rate < step.rate)?;
+        let of = step.rung.layer() as usize;
+        let share = *self.thinned[of].0.get(usize::from(layer))?;
+        let rate = self.rates[of]?.mul_f64(share.into());
         let quality = step.quality - THINNED_LOSS.get(usize::from(layer))?;
         let rung = Rung::plain(step.rung.layer());
-        Some(Step { rung, max_temporal: Some(layer), rate, quality })
+        (share < 1.0).then_some(Step { rung, max_temporal: Some(layer), rate, quality })
     }
 
     /// The step of a grant; `None` where nothing is sent.
@@ -380,7 +381,7 @@ mod tests {
     const ALL: Demand = Demand {
         max: Rung::F,
         rates: [Some(rate(150_000)), Some(rate(500_000)), Some(rate(1_500_000))],
-        thinned_rates: [[None; 2]; 3],
+        thinned: [ThinnedShares([1.0; 2]); 3],
         sizes: [Size::new(320, 180), Size::new(640, 360), TILE],
         anchors: [STILLS, STILLS, None],
         shown: Shown { tile: TILE, network: FrameNetwork::None },
@@ -578,14 +579,7 @@ mod tests {
     }
 
     /// Two temporal layers, of which the base takes three fifths.
-    const LAYERED: Demand = Demand {
-        thinned_rates: [
-            [Some(rate(90_000)), None],
-            [Some(rate(300_000)), None],
-            [Some(rate(900_000)), None],
-        ],
-        ..ALL
-    };
+    const LAYERED: Demand = Demand { thinned: [ThinnedShares([0.6, 1.0]); 3], ..ALL };
 
     fn grants(bps: u64, congested: bool, demands: &[Demand]) -> Vec<Grant> {
         Allocator::default().allocate(Instant::now(), Some(rate(bps)), congested, demands)
@@ -605,8 +599,7 @@ mod tests {
 
     #[test]
     fn of_three_temporal_layers_those_are_sent_that_fit() {
-        let rates = [Some(rate(75_000)), Some(rate(105_000))];
-        let demand = Demand { thinned_rates: [rates, [None; 2], [None; 2]], ..ALL };
+        let demand = Demand { thinned: [ThinnedShares([0.5, 0.7]); 3], ..ALL };
         let given = |bps| grants(bps, false, &[demand])[0];
         assert_eq!(given(100_000), Grant::Thinned(Rung::Q, 0));
         assert_eq!(given(120_000), Grant::Thinned(Rung::Q, 1));

@@ -307,7 +307,7 @@ fn demand(
         max: sufficient
             .map_or(slot.subscription.max, |layer| slot.subscription.max.min(Rung::plain(layer))),
         rates: track.params.rates(now, track.layers.rates(now)),
-        thinned_rates: track.thinned_rates(),
+        thinned: track.thinned(),
         sizes: track.layers.likely_sizes(),
         anchors: if anchors && track.has_anchors(limits.available) {
             track.expected_anchor_costs(now, AnchorLimits { max_octaves, ..limits })

@@ -44,11 +44,18 @@ struct Meter {
     /// The newest frame by its timestamp, and its temporal layer.
     frame: Option<(u32, u8)>,
     rate: Option<Bitrate>,
-    thinned: [Option<Bitrate>; 2],
+    thinned: ThinnedShares,
 }
 
-/// Bitrates of a layer up to its temporal layers 0 and 1; `None` where that is all of it.
-pub(crate) type ThinnedRates = [Option<Bitrate>; 2];
+/// Shares of a layer's bitrate up to its temporal layers 0 and 1; 1: all of it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct ThinnedShares(pub [f32; 2]);
+
+impl Default for ThinnedShares {
+    fn default() -> ThinnedShares {
+        ThinnedShares([1.0; 2])
+    }
+}
 
 impl Meter {
     /// The temporal layer of a packet. One that does not say it is as its frame.
@@ -185,13 +192,13 @@ impl Layers {
         }
         let span = now.saturating_duration_since(begin);
         if span >= WINDOW {
-            let mean = |bytes: u64, former: Option<Bitrate>| {
-                let bps = (bytes as f64 * 8.0 / span.as_secs_f64()) as u64;
-                Bitrate::bps(former.map_or(bps, |old| u64::midpoint(old.as_bps(), bps)))
-            };
-            meter.rate = Some(mean(meter.window_bytes, meter.rate));
-            meter.thinned =
-                [0, 1].map(|up_to| Some(mean(meter.window_thinned[up_to], meter.thinned[up_to])));
+            let bps = (meter.window_bytes as f64 * 8.0 / span.as_secs_f64()) as u64;
+            let mean = meter.rate.map_or(bps, |old| u64::midpoint(old.as_bps(), bps));
+            meter.rate = Some(Bitrate::bps(mean));
+            let all = meter.window_bytes.max(1) as f32;
+            let shares = meter.window_thinned.map(|bytes| bytes as f32 / all);
+            let former = meter.thinned.0;
+            meter.thinned = ThinnedShares([0, 1].map(|n| f32::midpoint(former[n], shares[n])));
             meter.window_begin = Some(now);
             (meter.window_bytes, meter.window_thinned) = (0, [0; 2]);
         }
@@ -210,11 +217,9 @@ impl Layers {
         Some(meter.rate.unwrap_or(SDK_MAX[layer as usize]))
     }
 
-    /// The bitrates of each layer up to its temporal layers.
-    pub(crate) fn thinned_rates(&self) -> [ThinnedRates; 3] {
-        let of =
-            |meter: &Meter| meter.thinned.map(|rate| rate.filter(|rate| Some(*rate) < meter.rate));
-        [0, 1, 2].map(|layer| of(&self.meters[layer]))
+    /// The shares of each layer's bitrate up to its temporal layers.
+    pub(crate) fn thinned(&self) -> [ThinnedShares; 3] {
+        [0, 1, 2].map(|layer| self.meters[layer].thinned)
     }
 
     /// The bitrate of each layer that is sent.
@@ -233,24 +238,22 @@ mod tests {
     }
 
     #[test]
-    fn temporal_layers_have_bitrates_of_their_own() {
+    fn temporal_layers_have_shares_of_the_bitrate() {
         let now = Instant::now();
         let mut layers = Layers::default();
         for i in 0..200 {
             // Two packets a frame; I, B, E, L, layer 0 and 1 by turns. The second packet does not say it.
             let (frame, first) = (i / 2, i % 2 == 0);
-            let payload = [0xac, 0x7f, (frame % 2 << 5) as u8, 0x07, 0x00];
+            let payload = [0xac, 0x7f, ((frame % 2) << 5) as u8, 0x07, 0x00];
             let mut said = codec::parse(VideoCodec::Vp9, &payload).expect("a descriptor");
             said.temporal = said.temporal.filter(|_| first);
             let bytes = if frame % 2 == 0 { 900 } else { 300 };
             let at = now + Duration::from_millis(10) * i;
             layers.count(Layer::H, &packet(at, frame), bytes, Some(&said));
         }
-        let [Some(base), None] = layers.thinned_rates()[1] else { panic!("two layers") };
-        let base = base.as_bps();
-        let all = layers.rate(Layer::H, now + Duration::from_secs(2)).expect("active").as_bps();
-        assert!((0.7..0.8).contains(&(base as f64 / all as f64)), "{base} of {all}");
-        assert_eq!(layers.thinned_rates()[0], [None; 2], "nothing is sent");
+        let ThinnedShares([base, all]) = layers.thinned()[1];
+        assert!((0.7..0.8).contains(&base) && all > 0.99, "{base}, {all}");
+        assert_eq!(layers.thinned()[0], ThinnedShares::default(), "nothing is sent");
     }
 
     #[test]

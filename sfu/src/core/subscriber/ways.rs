@@ -82,6 +82,7 @@ mod tests {
     use crate::api::NetworkReport;
     use crate::core::allocation::anchor_costs::AnchorCosts;
     use crate::core::allocation::quality::Shown;
+    use crate::core::publisher::layers::ThinnedShares;
 
     const GIVEN: Allocated =
         Allocated { layer: Layer::H, granted: true, tapped: true, refused: false };
@@ -94,7 +95,7 @@ mod tests {
         Demand {
             max: Rung::F,
             rates: [Some(Bitrate::kbps(150.0)), Some(Bitrate::kbps(500.0)), None],
-            thinned_rates: [[None; 2]; 3],
+            thinned: [ThinnedShares([1.0; 2]); 3],
             sizes: [Size::new(320, 180), Size::new(640, 360), Size::new(1280, 720)],
             anchors: [enhanced, enhanced, None],
             shown: Shown { tile: Size::new(1280, 720), network: FrameNetwork::None },
