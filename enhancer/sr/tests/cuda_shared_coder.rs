@@ -111,7 +111,9 @@ fn pictures_that_stay_on_the_card_are_coded_as_if_they_had_come_back() {
                     coder.code_resident(&resident, &tiles, coding(quality, max), max == 3_000);
                 let wanted = on_cpu(&image, quality, max).expect("it can be coded");
                 let back = (max == 3_000).then(|| image.clone());
-                assert!(coded == Ok((wanted, back)), "scale {scale}, tiles {bits:b}, {max}");
+                let what = format!("scale {scale}, tiles {bits:b}, {max}");
+                let coded = coded.unwrap_or_else(|error| panic!("{what}: {error}"));
+                assert!(coded == (wanted, back), "{what}");
             }
         }
         // Several of one size together, each with its own.
