@@ -6,6 +6,7 @@
 // Exits with 1 and a plain sentence at the first difference. `tests/e2e/soak/twin.test.mjs` does the same in Chromium.
 import { readFileSync } from "node:fs";
 import { checkCase, checkModule } from "./twin-check.mjs";
+import { framesOf } from "./vp9-timer.mjs";
 
 const [wasmPath, ivfPath, twinPath] = process.argv.slice(2);
 if (!twinPath) {
@@ -15,9 +16,9 @@ if (!twinPath) {
 try {
   const module = new WebAssembly.Module(readFileSync(wasmPath));
   checkModule(module);
-  const ivf = readFileSync(ivfPath);
+  const stream = framesOf(readFileSync(ivfPath));
   for (const one of JSON.parse(readFileSync(twinPath, "utf8"))) {
-    const { scale, frames, ...anchors } = checkCase(module, ivf, one);
+    const { scale, frames, ...anchors } = checkCase(module, stream, one);
     const counts = Object.entries(anchors).map(([what, count]) => `${what} ${count}`);
     console.log(`scale ${scale}: ${frames} frames equal; anchors ${counts.join(", ")}`);
   }

@@ -12,8 +12,13 @@
 //!
 //! `client-web/wasm/twin-check.mjs` replays the cases in WebAssembly and compares.
 //!
+//! `twin FILE.yuv --pictures WIDTHxHEIGHT` does the same with the pictures that a decoder of another codec made, in
+//! I420, without stills.
+//!
 //! `twin FILE.ivf --call SCALE` prints a single case for measurements: an anchor of the whole frame once in 30, as
 //! in a call with the default settings, four frames late and of about a call's size; no checksums.
+
+use std::sync::Arc;
 
 use windlass_files::ivf::{self, Ivf};
 use windlass_hybrid::anchor::codec::Htj2k;
@@ -42,19 +47,53 @@ const NETWORK_FRAMES: u32 = 6;
 const CHUNK: usize = 1100;
 
 fn main() {
-    let usage = "usage: twin FILE.ivf [--call SCALE]";
+    let usage = "usage: twin FILE.ivf [--call SCALE] | twin FILE.yuv --pictures WIDTHxHEIGHT";
     let args: Vec<String> = std::env::args().skip(1).collect();
     let path = args.first().expect(usage);
     let file = std::fs::read(path).expect("a readable file");
-    let ivf = ivf::read(&file).expect("a stream");
-    let cases: Vec<String> = if args.len() > 1 {
-        let [_, option, scale] = args.as_slice() else { panic!("{usage}") };
-        assert_eq!(option, "--call", "{usage}");
-        vec![call(&ivf, scale.parse().expect("a scale"))]
-    } else {
-        [2, 3, 4].into_iter().map(|scale| check(&ivf, scale)).collect()
+    let options: Vec<&str> = args[1..].iter().map(String::as_str).collect();
+    let checked = |stream: &Stream<'_>| [2, 3, 4].map(|scale| check(stream, scale)).to_vec();
+    let cases = match options.as_slice() {
+        [] => checked(&Stream::coded(&ivf::read(&file).expect("a stream"))),
+        ["--call", scale] => {
+            let ivf = ivf::read(&file).expect("a stream");
+            vec![call(&ivf, scale.parse().expect("a scale"))]
+        }
+        ["--pictures", size] => {
+            let (width, height) = size.split_once('x').expect(usage);
+            let side = |side: &str| side.parse().expect("a size");
+            checked(&Stream::decoded(&file, (side(width), side(height))))
+        }
+        _ => panic!("{usage}"),
     };
     println!("[{}]", cases.join(",\n"));
+}
+
+/// A frame of VP9, or the picture that another decoder made.
+enum Frame<'a> {
+    Coded(&'a [u8]),
+    Decoded(Arc<FrameBuffer>),
+}
+
+/// What is checked.
+struct Stream<'a> {
+    size: (usize, usize),
+    frames: Vec<Frame<'a>>,
+}
+
+impl<'a> Stream<'a> {
+    fn coded(ivf: &Ivf<'a>) -> Stream<'a> {
+        let frames = ivf.frames.iter().map(|data| Frame::Coded(data)).collect();
+        Stream { size: ivf.size, frames }
+    }
+
+    fn decoded(file: &[u8], (width, height): (usize, usize)) -> Stream<'a> {
+        let bytes = width * height + 2 * width.div_ceil(2) * height.div_ceil(2);
+        let picture = |data| FrameBuffer::from_i420(width, height, data).expect("a picture");
+        let frames = file.chunks_exact(bytes);
+        let frames = frames.map(|data| Frame::Decoded(Arc::new(picture(data)))).collect();
+        Stream { size: (width, height), frames }
+    }
 }
 
 /// The RTP timestamp of a frame. The timeline wraps around in the middle of the file.
@@ -63,8 +102,8 @@ fn timestamp(frame: u32) -> u32 {
 }
 
 /// The maker of one case's anchors.
-struct Maker<'a> {
-    ivf: &'a Ivf<'a>,
+struct Maker {
+    low: (usize, usize),
     scale: usize,
 }
 
@@ -85,7 +124,7 @@ enum CodeSize {
     Budget(usize),
 }
 
-impl Maker<'_> {
+impl Maker {
     /// The messages of an anchor of `tiles`, with a texture that differs from seed to seed.
     fn messages(&self, of: Of, tiles: &TileMap, size: CodeSize) -> Vec<Vec<u8>> {
         let (w, h) = self.size(self.scale);
@@ -117,17 +156,17 @@ impl Maker<'_> {
 
     /// Width and height of the low picture times a factor.
     fn size(&self, scale: usize) -> (usize, usize) {
-        (scale * self.ivf.size.0, scale * self.ivf.size.1)
+        (scale * self.low.0, scale * self.low.1)
     }
 
     fn full(&self) -> TileMap {
-        let (width, height) = self.ivf.size;
+        let (width, height) = self.low;
         TileMap::full(Size::saturating(width, height))
     }
 
     /// A map of every second tile: those at even or at odd places.
     fn every_second(&self, odd: bool) -> TileMap {
-        let (width, height) = self.ivf.size;
+        let (width, height) = self.low;
         let mut tiles = TileMap::empty(Size::saturating(width, height));
         for (column, row) in self.full().iter() {
             if ((column + row) % 2 == 1) == odd {
@@ -203,7 +242,7 @@ const STILL_BYTES: usize = 3000;
 
 /// The MD5 of the still of a frame, of every second tile or, every other time, of all: the camera is half as large
 /// again as HR, and sees squares, some of them coloured.
-fn still(maker: &Maker<'_>, publisher: &mut StillMaker, frame: u32) -> String {
+fn still(maker: &Maker, publisher: &mut StillMaker, frame: u32) -> String {
     let (width, height) = maker.size(maker.scale);
     let (width, height) = (width * 3 / 2, height * 3 / 2);
     let square = |i: usize| ((i % width / 8) ^ (i / width / 8)) + frame as usize;
@@ -226,8 +265,8 @@ fn still(maker: &Maker<'_>, publisher: &mut StillMaker, frame: u32) -> String {
 }
 
 /// Decodes with every instruction set, and returns the results of the case as JSON.
-fn check(ivf: &Ivf<'_>, scale: usize) -> String {
-    let maker = Maker { ivf, scale };
+fn check(stream: &Stream<'_>, scale: usize) -> String {
+    let maker = Maker { low: stream.size, scale };
     let mut decoders: Vec<_> = Isa::available()
         .iter()
         .map(|&isa| HybridDecoder::new(HybridConfig { scale, isa, ..HybridConfig::default() }))
@@ -235,15 +274,22 @@ fn check(ivf: &Ivf<'_>, scale: usize) -> String {
     let mut reassembler = Reassembler::new();
     let mut publisher = StillMaker::default();
     let mut lines = Vec::new();
-    for (data, frame) in ivf.frames.iter().zip(0u32..) {
+    for (data, frame) in stream.frames.iter().zip(0u32..) {
         let mut shown = false;
         let network = network(frame);
         for decoder in &mut decoders {
             decoder.set_network(network.checked_sub(1).map(|n| Tier::ALL[n]));
-            shown = decoder.push_frame(timestamp(frame), data).expect("a sound stream").shown;
+            let outcome = match data {
+                Frame::Coded(data) => decoder.push_frame(timestamp(frame), data),
+                Frame::Decoded(picture) => decoder.push_picture(timestamp(frame), picture),
+            };
+            shown = outcome.expect("a sound stream").shown;
         }
-        publisher.follow(timestamp(frame), data).expect("a sound stream");
-        let of_this = shown && frame.is_multiple_of(STILL_EVERY);
+        let (mut of_this, mut size) = (false, 0);
+        if let Frame::Coded(data) = data {
+            publisher.follow(timestamp(frame), data).expect("a sound stream");
+            (of_this, size) = (shown && frame.is_multiple_of(STILL_EVERY), data.len());
+        }
         let still = of_this.then(|| format!("\"{}\"", still(&maker, &mut publisher, frame)));
         let still = still.unwrap_or_else(|| "null".to_owned());
         let messages = maker.disturbed(frame);
@@ -274,7 +320,7 @@ fn check(ivf: &Ivf<'_>, scale: usize) -> String {
         lines.push(format!(
             "{{\"timestamp\":{},\"size\":{},\"network\":{network},\"shown\":{shown},\"messages\":[{}],\"outcomes\":[{}],\"still\":{still},\"kept\":\"{}\",\"lr\":\"{}\",\"hr\":\"{}\"}}",
             timestamp(frame),
-            data.len(),
+            size,
             hex_list(&messages),
             outcomes.join(","),
             kept[0],
@@ -296,7 +342,7 @@ fn network(frame: u32) -> usize {
 
 /// The JSON of a case with the messages of a call.
 fn call(ivf: &Ivf<'_>, scale: usize) -> String {
-    let maker = Maker { ivf, scale };
+    let maker = Maker { low: ivf.size, scale };
     let (every, late) = CALL;
     let lines = ivf.frames.iter().zip(0u32..).map(|(data, frame)| {
         let of = frame.wrapping_sub(late);

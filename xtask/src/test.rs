@@ -246,8 +246,8 @@ fn beside_each_other(wants: &impl Fn(Part) -> bool, binaries: &[Binary]) -> Resu
     Ok(())
 }
 
-/// Whether a test only computes: those of [`COMPUTING`], and the laboratory's simulations. The shared coder does not: it
-/// gives up a GPU that is silent for three seconds, the emulated one too.
+/// Whether a test only computes: those of [`COMPUTING`], and the laboratory's simulations. The shared coder does not:
+/// it gives up a GPU that is silent for three seconds, the emulated one too.
 fn computes(binary: &Binary) -> bool {
     let of = COMPUTING.contains(&binary.package.as_str()) || binary.name == "windlass-lab";
     of && binary.name != "cuda_shared_coder"

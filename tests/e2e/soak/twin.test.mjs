@@ -1,10 +1,13 @@
-// The WebAssembly module in Chromium gives the native decoder's pictures, bit for bit.
+// The WebAssembly module in Chromium gives the native decoder's pictures, bit for bit. So it does with the pictures that
+// Chromium's decoders make of other codecs, held against those that FFmpeg's make.
 //
 // Of clips the first WINDLASS_TWIN_SECONDS (2) seconds are compared.
 //
 // Runs first, beside any file.
 import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
+import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { test } from "node:test";
@@ -17,14 +20,27 @@ import { MODULE, pageFiles } from "../wasm/files.mjs";
 
 const SECONDS = Number(process.env.WINDLASS_TWIN_SECONDS ?? 2);
 
-/** Checks every picture of the file in Chromium against the native decoder's. */
-async function same(file) {
-  const cases = twin([file]);
-  const files = await serveFiles(pageFiles(MODULE, { "/stream": file, "/cases.json": Buffer.from(JSON.stringify(cases)) }));
+/** What the SDK's worker decodes other codecs by. */
+function pictureDecoder() {
+  const sdk = path.join(import.meta.dirname, "../../../client-web");
+  const { buildSync } = createRequire(path.join(sdk, "package.json"))("esbuild");
+  const entryPoints = [path.join(sdk, "src/worker/picture-decoder.ts")];
+  return Buffer.from(buildSync({ entryPoints, bundle: true, format: "esm", write: false }).outputFiles[0].contents);
+}
+
+/**
+ * Checks every picture of the file in Chromium against the native decoder's; returns how many there were. Of another
+ * codec than VP9 `pictures` are a native decoder's; `null` where this browser does not decode it.
+ */
+async function same(file, codec, pictures = []) {
+  const cases = twin(codec ? [pictures, "--pictures", "320x180"] : [file]);
+  const more = codec ? { "/picture-decoder.mjs": pictureDecoder() } : {};
+  const files = await serveFiles(pageFiles(MODULE, { "/stream": file, "/cases.json": Buffer.from(JSON.stringify(cases)), ...more }));
   const tab = await openPage();
   try {
     await tab.page.goto(files.url);
-    const found = await tab.page.evaluate(() => window.inWorker({ what: "check", stream: "/stream", cases: "/cases.json" }));
+    const found = await tab.page.evaluate((codec) => window.inWorker({ what: "check", stream: "/stream", cases: "/cases.json", codec }), codec);
+    if (found === null) return null;
     assert.deepEqual(found.map((one) => one.scale), [2, 3, 4]);
     for (const { scale, frames, ...anchors } of found) {
       assert.ok(frames >= 20, `${frames} frames`);
@@ -57,5 +73,28 @@ for (const clip of Object.keys(CLIPS)) {
     } finally {
       rmSync(folder, { recursive: true });
     }
+  });
+}
+
+/** How FFmpeg codes each codec as calls do, and by which decoder it reads it: none of those that Chromium has. */
+const OTHERS = {
+  vp8: { coder: ["libvpx", "-deadline", "realtime", "-cpu-used", "7", "-lag-in-frames", "0", "-f", "ivf"], decoder: "vp8" },
+  av1: { coder: ["libaom-av1", "-usage", "realtime", "-cpu-used", "8", "-lag-in-frames", "0", "-f", "ivf"], decoder: "libaom-av1" },
+  h264: { coder: ["libx264", "-profile:v", "baseline", "-tune", "zerolatency", "-x264-params", "aud=1", "-f", "h264"], decoder: "h264" },
+};
+
+for (const [codec, { coder, decoder }] of Object.entries(OTHERS)) {
+  const name = `every picture of d13 in ${codec}, with anchors of every kind, is the native one`;
+  test(name, { skip: skipped(name, missing) }, async (t) => {
+    const folder = mkdtempSync(path.join(tmpdir(), "windlass-twin-"));
+    t.after(() => rmSync(folder, { recursive: true }));
+    const [low, coded, pictures] = ["low.ivf", "coded", "pictures.yuv"].map((file) => path.join(folder, file));
+    const ffmpeg = (...args) => execFileSync("ffmpeg", ["-v", "error", ...args], { stdio: ["ignore", "ignore", "inherit"] });
+    lowLayer("d13", SECONDS, low);
+    ffmpeg("-i", low, "-b:v", "200k", "-c:v", ...coder, coded);
+    ffmpeg("-c:v", decoder, "-i", coded, "-f", "rawvideo", "-pix_fmt", "yuv420p", pictures);
+    const frames = await same(coded, codec, pictures);
+    if (frames === null) return t.skip(skipped(name, `this browser does not decode ${codec}`));
+    assert.ok(frames >= SECONDS * 20, `${frames} frames`);
   });
 }
