@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { after, before, test } from "node:test";
@@ -145,7 +145,11 @@ test(STORED, { skip: skipped(STORED, why) }, async () => {
   try {
     ana = await publish(server, {}, { layers: "qhf" });
     const { recording } = await (await order(server, "POST")).json();
-    await sleep(3000);
+    const written = () => {
+      const folder = path.join(state, "recordings", recording);
+      return readdirSync(folder).reduce((sum, file) => sum + statSync(path.join(folder, file)).size, 0);
+    };
+    await until(() => written() > 300_000, "more than a second is recorded", 30_000);
     const before = told.length;
     assert.equal((await order(server, "DELETE")).status, 204);
     await until(async () => (await server.metrics()).windlass_recordings_store_failures_total > 0, "nobody is there to store it", 20_000);

@@ -146,9 +146,9 @@ impl Demand {
     /// The step of a grant; `None` where nothing is sent.
     fn granted(&self, grant: Grant) -> Option<Step> {
         match grant {
-            Grant::Rung(rung) => self.step(rung),
+            Grant::Rung(rung) => self.beyond_max().step(rung),
             Grant::Thinned(rung, layer) => {
-                let step = self.step(rung)?;
+                let step = self.beyond_max().step(rung)?;
                 Some(self.thinned(&step, layer).unwrap_or(step))
             }
             Grant::Paused | Grant::Silent => None,
@@ -159,6 +159,12 @@ impl Demand {
     fn held(&self) -> Option<Step> {
         let rung = self.current?;
         self.granted(self.max_temporal.map_or(Grant::Rung(rung), |l| Grant::Thinned(rung, l)))
+    }
+
+    /// The demand without the client's maximum, where the publisher sends nothing up to that.
+    fn beyond_max(&self) -> Demand {
+        let within = LADDER.into_iter().any(|rung| self.step(rung).is_some());
+        Demand { max: if within { self.max } else { Rung::F }, ..*self }
     }
 
     /// Whether a layer has anchors that are worth their bytes.

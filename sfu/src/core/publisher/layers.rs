@@ -1,5 +1,6 @@
 //! Which layers a publisher sends, their sizes and bitrates.
 
+use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use windlass_types::{Bitrate, Layer, Refusal, Size, VideoCodec};
@@ -16,6 +17,10 @@ pub(crate) const SDK_MAX: [Bitrate; 3] =
 const SILENCE: Duration = Duration::from_secs(1);
 /// Length of one bitrate measurement. The rate is the mean of the last one and the rate before it.
 const WINDOW: Duration = Duration::from_millis(500);
+/// Number of frames whose temporal layer is remembered: as many as subscribers remember ([`Rewriter`]).
+///
+/// [`Rewriter`]: crate::core::subscriber::rewriter::Rewriter
+const MAX_FRAMES: usize = 128;
 /// The quarter layer of a 720p camera, as most are.
 const USUAL_QUARTER: Size = Size::new(320, 180);
 /// Longest shorter side of a single encoding that counts as the quarter layer, in pixels. Usual: 180.
@@ -41,8 +46,8 @@ struct Meter {
     window_bytes: u64,
     /// Bytes of the window up to each temporal layer but the highest.
     window_thinned: [u64; 2],
-    /// The newest frame by its timestamp, and its temporal layer.
-    frame: Option<(u32, u8)>,
+    /// The last frames by their timestamps, and their temporal layers.
+    frames: VecDeque<(u32, u8)>,
     rate: Option<Bitrate>,
     thinned: ThinnedShares,
 }
@@ -58,12 +63,17 @@ impl Default for ThinnedShares {
 }
 
 impl Meter {
-    /// The temporal layer of a packet. One that does not say it is as its frame.
+    /// The temporal layer of a packet's frame: its first packet says it, as that decides for subscribers.
     fn temporal(&mut self, timestamp: u32, descriptor: Option<&Descriptor>) -> u8 {
-        let said = descriptor.and_then(|descriptor| descriptor.temporal);
-        let frame = self.frame.filter(|(frame, _)| *frame == timestamp).map(|(_, layer)| layer);
-        let layer = said.or(frame).unwrap_or(0);
-        self.frame = Some((timestamp, layer));
+        let known = self.frames.iter().rev().find(|(frame, _)| *frame == timestamp);
+        if let Some((_, layer)) = known {
+            return *layer;
+        }
+        let layer = descriptor.and_then(|descriptor| descriptor.temporal).unwrap_or(0);
+        if self.frames.len() == MAX_FRAMES {
+            self.frames.pop_front();
+        }
+        self.frames.push_back((timestamp, layer));
         layer
     }
 }
@@ -194,11 +204,13 @@ impl Layers {
         if span >= WINDOW {
             let bps = (meter.window_bytes as f64 * 8.0 / span.as_secs_f64()) as u64;
             let mean = meter.rate.map_or(bps, |old| u64::midpoint(old.as_bps(), bps));
+            let is_first = meter.rate.is_none();
             meter.rate = Some(Bitrate::bps(mean));
-            let all = meter.window_bytes.max(1) as f32;
-            let shares = meter.window_thinned.map(|bytes| bytes as f32 / all);
-            let former = meter.thinned.0;
-            meter.thinned = ThinnedShares([0, 1].map(|n| f32::midpoint(former[n], shares[n])));
+            if meter.window_bytes > 0 {
+                let shares = meter.window_thinned.map(|n| n as f32 / meter.window_bytes as f32);
+                let former = if is_first { shares } else { meter.thinned.0 };
+                meter.thinned = ThinnedShares([0, 1].map(|n| f32::midpoint(former[n], shares[n])));
+            }
             meter.window_begin = Some(now);
             (meter.window_bytes, meter.window_thinned) = (0, [0; 2]);
         }

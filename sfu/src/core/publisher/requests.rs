@@ -179,7 +179,7 @@ fn collect_waiting(now: Instant, tracks: &mut Tracks, peers: &mut Peers) {
         }
     }
     for peer in peers.iter().filter(|p| p.link.connected) {
-        for wanted in peer.slots.iter().filter_map(|s| s.video.waits_for()) {
+        for wanted in peer.slots.iter().filter_map(|s| s.video.needs_key_frame_of()) {
             // A layer that is not sent has no key frames.
             let track = tracks.get_mut(wanted.track);
             if let Some(track) = track.filter(|t| t.layers.rate(wanted.layer, now).is_some()) {

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use windlass_types::relay::RelayedPacket;
 use windlass_types::{Layer, Size, VideoCodec};
 
-use super::thinning::{Number, Thinning};
+use super::thinning::{Number, Numbering, Thinning};
 use crate::api::TrackId;
 use crate::core::codec;
 use crate::core::codec::descriptor::Descriptor;
@@ -140,6 +140,8 @@ struct Forwarded {
     publisher: u32,
     subscriber: u32,
     epoch: u16,
+    /// The publisher's picture id.
+    picture_id: Option<u16>,
     frame: i64,
 }
 
@@ -236,6 +238,13 @@ impl Rewriter {
         self.target.filter(|&t| self.current() != Some(t))
     }
 
+    /// The source whose key frame is needed: that which is waited for, or the current one if layers that were left out
+    /// find no other place to come back.
+    pub(crate) fn needs_key_frame_of(&self) -> Option<Source> {
+        let current = self.current().filter(|_| self.thinning.needs_key_frame());
+        self.waits_for().or(current)
+    }
+
     /// Whether packets of this source are for this subscriber now.
     pub(crate) fn concerns(&self, source: Source) -> bool {
         Some(source) == self.target || Some(source) == self.current()
@@ -303,12 +312,23 @@ impl Rewriter {
             .forwarded
             .iter()
             .rposition(|f| f.source == source && f.publisher == packet.timestamp);
-        if known.is_none() && !self.thinning.forwards(&descriptor, packet.timestamp) {
-            let number = self.thinning.leave_out(packet.seq, packet.timestamp);
+        let frame = match known {
+            Some(i) => Some(self.forwarded[i].frame),
+            None => self
+                .thinning
+                .admit(&descriptor, packet.seq, packet.timestamp)
+                .and_then(|by| span.number(&descriptor, self.last_frame, by, &self.forwarded)),
+        };
+        let Some(frame) = frame else {
+            let layer = descriptor.temporal;
+            let number = self.thinning.leave_out(packet.seq, packet.timestamp, layer);
             let reserved = (number == Number::Reserved).then_some((seq, timestamp));
+            if reserved.is_some() {
+                self.next_seq = self.next_seq.max(seq + 1);
+            }
             return Err(Dropped::HigherLayer { reserved });
-        }
-        let thinned = self.thinning.forwarded(packet.seq) || self.thinning.is_on();
+        };
+        self.thinning.number(packet.seq);
         let picture_id = descriptor
             .picture_id
             .map_or(0, |id| id.value.wrapping_add(span.picture_id) & id.mask());
@@ -317,10 +337,6 @@ impl Rewriter {
             && descriptor.tl0.is_none_or(|(value, _)| value == tl0);
         let rewrite = (!same).then_some(Rewrite { descriptor, picture_id, tl0 });
 
-        let frame = match known {
-            Some(i) => self.forwarded[i].frame,
-            None => span.number(&descriptor, self.last_frame, thinned),
-        };
         let mut new_epoch = switched;
         // A key frame that came after a newer one does not have the current size.
         if descriptor.starts_key()
@@ -338,6 +354,7 @@ impl Rewriter {
             publisher: packet.timestamp,
             subscriber: timestamp,
             epoch: self.epoch,
+            picture_id: descriptor.picture_id.map(|id| id.value),
             frame,
         };
         match known {
@@ -418,27 +435,52 @@ impl Rewriter {
 }
 
 impl Span {
-    /// The number of a frame that was not seen before. Picture ids count the frames that are missing too. Where frames
-    /// were left out (`thinned`), only missing frames of the base temporal layer count.
-    fn number(&mut self, descriptor: &Descriptor, last_frame: i64, thinned: bool) -> i64 {
-        let Some(id) = descriptor.picture_id else { return last_frame + 1 };
+    /// The number of a frame that was not seen before; `None` where none is left for it. Picture ids count the frames
+    /// that are missing too. Where frames were left out, only missing frames of the base temporal layer count, and a
+    /// late frame has the number after the frame before it.
+    fn number(
+        &mut self,
+        descriptor: &Descriptor,
+        last_frame: i64,
+        numbering: Numbering,
+        forwarded: &VecDeque<Forwarded>,
+    ) -> Option<i64> {
+        let Some(id) = descriptor.picture_id else { return Some(last_frame + 1) };
         let tl0 = descriptor.tl0.map(|(tl0, _)| tl0);
-        let first = Newest { picture_id: id.value, tl0, frame: last_frame + 1 };
-        let newest = *self.newest.get_or_insert(first);
+        let Some(newest) = self.newest else {
+            let frame = last_frame + 1;
+            self.newest = Some(Newest { picture_id: id.value, tl0, frame });
+            return Some(frame);
+        };
         let ahead = id.value.wrapping_sub(newest.picture_id) & id.mask();
         let back = newest.picture_id.wrapping_sub(id.value) & id.mask();
-        let mut distance = if ahead <= back { i64::from(ahead) } else { -i64::from(back) };
-        if thinned && distance != 0 {
-            let base = tl0.zip(newest.tl0).filter(|_| descriptor.is_base());
-            let of_base = base.map(|(tl0, newest)| i64::from(tl0.wrapping_sub(newest) as i8));
-            distance =
-                of_base.filter(|d| d.signum() == distance.signum()).unwrap_or(distance.signum());
-        }
-        let frame = newest.frame + distance;
-        if distance > 0 {
+        let is_newest = ahead <= back;
+        let frame = match (numbering, is_newest) {
+            (Numbering::ByPicture, true) => newest.frame + i64::from(ahead),
+            (Numbering::ByPicture, false) => newest.frame - i64::from(back),
+            (Numbering::Closed { missing }, true) => {
+                let bases = tl0.zip(newest.tl0).map(|(tl0, newest)| tl0.wrapping_sub(newest) as i8);
+                let above = i64::from(!descriptor.is_base());
+                newest.frame
+                    + bases.map_or(1 + i64::from(missing), |n| (i64::from(n) + above).max(1))
+            }
+            (Numbering::Closed { .. }, false) => {
+                let own = |f: &&Forwarded| f.source == self.source;
+                let before = forwarded.iter().filter(own).filter_map(|f| {
+                    let distance = id.value.wrapping_sub(f.picture_id?) & id.mask();
+                    (1..=id.mask() / 2).contains(&distance).then_some((distance, f.frame))
+                });
+                let frame = before.min()?.1 + 1;
+                if forwarded.iter().filter(own).any(|f| f.frame == frame) {
+                    return None;
+                }
+                frame
+            }
+        };
+        if is_newest && ahead > 0 {
             self.newest = Some(Newest { picture_id: id.value, tl0, frame });
         }
-        frame
+        Some(frame)
     }
 }
 

@@ -192,25 +192,32 @@ struct Layered {
 }
 
 impl Layered {
-    fn new(seq: u64) -> Layered {
-        Layered { encoder: Encoder::new(Layer::Q, seq, 0, 32_700), frames: 0 }
+    fn new(layer: Layer, seq: u64) -> Layered {
+        Layered { encoder: Encoder::new(layer, seq, 0, 32_700), frames: 0 }
     }
 
-    /// The next frame and its temporal layer.
-    fn frame(&mut self, packets: usize, arrival: Instant) -> (u8, Vec<Sent>) {
+    /// The next frame and its temporal layer. A key frame begins a group of four.
+    fn frame(&mut self, key: bool, packets: usize, arrival: Instant) -> (u8, Vec<Sent>) {
+        if key {
+            self.frames = 0;
+        }
         let temporal = [0, 2, 1, 2][self.frames % 4];
         let tl0 = self.encoder.tl0;
         let mut frame = self.encoder.frame(self.frames == 0, packets, 33, arrival);
         // Only base frames count, and each is a switching up point.
-        let tl0 = if temporal == 0 { self.encoder.tl0 } else { tl0 };
-        self.encoder.tl0 = tl0;
+        self.encoder.tl0 = if temporal == 0 { self.encoder.tl0 } else { tl0 };
         for sent in &mut frame {
-            (sent.payload[3], sent.payload[4]) =
-                (temporal << 5 | u8::from(temporal == 0) << 4, tl0);
+            let layers = temporal << 5 | u8::from(temporal == 0) << 4;
+            (sent.payload[3], sent.payload[4]) = (layers, self.encoder.tl0);
         }
         self.frames += 1;
         (temporal, frame)
     }
+}
+
+/// A new highest temporal layer, seldom.
+fn new_max() -> impl Strategy<Value = Option<Option<u8>>> {
+    proptest::option::weighted(0.1, proptest::option::of(0u8..2))
 }
 
 proptest! {
@@ -218,26 +225,32 @@ proptest! {
 
     #[test]
     fn without_loss_nothing_is_missing_whatever_layers_are_left_out(
-        steps in proptest::collection::vec((1usize..4, proptest::option::weighted(0.1, proptest::option::of(0u8..2))), 1..150),
+        steps in proptest::collection::vec((1usize..4, new_max(), 0usize..2), 1..150),
         seq in 0u64..200_000,
     ) {
-        let mut publisher = Layered::new(seq);
+        let mut publisher = Layered::new(Layer::Q, seq);
         let mut rewriter = Rewriter::new(7);
         rewriter.set_target(Some(source(Layer::Q)));
         let now = Instant::now();
         let (mut max, mut last, mut decoded) = (None, None, [true; 3]);
-        for (packets, new) in steps {
-            if let Some(new) = new {
-                max = new;
-                rewriter.set_max_temporal(max);
+        for (packets, new, at) in steps {
+            let (temporal, frame) = publisher.frame(false, packets, now);
+            let (mut got, mut begun_by) = (Vec::new(), max);
+            for (n, sent) in frame.iter().enumerate() {
+                if let Some(new) = new.filter(|_| n == at) {
+                    max = new;
+                    rewriter.set_max_temporal(max);
+                }
+                if n == 0 {
+                    begun_by = max;
+                }
+                got.extend(run(&mut rewriter, std::slice::from_ref(sent)));
             }
-            let (temporal, frame) = publisher.frame(packets, now);
-            let got = run(&mut rewriter, &frame);
             let whole = got.iter().all(Result::is_ok);
             let left_out = Err(Dropped::HigherLayer { reserved: None });
             prop_assert!(whole || got.iter().all(|got| *got == left_out), "a part of a frame");
             prop_assert!(whole || temporal > 0);
-            prop_assert!(!(whole && max.is_some_and(|max| temporal > max)));
+            prop_assert!(!(whole && begun_by.is_some_and(|max| temporal > max)));
             if temporal == 0 {
                 decoded = [true; 3];
             }
@@ -256,24 +269,30 @@ proptest! {
     }
 
     #[test]
-    fn with_loss_no_number_is_given_twice_and_only_losses_are_missing(
-        steps in proptest::collection::vec((1usize..4, proptest::option::weighted(0.1, proptest::option::of(0u8..2)), 0u8..20), 1..150),
+    fn with_loss_and_switches_no_number_is_given_twice_and_only_losses_are_missing(
+        steps in proptest::collection::vec((1usize..4, new_max(), 0u8..20, 0u8..40), 1..150),
     ) {
-        let mut publisher = Layered::new(60);
+        let mut publishers = [Layer::Q, Layer::H].map(|layer| Layered::new(layer, 60));
         let mut rewriter = Rewriter::new(7);
-        rewriter.set_target(Some(source(Layer::Q)));
         let now = Instant::now();
+        let (mut current, mut key, mut lost) = (0, true, 0);
+        rewriter.set_target(Some(source(Layer::Q)));
         let (mut numbers, mut frames, mut late) = (HashSet::new(), HashMap::new(), Vec::new());
-        let mut lost = 0;
-        for (packets, new, loss) in steps {
+        for (packets, new, loss, switch) in steps {
             if let Some(max) = new {
                 rewriter.set_max_temporal(max);
             }
-            let first = publisher.frames == 0;
-            let mut flight = publisher.frame(packets, now).1;
+            if switch == 0 {
+                current = 1 - current;
+                rewriter.set_target(Some(source([Layer::Q, Layer::H][current])));
+                key = true;
+                lost += late.len();
+            }
+            let mut flight = publishers[current].frame(key, packets, now).1;
+            let whole = std::mem::take(&mut key);
             flight.append(&mut late);
             match loss {
-                _ if first => {}
+                _ if whole => {}
                 0 => {
                     flight.remove(0);
                     lost += 1;
@@ -285,12 +304,13 @@ proptest! {
                 let (seq, frame) = match run(&mut rewriter, std::slice::from_ref(&sent))[0] {
                     Ok(out) => (out.seq, Some(out.frame)),
                     Err(Dropped::HigherLayer { reserved: Some((seq, _)) }) => (seq, None),
-                    Err(Dropped::HigherLayer { reserved: None }) => continue,
+                    Err(Dropped::HigherLayer { reserved: None } | Dropped::OtherSource | Dropped::BeforeSwitch) => continue,
                     Err(other) => return Err(TestCaseError::fail(format!("{other:?}"))),
                 };
                 prop_assert!(numbers.insert(seq), "number {} twice", seq);
                 if let Some(frame) = frame {
-                    prop_assert_eq!(*frames.entry(sent.packet.timestamp).or_insert(frame), frame);
+                    let of = (sent.layer, sent.packet.timestamp);
+                    prop_assert_eq!(*frames.entry(frame).or_insert(of), of, "frame {} twice", frame);
                 }
             }
         }
@@ -303,10 +323,10 @@ proptest! {
 #[test]
 fn base_frames_that_are_lost_are_counted_and_those_that_come_late_have_their_place() {
     let now = Instant::now();
-    let (mut publisher, mut rewriter) = (Layered::new(10), Rewriter::new(0));
+    let (mut publisher, mut rewriter) = (Layered::new(Layer::Q, 10), Rewriter::new(0));
     rewriter.set_target(Some(source(Layer::Q)));
     rewriter.set_max_temporal(Some(0));
-    let frames: Vec<_> = (0..17).map(|_| publisher.frame(1, now).1.remove(0)).collect();
+    let frames: Vec<_> = (0..17).map(|_| publisher.frame(false, 1, now).1.remove(0)).collect();
     let mut number = |at: usize| match run(&mut rewriter, &frames[at..=at])[0] {
         Ok(out) => Some(out.frame),
         Err(_) => None,
@@ -316,6 +336,41 @@ fn base_frames_that_are_lost_are_counted_and_those_that_come_late_have_their_pla
     assert_eq!(number(8), Some(first + 2), "4 is missing");
     assert_eq!((number(4), number(5)), (Some(first + 1), None), "it comes late");
     assert_eq!(number(16), Some(first + 4), "12 is lost");
+}
+
+#[test]
+fn a_lost_base_frame_is_missed_by_the_frame_of_a_higher_layer_after_it() {
+    let now = Instant::now();
+    let (mut publisher, mut rewriter) = (Layered::new(Layer::Q, 10), Rewriter::new(0));
+    rewriter.set_target(Some(source(Layer::Q)));
+    rewriter.set_max_temporal(Some(1));
+    let frames: Vec<_> = (0..9).map(|_| publisher.frame(false, 1, now).1.remove(0)).collect();
+    let mut number = |at: usize| run(&mut rewriter, &frames[at..=at])[0].ok().map(|out| out.frame);
+    let first = number(0).unwrap();
+    assert_eq!([number(1), number(2), number(3)], [None, Some(first + 1), None]);
+    assert_eq!(number(6), Some(first + 3), "4 is missing");
+    assert_eq!(number(4), Some(first + 2), "it comes late");
+    assert_eq!(number(8), Some(first + 4));
+}
+
+#[test]
+fn a_number_that_padding_took_begins_no_switch() {
+    let now = Instant::now();
+    let mut q = Layered::new(Layer::Q, 10);
+    let mut rewriter = Rewriter::new(0);
+    rewriter.set_target(Some(source(Layer::Q)));
+    let frames: Vec<_> = (0..3).map(|_| q.frame(false, 1, now).1.remove(0)).collect();
+    run(&mut rewriter, &frames[..1]);
+    rewriter.set_max_temporal(Some(0));
+    run(&mut rewriter, &frames[2..]);
+    let late = run(&mut rewriter, &frames[1..2])[0];
+    let Err(Dropped::HigherLayer { reserved: Some((padding, _)) }) = late else {
+        panic!("{late:?}");
+    };
+    rewriter.set_target(Some(source(Layer::H)));
+    let mut h = Encoder::new(Layer::H, 700, 0, 0);
+    let key = run(&mut rewriter, &h.frame(true, 1, 33, now))[0].unwrap();
+    assert_eq!(key.seq, padding + 1);
 }
 
 #[test]

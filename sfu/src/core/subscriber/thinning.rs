@@ -12,8 +12,14 @@ use std::collections::VecDeque;
 
 use crate::core::codec::descriptor::{ALL_TEMPORAL, Descriptor};
 
-/// Number of packets left out whose numbers are remembered, and of frames: over a second of them.
-const MAX_LEFT_OUT: usize = 256;
+/// Number of packets left out whose numbers are remembered: over a second of the largest layer.
+const MAX_PACKETS: usize = 1024;
+/// Number of frames left out that are remembered.
+const MAX_FRAMES: usize = 128;
+/// Number of changes of the limit that are remembered.
+const MAX_LIMITS: usize = 16;
+/// Frames held back after layers were to come back. If none of them was a place for that, a key frame is requested.
+const MAX_HELD_BACK: u32 = 30;
 
 /// Whether a packet that is left out had a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,13 +30,24 @@ pub(crate) enum Number {
     Reserved,
 }
 
+/// How a frame that is forwarded is numbered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Numbering {
+    /// By its picture id.
+    ByPicture,
+    /// Frames before or after it were left out, so that picture ids have gaps. `missing`: so have sequence numbers,
+    /// right before it.
+    Closed { missing: bool },
+}
+
 /// What is left out of one stream.
 #[derive(Debug)]
 pub(crate) struct Thinning {
     /// Highest temporal layer that is to be forwarded.
     wanted: u8,
-    /// Highest temporal layer that is forwarded. It falls at once, and rises where layers come back.
-    max: u8,
+    /// Highest temporal layers that are forwarded, each from a packet on. They fall at once, and rise where layers come
+    /// back. Late packets go by what held in their place.
+    limits: VecDeque<(u64, u8)>,
     /// RTP timestamps of the last frames that were left out.
     frames: VecDeque<u32>,
     /// The publisher's sequence numbers of packets without a number, ascending.
@@ -39,20 +56,23 @@ pub(crate) struct Thinning {
     forgotten: u64,
     /// Newest packet of the publisher.
     newest: u64,
-    /// Whether frames were left out since the last one that was forwarded.
+    /// Whether frames were left out since the newest one that was forwarded.
     skipped: bool,
+    /// Frames left out, of layers that are to come back.
+    held_back: u32,
 }
 
 impl Default for Thinning {
     fn default() -> Thinning {
         Thinning {
             wanted: ALL_TEMPORAL,
-            max: ALL_TEMPORAL,
+            limits: VecDeque::from([(0, ALL_TEMPORAL)]),
             frames: VecDeque::new(),
             packets: VecDeque::new(),
             forgotten: 0,
             newest: 0,
             skipped: false,
+            held_back: 0,
         }
     }
 }
@@ -61,18 +81,36 @@ impl Thinning {
     /// Sets the highest temporal layer that is forwarded; `None`: all are.
     pub(crate) fn set_max(&mut self, layer: Option<u8>) {
         self.wanted = layer.unwrap_or(ALL_TEMPORAL);
-        self.max = self.max.min(self.wanted);
+        if self.wanted < self.max() {
+            self.limit(self.newest + 1, self.wanted);
+            self.held_back = 0;
+        }
     }
 
-    /// Whether layers are left out.
-    pub(crate) fn is_on(&self) -> bool {
-        self.wanted < ALL_TEMPORAL
+    /// The highest temporal layer that is forwarded of the newest packets.
+    fn max(&self) -> u8 {
+        self.limits.back().map_or(self.wanted, |(_, max)| *max)
+    }
+
+    fn max_at(&self, seq: u64) -> u8 {
+        let held = self.limits.iter().rev().find(|(from, _)| *from <= seq);
+        held.or(self.limits.front()).map_or(self.wanted, |(_, max)| *max)
+    }
+
+    fn limit(&mut self, from: u64, max: u8) {
+        if self.limits.back().is_some_and(|(last, _)| *last >= from) {
+            self.limits.pop_back();
+        } else if self.limits.len() == MAX_LIMITS {
+            self.limits.pop_front();
+        }
+        self.limits.push_back((from, max));
     }
 
     /// Begins with the first packet of a key frame, of another source.
     pub(crate) fn begin(&mut self, seq: u64) {
-        *self =
-            Thinning { wanted: self.wanted, max: self.wanted, newest: seq, ..Thinning::default() };
+        let wanted = self.wanted;
+        let limits = VecDeque::from([(0, wanted)]);
+        *self = Thinning { wanted, limits, newest: seq, ..Thinning::default() };
     }
 
     /// How many packets before this one have no number; `None` for one that has none itself, or is too old to know.
@@ -84,35 +122,66 @@ impl Thinning {
         }
     }
 
-    /// Whether a frame that was not forwarded so far is: by a packet of it.
-    pub(crate) fn forwards(&mut self, descriptor: &Descriptor, timestamp: u32) -> bool {
-        // A key frame begins anew for all layers.
-        let key = descriptor.starts_key().then_some(ALL_TEMPORAL);
-        self.max = match key.or(descriptor.resumes) {
-            Some(ALL_TEMPORAL) => self.wanted,
-            Some(layer) if layer <= self.wanted => self.max.max(layer),
-            _ => self.max,
-        };
-        match descriptor.temporal {
-            Some(layer) => layer <= self.max,
-            None => !self.frames.contains(&timestamp),
-        }
+    /// Whether layers that are to come back find no place for that: only a key frame helps.
+    pub(crate) fn needs_key_frame(&self) -> bool {
+        self.held_back > MAX_HELD_BACK
     }
 
-    /// Leaves out a packet.
-    pub(crate) fn leave_out(&mut self, seq: u64, timestamp: u32) -> Number {
+    /// How to number a frame of which nothing was forwarded so far, by a packet of it; `None`: it is left out.
+    pub(crate) fn admit(
+        &mut self,
+        descriptor: &Descriptor,
+        seq: u64,
+        timestamp: u32,
+    ) -> Option<Numbering> {
+        // Its beginning was left out.
+        if self.frames.iter().rev().any(|frame| *frame == timestamp) {
+            return None;
+        }
+        let is_newest = seq > self.newest;
+        let (layer, before) = (descriptor.temporal.unwrap_or(0), self.max());
+        if is_newest && before < self.wanted {
+            // A key frame begins anew for all layers.
+            let key = descriptor.starts_key().then_some(ALL_TEMPORAL);
+            match key.or(descriptor.resumes) {
+                Some(ALL_TEMPORAL) => self.limit(seq, self.wanted),
+                Some(next) if next <= self.wanted && next == before + 1 => self.limit(seq, next),
+                _ => {}
+            }
+        }
+        let max = self.max_at(seq);
+        if layer > max && !descriptor.starts_key() {
+            return None;
+        }
+        let closed = before.min(max) < ALL_TEMPORAL
+            || self.skipped
+            || self.packets.back().is_some_and(|last| *last > seq);
+        let missing = seq > self.newest + 1;
+        if is_newest {
+            self.newest = seq;
+            self.skipped = false;
+            if layer > 0 || descriptor.starts_key() {
+                self.held_back = 0;
+            }
+        }
+        Some(if closed { Numbering::Closed { missing } } else { Numbering::ByPicture })
+    }
+
+    /// Leaves out a packet. Of a layer that is to come back, its frame counts as held back.
+    pub(crate) fn leave_out(&mut self, seq: u64, timestamp: u32, layer: Option<u8>) -> Number {
         if !self.frames.contains(&timestamp) {
-            if self.frames.len() == MAX_LEFT_OUT {
+            if self.frames.len() == MAX_FRAMES {
                 self.frames.pop_front();
             }
             self.frames.push_back(timestamp);
+            self.held_back += u32::from(layer.is_some_and(|layer| layer <= self.wanted));
         }
-        self.skipped = true;
         if seq <= self.newest {
             return Number::Reserved;
         }
         self.newest = seq;
-        if self.packets.len() == MAX_LEFT_OUT {
+        self.skipped = true;
+        if self.packets.len() == MAX_PACKETS {
             self.packets.pop_front();
             self.forgotten += 1;
         }
@@ -123,12 +192,6 @@ impl Thinning {
     /// Notes a packet that has a number.
     pub(crate) fn number(&mut self, seq: u64) {
         self.newest = self.newest.max(seq);
-    }
-
-    /// Notes a packet of a frame that is forwarded. Returns whether frames were left out before it.
-    pub(crate) fn forwarded(&mut self, seq: u64) -> bool {
-        self.number(seq);
-        std::mem::take(&mut self.skipped)
     }
 }
 
@@ -151,19 +214,34 @@ mod tests {
         }
     }
 
+    /// Whether the next frame is forwarded; the frames have one packet each.
+    fn forwards(thinning: &mut Thinning, seq: u64, packet: &Descriptor) -> bool {
+        let admitted = thinning.admit(packet, seq, seq as u32).is_some();
+        if !admitted {
+            thinning.leave_out(seq, seq as u32, packet.temporal);
+        }
+        admitted
+    }
+
     #[test]
     fn higher_layers_are_left_out_at_once_and_come_back_where_they_can_be_decoded() {
         let mut thinning = Thinning::default();
-        assert!(thinning.forwards(&packet(Some(2), None), 1));
+        let mut next = 0;
+        let mut frame = |thinning: &mut Thinning, layer, resumes| {
+            next += 1;
+            forwards(thinning, next, &packet(Some(layer), resumes))
+        };
+        assert!(frame(&mut thinning, 2, None));
         thinning.set_max(Some(0));
-        assert!(!thinning.forwards(&packet(Some(1), Some(1)), 2));
-        assert!(thinning.forwards(&packet(Some(0), None), 3));
+        assert!(!frame(&mut thinning, 1, Some(1)));
+        assert!(frame(&mut thinning, 0, None));
         thinning.set_max(None);
-        assert!(!thinning.forwards(&packet(Some(1), None), 4));
-        assert!(thinning.forwards(&packet(Some(1), Some(1)), 5));
-        assert!(!thinning.forwards(&packet(Some(2), None), 6), "a layer above it");
-        assert!(thinning.forwards(&packet(Some(0), Some(ALL_TEMPORAL)), 7));
-        assert!(thinning.forwards(&packet(Some(2), None), 8));
+        assert!(!frame(&mut thinning, 1, None));
+        assert!(!frame(&mut thinning, 2, Some(2)), "layer 1 has not come back");
+        assert!(frame(&mut thinning, 1, Some(1)));
+        assert!(!frame(&mut thinning, 2, None), "a layer above it");
+        assert!(frame(&mut thinning, 0, Some(ALL_TEMPORAL)));
+        assert!(frame(&mut thinning, 2, None));
     }
 
     #[test]
@@ -171,41 +249,73 @@ mod tests {
         let mut thinning = Thinning::default();
         thinning.set_max(Some(0));
         thinning.set_max(Some(1));
-        assert!(!thinning.forwards(&packet(Some(2), Some(2)), 1));
-        assert!(!thinning.forwards(&packet(Some(1), None), 1), "it came back for layer 2 alone");
-        assert!(thinning.forwards(&packet(Some(0), Some(ALL_TEMPORAL)), 2));
-        assert!(thinning.forwards(&packet(Some(1), None), 3));
-        assert!(!thinning.forwards(&packet(Some(2), None), 4));
+        assert!(forwards(&mut thinning, 1, &packet(Some(0), Some(ALL_TEMPORAL))));
+        assert!(forwards(&mut thinning, 2, &packet(Some(1), None)));
+        assert!(!forwards(&mut thinning, 3, &packet(Some(2), None)));
     }
 
     #[test]
-    fn all_layers_come_back_at_a_key_frame() {
+    fn all_layers_come_back_at_a_key_frame_which_is_never_left_out() {
         let mut thinning = Thinning::default();
         thinning.set_max(Some(0));
+        let key = Descriptor { inter: false, ..packet(Some(2), None) };
+        assert!(forwards(&mut thinning, 1, &key));
+        assert!(!forwards(&mut thinning, 2, &packet(Some(2), None)));
         thinning.set_max(None);
-        let key = Descriptor { inter: false, ..packet(Some(0), None) };
-        assert!(thinning.forwards(&key, 1) && thinning.forwards(&packet(Some(2), None), 2));
+        assert!(!forwards(&mut thinning, 3, &packet(Some(2), None)));
+        assert!(forwards(&mut thinning, 4, &key));
+        assert!(forwards(&mut thinning, 5, &packet(Some(2), None)));
     }
 
     #[test]
-    fn packets_that_say_no_layer_go_the_way_of_their_frame() {
+    fn a_key_frame_is_needed_where_no_frame_says_that_layers_can_come_back() {
         let mut thinning = Thinning::default();
         thinning.set_max(Some(0));
-        assert!(!thinning.forwards(&packet(Some(1), None), 9));
-        thinning.leave_out(1, 9);
-        assert!(!thinning.forwards(&packet(None, None), 9));
-        assert!(thinning.forwards(&packet(None, None), 10), "of a publisher without layers");
+        for seq in 1..100 {
+            forwards(&mut thinning, seq, &packet(Some((seq % 2) as u8), None));
+        }
+        assert!(!thinning.needs_key_frame(), "they are not to come back");
+        thinning.set_max(None);
+        for seq in 100..200 {
+            forwards(&mut thinning, seq, &packet(Some((seq % 2) as u8), None));
+        }
+        assert!(thinning.needs_key_frame());
+        forwards(&mut thinning, 200, &Descriptor { inter: false, ..packet(Some(0), None) });
+        assert!(!thinning.needs_key_frame());
+    }
+
+    #[test]
+    fn a_frame_that_began_to_be_left_out_stays_so() {
+        let mut thinning = Thinning::default();
+        thinning.set_max(Some(0));
+        assert!(thinning.admit(&packet(Some(1), None), 1, 9).is_none());
+        thinning.leave_out(1, 9, Some(1));
+        thinning.set_max(None);
+        assert!(thinning.admit(&packet(Some(1), Some(ALL_TEMPORAL)), 2, 9).is_none());
+        assert!(thinning.admit(&packet(None, None), 2, 9).is_none(), "it says no layer");
+        assert!(thinning.admit(&packet(None, None), 2, 10).is_some(), "there are no layers");
+    }
+
+    #[test]
+    fn a_late_frame_from_before_the_fall_is_forwarded() {
+        let mut thinning = Thinning::default();
+        assert!(forwards(&mut thinning, 5, &packet(Some(2), None)));
+        thinning.set_max(Some(0));
+        assert!(thinning.admit(&packet(Some(1), None), 4, 4).is_some());
+        assert!(thinning.admit(&packet(Some(1), None), 6, 6).is_none());
     }
 
     #[test]
     fn numbers_close_up_over_what_is_left_out_and_stay_for_what_comes_late() {
         let mut thinning = Thinning::default();
+        let base = packet(Some(0), None);
         thinning.begin(10);
-        assert_eq!(thinning.leave_out(11, 1), Number::None);
+        thinning.set_max(Some(0));
+        assert_eq!(thinning.leave_out(11, 11, Some(1)), Number::None);
         assert_eq!(thinning.before(12), Some(1));
-        assert!(thinning.forwarded(13), "12 is missing");
-        assert!(!thinning.forwarded(14));
-        assert_eq!(thinning.leave_out(12, 1), Number::Reserved);
+        assert_eq!(thinning.admit(&base, 13, 13), Some(Numbering::Closed { missing: true }));
+        assert_eq!(thinning.admit(&base, 14, 14), Some(Numbering::Closed { missing: false }));
+        assert_eq!(thinning.leave_out(12, 12, Some(1)), Number::Reserved);
         assert_eq!(
             [10, 11, 12, 15].map(|seq| thinning.before(seq)),
             [Some(0), None, Some(1), Some(1)]
@@ -216,12 +326,13 @@ mod tests {
     fn what_is_remembered_is_bounded() {
         let mut thinning = Thinning::default();
         thinning.begin(0);
-        for seq in (1..=4_001).step_by(2) {
-            thinning.leave_out(seq, seq as u32);
-            thinning.forwarded(seq + 1);
+        let packets = 2 * MAX_PACKETS as u64;
+        for seq in (1..=2 * packets).step_by(2) {
+            thinning.leave_out(seq, seq as u32, Some(1));
+            thinning.number(seq + 1);
         }
-        assert_eq!((thinning.frames.len(), thinning.packets.len()), (MAX_LEFT_OUT, MAX_LEFT_OUT));
-        assert_eq!(thinning.before(4_003), Some(2_001));
+        assert_eq!((thinning.frames.len(), thinning.packets.len()), (MAX_FRAMES, MAX_PACKETS));
+        assert_eq!(thinning.before(2 * packets + 1), Some(packets));
         assert_eq!(thinning.before(2), None, "too old to know");
     }
 }
