@@ -120,9 +120,12 @@ describe("a room with Firefox and Chromium", { only: true, skip: skipped("a room
     await moves(fox.page, PLAIN);
     const seen = await enhanced(fox.page, 40_000);
     const { frames } = await moves(fox.page, ENHANCED);
+    // The rate is that of the last whole second, which may have begun before its decoder did.
+    const rate = async () => (await remote(fox.page)).stats.enhancedFps;
+    await until(async () => (await rate()) > 10, "its decoder has a whole second", 10_000, rate);
     const { lr, hr, enhancedFps, decodeMs } = (await remote(fox.page)).stats;
     console.log(`Firefox: ${seen.rung}, ${lr.width} to ${hr.width} wide, ${enhancedFps.toFixed(0)} fps enhanced, ${decodeMs?.toFixed(1)} ms a frame, ${frames} shown`);
-    assert.ok(hr.width > lr.width && enhancedFps > 10, `${enhancedFps} fps`);
+    assert.ok(hr.width > lr.width, `${lr.width}, ${hr.width}`);
     const told = await fox.page.evaluate(() => document.querySelector(".tile .notice").textContent);
     assert.equal(told, "", "nothing is missing");
   });
