@@ -7,7 +7,6 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
-import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { test } from "node:test";
@@ -16,25 +15,18 @@ import { openPage } from "../support/browser.mjs";
 import { serveFiles } from "../support/files.mjs";
 import { CLIPS, clipsFolder, lowLayer } from "../support/scene.mjs";
 import { skipped } from "../support/skips.mjs";
+import { bundle } from "../wasm/bundle.mjs";
 import { MODULE, pageFiles } from "../wasm/files.mjs";
 
 const SECONDS = Number(process.env.WINDLASS_TWIN_SECONDS ?? 2);
-
-/** What the SDK's worker decodes other codecs by. */
-function pictureDecoder() {
-  const sdk = path.join(import.meta.dirname, "../../../client-web");
-  const { buildSync } = createRequire(path.join(sdk, "package.json"))("esbuild");
-  const entryPoints = [path.join(sdk, "src/worker/picture-decoder.ts")];
-  return Buffer.from(buildSync({ entryPoints, bundle: true, format: "esm", write: false }).outputFiles[0].contents);
-}
 
 /**
  * Checks every picture of the file in Chromium against the native decoder's; returns how many there were. Of another
  * codec than VP9 `pictures` are a native decoder's; `null` where this browser does not decode it.
  */
-async function same(file, codec, pictures = []) {
+async function same(file, codec, pictures) {
   const cases = twin(codec ? [pictures, "--pictures", "320x180"] : [file]);
-  const more = codec ? { "/picture-decoder.mjs": pictureDecoder() } : {};
+  const more = codec ? { "/picture-decoder.mjs": bundle("picture-decoder.ts") } : {};
   const files = await serveFiles(pageFiles(MODULE, { "/stream": file, "/cases.json": Buffer.from(JSON.stringify(cases)), ...more }));
   const tab = await openPage();
   try {
@@ -76,7 +68,7 @@ for (const clip of Object.keys(CLIPS)) {
   });
 }
 
-/** How FFmpeg codes each codec as calls do, and by which decoder it reads it: none of those that Chromium has. */
+/** How FFmpeg codes each codec as calls do, and by which decoder it reads it. */
 const OTHERS = {
   vp8: { coder: ["libvpx", "-deadline", "realtime", "-cpu-used", "7", "-lag-in-frames", "0", "-f", "ivf"], decoder: "vp8" },
   av1: { coder: ["libaom-av1", "-usage", "realtime", "-cpu-used", "8", "-lag-in-frames", "0", "-f", "ivf"], decoder: "libaom-av1" },

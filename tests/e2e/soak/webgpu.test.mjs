@@ -6,14 +6,14 @@
 // Runs beside any file.
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import path from "node:path";
 import { after, describe, test } from "node:test";
 import { openPage } from "../support/browser.mjs";
 import { serveFiles } from "../support/files.mjs";
 import { skipped } from "../support/skips.mjs";
+import { bundle } from "../wasm/bundle.mjs";
 
-const NETWORK = path.join(import.meta.dirname, "../../../client-web/src/worker/network");
+const DIST = path.join(import.meta.dirname, "../../../client-web/dist/network-webgpu.js");
 const NETWORKS = path.join(import.meta.dirname, "../../../hybrid/network/networks");
 const MODELS = path.join(import.meta.dirname, "../../../models/frames");
 /** Enough for Chromium to give its software adapter. */
@@ -26,20 +26,11 @@ const MAX_ROUNDING = 0.1;
 const SOON_MS = 2000;
 
 /** The backend as the product has it, a script of its own, and the oracle. */
-function bundles() {
-  const { buildSync } = createRequire(path.join(NETWORK, "../../../package.json"))("esbuild");
-  const bundle = (...files) => {
-    const contents = files.map((file) => `export * from "./${file}";`).join("\n");
-    const stdin = { contents, resolveDir: NETWORK };
-    const options = { bundle: true, format: "esm", target: "es2022", minify: true, write: false };
-    return Buffer.from(buildSync({ stdin, ...options }).outputFiles[0].contents);
-  };
-  return {
-    "/network-webgpu.mjs": bundle("webgpu.ts"),
-    "/built-in.mjs": readFileSync(path.join(NETWORK, "../../../dist/network-webgpu.js")),
-    "/oracle.mjs": bundle("testing/oracle.ts", "file.ts"),
-  };
-}
+const bundles = () => ({
+  "/network-webgpu.mjs": bundle("network/webgpu.ts"),
+  "/built-in.mjs": readFileSync(DIST),
+  "/oracle.mjs": bundle("network/testing/oracle.ts", "network/file.ts"),
+});
 
 /** The built-in networks; the tests' own are drawn. */
 const trained = readdirSync(NETWORKS).map((file) => path.basename(file, ".bin"));
