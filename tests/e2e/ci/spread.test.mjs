@@ -90,13 +90,15 @@ describe("a room on three of four servers", () => {
     };
     const begun = performance.now();
     await sleep(5000);
-    // Three servers and three browsers leave a busy machine little time for anchors.
-    const enough = async () => (await since()).flat().filter((n) => n > 3).length >= 5;
-    await until(enough, "four anchors went their way", 20_000, since);
-    const [came, went] = await since();
+    // Three servers and three browsers leave a busy machine little time for anchors; some are under way when the servers are asked.
+    const close = (came) => came.slice(1).every((n) => Math.abs(n - came[0]) <= 2);
+    const enough = async () => {
+      const [came, went] = await since();
+      return came[0] > 3 && close(came) && went[1] > 3 && went[2] > 3 && [came, went];
+    };
+    const [came, went] = await until(enough, "four anchors went their way", 20_000, async () => ({ counts: await since(), taps: await of("windlass_sfu_taps") }));
     console.log(`spread: anchors in ${Math.round(performance.now() - begun)} ms, by server: ${came} came, ${went} went to viewers`);
-    assert.ok(came[0] > 3 && Math.abs(came[1] - came[0]) <= 2 && Math.abs(came[2] - came[0]) <= 2, `${came}`);
-    assert.ok(went[0] === 0 && went[1] > 3 && went[2] > 3, `${went}`);
+    assert.equal(went[0], 0, "nobody watches where it is published");
   });
 
   test("a server that is lost takes only its own along, and they come again", async () => {
