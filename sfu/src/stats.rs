@@ -171,6 +171,9 @@ counters! {
     rtp_before_switch,
     /// Video packets of higher temporal layers that are left out, as the subscriber's bandwidth does not suffice.
     rtp_higher_layer,
+    /// Requests to publishers to lower the bitrate of their smallest layer, or to raise it again, as a subscriber's
+    /// connection carries less than that layer.
+    smallest_layer_limits,
     /// Layer switches of subscribers.
     layer_switches,
     /// Key frame requests received from subscribers.

@@ -1,6 +1,6 @@
-//! Checks that can run beside others, the longest first. Calls are in real time, and take up to a CPU each, so half as
-//! many of those run at once as there are CPUs. Checks that only compute run beside them and give way to them: they
-//! have the lowest priority.
+//! Checks that can run beside others, the longest first, in three lanes beside each other. Calls are in real time, and
+//! take up to a CPU each, so half as many of those run at once as there are CPUs. Checks that mostly wait run as many at
+//! once as there are CPUs. So do checks that only compute: they give way to all others, and have the lowest priority.
 
 use std::panic::resume_unwind;
 use std::thread;
@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 use crate::workers;
 
 /// The longest checks, in the order in which they begin: one that began last would run alone at the end.
-const LONGEST: [&str; 8] = [
+const LONGEST: [&str; 10] = [
     "attack",
     "windlass-lab",
     "the Helm chart",
@@ -18,13 +18,26 @@ const LONGEST: [&str; 8] = [
     "workers",
     "slices",
     "learn",
+    "the SDK",
+    "docs",
     "sse4.2: windlass_hybrid",
 ];
+
+/// What a check does with its time.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Lane {
+    /// It works in real time.
+    Call,
+    /// It waits in real time, and takes a small part of a CPU.
+    Waiting,
+    /// It computes, and waits for no clock.
+    Patient,
+}
 
 /// A check that can run beside others.
 pub(crate) struct Check<'a> {
     name: String,
-    patient: bool,
+    lane: Lane,
     run: Box<dyn Fn() -> Option<String> + Sync + 'a>,
 }
 
@@ -35,12 +48,17 @@ impl<'a> Check<'a> {
         name: impl Into<String>,
         run: impl Fn() -> Option<String> + Sync + 'a,
     ) -> Check<'a> {
-        Check { name: name.into(), patient: false, run: Box::new(run) }
+        Check { name: name.into(), lane: Lane::Call, run: Box::new(run) }
     }
 
     /// Lets the check take only the time that calls leave: it waits for no clock.
     pub(crate) fn patient(self) -> Check<'a> {
-        Check { patient: true, ..self }
+        Check { lane: Lane::Patient, ..self }
+    }
+
+    /// Lets the check run beside calls: it mostly waits.
+    pub(crate) fn waiting(self) -> Check<'a> {
+        Check { lane: Lane::Waiting, ..self }
     }
 }
 
@@ -53,14 +71,17 @@ pub(crate) fn give_way() -> Result<()> {
 /// Runs all checks. The error names those that failed.
 pub(crate) fn run(mut checks: Vec<Check>) -> Result<()> {
     checks.sort_by_key(|check| place(&LONGEST, &check.name));
-    let (patient, calls): (Vec<_>, Vec<_>) = checks.into_iter().partition(|check| check.patient);
+    let lane = |lane| checks.extract_if(.., |check| check.lane == lane).collect::<Vec<_>>();
+    let [calls, waiting, patient] = [Lane::Call, Lane::Waiting, Lane::Patient].map(lane);
     let cpus = thread::available_parallelism().map_or(1, usize::from);
     let ended = thread::scope(|scope| {
         let patient = scope.spawn(|| {
             give_way()?;
             Ok(workers::by(cpus, &patient, |check| (check.run)()))
         });
+        let waiting = scope.spawn(|| workers::by(cpus, &waiting, |check| (check.run)()));
         let mut ended = workers::by(cpus.div_ceil(2), &calls, |check| (check.run)());
+        ended.extend(waiting.join().unwrap_or_else(|e| resume_unwind(e)));
         let patient: Result<_> = patient.join().unwrap_or_else(|e| resume_unwind(e));
         ended.extend(patient?);
         anyhow::Ok(ended)
@@ -94,7 +115,7 @@ mod tests {
             })
         };
         let at = |name| place(&LONGEST, name);
-        assert_eq!([at("learn"), at("a"), at("attack")], [6, 8, 0]);
+        assert_eq!([at("learn"), at("a"), at("attack")], [6, 10, 0]);
         run(vec![check("a"), check("learn"), check("attack")]).unwrap();
         assert_eq!(order.into_inner().unwrap().len(), 3);
     }
@@ -118,7 +139,8 @@ mod tests {
             })
         };
         run(vec![check()]).unwrap();
+        run(vec![check().waiting()]).unwrap();
         run(vec![check().patient()]).unwrap();
-        assert_eq!(*seen.lock().unwrap(), [own, 19]);
+        assert_eq!(*seen.lock().unwrap(), [own, own, 19]);
     }
 }

@@ -41,9 +41,10 @@ const REACT: &str = "client-web/react";
 const SERVER_SDK: &str = "signaling/sdk/node";
 
 /// The crates whose tests only compute: codecs, networks, and the choice of anchors.
-const COMPUTING: [&str; 9] = [
+const COMPUTING: [&str; 10] = [
     "windlass-htj2k",
     "windlass-hybrid",
+    "windlass-netem",
     "windlass-network",
     "windlass-scheduler",
     "windlass-scores",
@@ -51,6 +52,11 @@ const COMPUTING: [&str; 9] = [
     "windlass-tests",
     "windlass-vp9",
     "windlass-vpx",
+];
+/// Tests in real time that mostly wait: each takes a small part of a CPU.
+const WAITING: [&str; 11] = [
+    "admin", "data", "docs", "doctor", "drain", "privacy", "public", "rights", "sdks", "tls",
+    "traces",
 ];
 /// How long each fuzz target runs, in seconds.
 const FUZZ_SECONDS: u32 = 30;
@@ -207,7 +213,13 @@ fn beside_each_other(wants: &impl Fn(Part) -> bool, binaries: &[Binary]) -> Resu
         let name = |binary: &Binary| binary.name.clone();
         checks.extend(binaries.iter().map(|binary| {
             let check = Check::new(name(binary), || binary.test("", |cmd| cmd));
-            if computes(binary) { check.patient() } else { check }
+            if computes(binary) {
+                check.patient()
+            } else if WAITING.contains(&binary.name.as_str()) {
+                check.waiting()
+            } else {
+                check
+            }
         }));
     }
     if wants(Part::Wasm) || wants(Part::Chart) {
@@ -232,6 +244,7 @@ fn beside_each_other(wants: &impl Fn(Part) -> bool, binaries: &[Binary]) -> Resu
                 let again = format!("cd {folder} && npm test");
                 Cmd::new("npm").args(["run", "--silent", "test"]).dir(folder).check(name, again)
             })
+            .patient()
         }));
     }
     if checks.is_empty() {

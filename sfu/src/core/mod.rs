@@ -383,6 +383,8 @@ impl Core {
             requests::pause_unused_layers(now, tracks, peers, outputs);
         }
         requests::request_smallest_layers(now, tracks, peers, outputs);
+        let limited = requests::limit_smallest_layers(now, tracks, peers, outputs);
+        self.counters.smallest_layer_limits += limited;
     }
 
     /// When a peer or a track is due; `None` without participants.

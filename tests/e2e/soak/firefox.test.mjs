@@ -7,6 +7,13 @@ import { makeScene } from "../support/scene.mjs";
 import { startServer } from "../support/server.mjs";
 import { skipped } from "../support/skips.mjs";
 
+/** Whether a page's calls have a codec: what it sends (`RTCRtpSender`), or what it plays (`RTCRtpReceiver`). */
+const has = (page, side, codec) =>
+  page.evaluate(
+    ([side, codec]) => globalThis[side].getCapabilities("video").codecs.some(({ mimeType }) => mimeType.toLowerCase() === `video/${codec}`),
+    [side, codec],
+  );
+
 /** What a page shows of the first remote video: frames so far, and its picture in 64 × 36 grey values. */
 const shown = (page, selector) =>
   page.evaluate((selector) => {
@@ -130,11 +137,14 @@ describe("a room with Firefox and Chromium", { only: true, skip: skipped("a room
     assert.equal(told, "", "nothing is missing");
   });
 
-  for (const codec of ["vp8", "av1"]) {
-    test(`Firefox rebuilds ${codec} too`, async () => {
+  for (const codec of ["vp8", "av1", "h264"]) {
+    test(`Firefox rebuilds ${codec} too`, async (t) => {
       const sender = await subscribe(server, { room: codec, name: "Sender", browser: chromium });
       const viewer = await firefox.newPage();
       try {
+        // Firefox has H.264 in calls by a plugin that it fetches from its maker.
+        const [sends, plays] = [await has(sender.page, "RTCRtpSender", codec), await has(viewer.page, "RTCRtpReceiver", codec)];
+        if (!sends || !plays) return t.skip(skipped(t.name, `no ${codec} in ${sends ? "Firefox's" : "Chromium's"} calls here`));
         await sender.page.evaluate(async (codec) => {
           const [track] = (await navigator.mediaDevices.getUserMedia({ video: true })).getVideoTracks();
           await window.windlass.room.publish(track, { codec, layers: "q" });

@@ -1,9 +1,12 @@
-// A publisher that sends temporal layers, as other pages do, and a viewer whose link carries no more than the base of them.
+// A viewer whose link carries less than the smallest layer: with temporal layers, as other pages send them, the server leaves some out; without, as our SDK
+// sends, it asks the publisher for less.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { nativeFrames, receivedVideo, remote, sleep, subscribe, until } from "../support/call.mjs";
+import { nativeFrames, publish, receivedVideo, remote, sleep, subscribe, until } from "../support/call.mjs";
+import { makeScene } from "../support/scene.mjs";
 import { startServer } from "../support/server.mjs";
 import { skipped } from "../support/skips.mjs";
+import { standing } from "../support/standing.mjs";
 
 /** To be run in a page before its scripts: what it sends has three temporal layers. */
 function sendTemporalLayers() {
@@ -71,4 +74,24 @@ describe("a viewer on a link of 120 kbit/s", { only: true }, () => {
       assert.deepEqual([...viewer.errors, ...publisher.errors], []);
     });
   }
+
+  test("sees all frames of one temporal layer, as the publisher is asked for less", { only: true }, async (t) => {
+    const server = await startServer({ link: ["--profile", "120k", "--down-only"], args: ["--device", "off"] });
+    t.after(() => server.stop());
+    const scene = makeScene({ clip: "d13", width: 1280, height: 720, frames: 150, out: "output" });
+    const publisher = await publish(server, scene, { layers: "q" });
+    t.after(() => publisher.close());
+    const viewer = await subscribe(server);
+    t.after(() => viewer.close());
+    const limits = async () => (await server.metrics()).windlass_sfu_smallest_layer_limits_total;
+    await until(async () => (await limits()) > 0, "the layer is limited", 30_000, limits);
+    const smooth = async () => (await watch(viewer.page, 2)).fps > 20;
+    await until(smooth, "the picture moves", 60_000, () => standing(server, publisher, viewer));
+    const seen = await watch(viewer.page, 10);
+    console.log("narrow:", JSON.stringify({ ...seen, limits: await limits(), rung: (await remote(viewer.page)).rung }));
+    assert.ok(seen.fps > 20, `${seen.fps} fps`);
+    assert.ok(seen.kbps < 115, `${seen.kbps} kbit/s`);
+    assert.ok(seen.frozen <= 3, `frozen ${seen.frozen} s`);
+    assert.deepEqual([...viewer.errors, ...publisher.errors], []);
+  });
 });

@@ -52,7 +52,7 @@ export async function openPage({ camera, cameraAllowed = true, viewport, colorSc
     page.on("console", (m) => {
       if (m.type() === "error") errors.push(m.text());
     });
-    page.on("pageerror", (e) => errors.push(`uncaught: ${e.message}`));
+    page.on("pageerror", (e) => errors.push(`uncaught: ${e.stack || e.message}`));
     return { page, errors, newPage, closePage: () => context.close(), close: () => browser.close().finally(ended) };
   };
   return newPage({ init });

@@ -40,7 +40,7 @@ export async function openFirefox() {
       page.on("console", (m) => {
         if (m.type() === "error") errors.push(m.text());
       });
-      page.on("pageerror", (e) => errors.push(`uncaught: ${e.message}`));
+      page.on("pageerror", (e) => errors.push(`uncaught: ${e.stack || e.message}`));
       if (init) await page.evaluateOnNewDocument(init);
       return { page, errors };
     },

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
-use windlass_types::{Layer, Size, VideoCodec};
+use windlass_types::{Bitrate, Layer, Size, VideoCodec};
 
 /// Time between two frames, at 30 frames a second.
 const EVERY: Duration = Duration::from_micros(33_333);
@@ -39,6 +39,8 @@ pub struct Camera {
     seq: [u64; 3],
     due: Instant,
     key: bool,
+    /// Bitrates of the layers, in bit/s.
+    bps: [f64; 3],
     /// Bytes of key frames beyond the layer's rate, which later frames must save.
     debt: [f64; 3],
 }
@@ -47,7 +49,7 @@ impl Camera {
     /// A camera whose first frame comes at `due`.
     pub fn new(codec: VideoCodec, seed: u64, due: Instant) -> Camera {
         let dice = StdRng::seed_from_u64(seed);
-        Camera { codec, dice, number: 0, seq: [1; 3], due, key: true, debt: [0.0; 3] }
+        Camera { codec, dice, number: 0, seq: [1; 3], due, key: true, bps: BPS, debt: [0.0; 3] }
     }
 
     /// Time of the next frame.
@@ -60,6 +62,11 @@ impl Camera {
         self.key = true;
     }
 
+    /// Limits the bitrate of a layer.
+    pub fn limit(&mut self, layer: Layer, bitrate: Bitrate) {
+        self.bps[layer as usize] = BPS[layer as usize].min(bitrate.as_bps() as f64);
+    }
+
     /// The packets of the frame that is due, smallest layer first.
     pub fn shoot(&mut self, paused: [bool; 3]) -> Vec<CameraPacket> {
         self.due += EVERY;
@@ -68,7 +75,7 @@ impl Camera {
         let timestamp = 90_000u32.wrapping_add(self.number * TICKS);
         let mut packets = Vec::new();
         for layer in Layer::ALL.into_iter().filter(|l| !paused[*l as usize]) {
-            let share = BPS[layer as usize] / 8.0 * EVERY.as_secs_f64();
+            let share = self.bps[layer as usize] / 8.0 * EVERY.as_secs_f64();
             let swing = self.dice.random_range(0.7..1.3);
             let saved = self.debt[layer as usize].min(share * 0.3);
             let bytes = if key { share * KEY } else { share * swing - saved };

@@ -357,13 +357,16 @@ impl World {
         }
     }
 
-    /// Makes a publisher send the layers that the SFU asks for. Each layer begins with a key frame.
+    /// Makes a publisher send the layers that the SFU asks for, at its bitrates. Each layer that was paused begins with a
+    /// key frame.
     fn apply_knobs(&mut self, id: ParticipantId, event: &SfuEvent) {
         let SfuEvent::Knobs { layers, .. } = event else { return };
         let Some(party) = self.parties.iter_mut().find(|p| p.id == id) else { return };
         for (layer, knobs) in layers {
-            party.paused[*layer as usize] = !knobs.active;
-            if let Some((_, camera)) = party.camera.as_mut().filter(|_| knobs.active) {
+            let paused = std::mem::replace(&mut party.paused[*layer as usize], !knobs.active);
+            let Some((_, camera)) = &mut party.camera else { continue };
+            camera.limit(*layer, knobs.bitrate);
+            if paused && knobs.active {
                 camera.key_wanted();
             }
         }

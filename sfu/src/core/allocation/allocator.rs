@@ -311,6 +311,16 @@ impl Allocator {
     }
 }
 
+/// The place of the only track that is granted anything, where that is its smallest layer, and no temporal layers of it
+/// can be left out.
+pub(crate) fn sole_smallest(demands: &[Demand], grants: &[Grant]) -> Option<usize> {
+    let mut given =
+        grants.iter().enumerate().filter(|(_, g)| !matches!(g, Grant::Paused | Grant::Silent));
+    let (at, grant) = given.next().filter(|_| given.next().is_none())?;
+    let whole = demands[at].thinned[Layer::Q as usize] == ThinnedShares::default();
+    (*grant == Grant::Rung(Rung::Q) && whole).then_some(at)
+}
+
 /// Gives each track its lowest step, by descending weight; `None` where that does not fit.
 fn lowest_steps(
     demands: &[Demand],
@@ -416,6 +426,28 @@ mod tests {
         assert_eq!(one(Some(rate(650_000)), ALL), Some(Rung::H));
         assert_eq!(one(Some(rate(400_000)), ALL), Some(Rung::QPlus));
         assert_eq!(one(Some(rate(10_000)), ALL), Some(Rung::Q));
+    }
+
+    #[test]
+    fn the_sole_smallest_layer_is_one_that_nothing_can_be_left_out_of() {
+        let sole = |available, demands: &[Demand]| {
+            let grants = Allocator::default().allocate(
+                Instant::now(),
+                Some(rate(available)),
+                false,
+                demands,
+            );
+            sole_smallest(demands, &grants)
+        };
+        let second = Demand { weight: 2.0, ..ALL };
+        assert_eq!(sole(10_000, &[ALL]), Some(0));
+        assert_eq!(sole(10_000, &[ALL, second]), Some(1), "the other is paused");
+        assert_eq!(sole(400_000, &[ALL]), None, "with anchors");
+        assert_eq!(sole(400_000, &[ALL, second]), None);
+        let thinned =
+            [ThinnedShares([0.5, 0.7]), ThinnedShares::default(), ThinnedShares::default()];
+        assert_eq!(sole(10_000, &[Demand { thinned, ..ALL }]), None);
+        assert_eq!(sole(10_000, &[Demand { rates: [None; 3], ..ALL }]), None);
     }
 
     /// Stills of a fifth of the quarter layer's bits.

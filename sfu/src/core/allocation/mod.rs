@@ -179,7 +179,7 @@ impl Peer {
         let (mut slots, mut demands) = (Vec::new(), Vec::new());
         let video = |(_, slot): &(usize, &mut Slot)| slot.kind == TrackKind::Video;
         for (i, slot) in self.slots.iter_mut().enumerate().filter(video) {
-            slot.subscription.demand = None;
+            (slot.subscription.demand, slot.subscription.room) = (None, None);
             let track = slot.track.and_then(|t| tracks.get(t)).filter(|t| !t.info.muted);
             let Some(track) = track else { continue };
             let source = decodable(slot, self.link.stack.rtc(), track, tracks);
@@ -216,6 +216,10 @@ impl Peer {
         let available = initial.map(|initial| estimate.unwrap_or(initial).saturating_sub(audio));
         let congested = self.downlink.state() != State::Normal;
         let grants = self.allocator.allocate(now, available, congested, demands);
+        let room = available.zip(allocator::sole_smallest(demands, &grants));
+        if let Some((available, at)) = room {
+            self.slots[slots[at]].subscription.room = Some(available);
+        }
         let mut needs = Needs { held: audio, step: None, best: audio };
         let paused = grants.iter().any(|grant| matches!(grant, Grant::Paused));
         for ((&slot, demand), grant) in slots.iter().zip(demands).zip(grants) {

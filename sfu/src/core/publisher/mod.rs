@@ -5,6 +5,7 @@ pub(super) mod backup_requests;
 pub(super) mod dynacast;
 pub(super) mod key_frames;
 pub(super) mod layers;
+mod narrow;
 pub(super) mod params;
 pub(super) mod requests;
 pub(super) mod stills;

@@ -7,6 +7,7 @@ use windlass_types::{Bitrate, Layer, LayerKnobs, PublisherKnobs};
 
 use super::dynacast::Dynacast;
 use super::layers::SDK_MAX;
+use super::narrow::NarrowLimit;
 
 /// Frame rate that means no limit: above that of any camera.
 const UNLIMITED_FPS: f64 = 120.0;
@@ -39,8 +40,10 @@ fn unlimited(layer: Layer) -> LayerKnobs {
 /// Parameters that the publisher of a track was given. The methods return new ones, which are to be sent to it.
 #[derive(Debug)]
 pub(crate) struct PublisherParams {
-    /// Last parameters of the smallest layer.
+    /// Last parameters of the smallest layer, without `narrow`.
     smallest: LayerKnobs,
+    /// The limit of the smallest layer's bitrate.
+    narrow: NarrowLimit,
     /// Parameters from the enhancer's controller; `None` before it has sent any.
     adapted: Option<PublisherKnobs>,
     /// Whether the quarter layer is on [`STANDBY`].
@@ -52,6 +55,7 @@ impl Default for PublisherParams {
     fn default() -> PublisherParams {
         PublisherParams {
             smallest: unlimited(Layer::Q),
+            narrow: NarrowLimit::default(),
             adapted: None,
             standby: false,
             dynacast: Dynacast::default(),
@@ -85,11 +89,13 @@ impl PublisherParams {
         self.dynacast.rates(now, measured)
     }
 
-    /// Notes new parameters. Keeps whether the smallest layer is needed, which its other parameters do not change.
+    /// Notes new parameters. Keeps whether the smallest layer is needed, which its other parameters do not change, and
+    /// the limit of its bitrate.
     fn set(&mut self, mut layers: LayerParams) -> LayerParams {
         for (_, params) in layers.iter_mut().filter(|(layer, _)| *layer == Layer::Q) {
             params.needed = self.smallest.needed;
             self.smallest = *params;
+            params.bitrate = self.narrow.apply(params.bitrate);
         }
         layers
     }
@@ -134,6 +140,17 @@ impl PublisherParams {
         }
         self.smallest.needed = needed;
         Some(self.set(vec![(Layer::Q, self.smallest)]))
+    }
+
+    /// Limits the smallest layer to what the narrowest subscriber that must have it carries (`room`; `None`: there is
+    /// none).
+    pub(crate) fn limit_smallest(
+        &mut self,
+        now: Instant,
+        room: Option<Bitrate>,
+    ) -> Option<LayerParams> {
+        let changed = self.narrow.update(now, room, self.smallest.bitrate);
+        changed.then(|| self.set(vec![(Layer::Q, self.smallest)]))
     }
 
     /// Takes which layers are needed, and the bitrates of those sent. Returns the layers to pause (`false`) and to

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Instant;
 
-use windlass_types::{EnhancerRequest, Layer, Rung};
+use windlass_types::{Bitrate, EnhancerRequest, Layer, Rung};
 
 use super::dynacast::first_layer;
 use super::params::LimitedSubscribers;
@@ -45,6 +45,30 @@ pub(crate) fn request_smallest_layers(
         let asked = track.params.request_smallest(limited, missing);
         outputs.extend(asked.map(|layers| track.ask(layers)));
     }
+}
+
+/// Limits the smallest layer where a subscriber's connection carries less than that, and the track is the only one that
+/// it receives. Returns how many limits have changed.
+pub(crate) fn limit_smallest_layers(
+    now: Instant,
+    tracks: &mut Tracks,
+    peers: &Peers,
+    outputs: &mut VecDeque<Output>,
+) -> u64 {
+    let mut narrowest: BTreeMap<TrackId, Bitrate> = BTreeMap::new();
+    for slot in peers.iter().filter(|p| p.link.connected).flat_map(|p| &p.slots) {
+        let Some((track, room)) = slot.source.zip(slot.subscription.room) else { continue };
+        narrowest.entry(track).and_modify(|least| *least = room.min(*least)).or_insert(room);
+    }
+    let mut changed = 0;
+    let local = |track: &&mut Track| track.remote.is_none() && track.info.kind == TrackKind::Video;
+    for track in tracks.iter_mut().filter(local) {
+        let room = narrowest.get(&track.info.track).copied();
+        let asked = track.params.limit_smallest(now, room);
+        changed += u64::from(asked.is_some());
+        outputs.extend(asked.map(|layers| track.ask(layers)));
+    }
+    changed
 }
 
 /// Pauses layers that no subscriber needs, except the one with which newcomers begin, and resumes them.

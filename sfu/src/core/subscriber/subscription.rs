@@ -35,6 +35,9 @@ pub(crate) struct Subscription {
     pub rung: Option<Rung>,
     /// Highest temporal layer of the rung that is sent; `None`: all.
     pub max_temporal: Option<u8>,
+    /// Bandwidth for the track where it is the only one that is sent, in its smallest layer without temporal layers to
+    /// leave out.
+    pub room: Option<Bitrate>,
     /// Whether the client can decode neither the track's codec nor that of its backup.
     pub undecodable: bool,
     /// Whether the client's last message says that the track is paused.
@@ -57,6 +60,7 @@ impl Default for Subscription {
             demand: None,
             rung: None,
             max_temporal: None,
+            room: None,
             undecodable: false,
             paused: false,
             announced: None,
