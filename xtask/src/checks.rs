@@ -1,6 +1,6 @@
-//! Checks that can run beside others, the longest first, in three lanes beside each other. Calls are in real time, and
-//! take up to a CPU each, so half as many of those run at once as there are CPUs. Checks that mostly wait run as many at
-//! once as there are CPUs. So do checks that only compute: they give way to all others, and have the lowest priority.
+//! Checks that can run beside others, the longest first, in three lanes. Calls are in real time, and take up to a CPU
+//! each, so half as many of those run at once as there are CPUs. Of checks that mostly wait, as many run at once as
+//! there are CPUs. So it is with checks that only compute: they give way to all others, and have the lowest priority.
 
 use std::panic::resume_unwind;
 use std::thread;

@@ -357,7 +357,7 @@ impl World {
         }
     }
 
-    /// Makes a publisher send the layers that the SFU asks for, at its bitrates. Each layer that was paused begins with a
+    /// Makes a publisher send the layers that the SFU asks for, at its bitrates. A layer that was paused begins with a
     /// key frame.
     fn apply_knobs(&mut self, id: ParticipantId, event: &SfuEvent) {
         let SfuEvent::Knobs { layers, .. } = event else { return };
