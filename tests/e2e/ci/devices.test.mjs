@@ -9,7 +9,7 @@ import { sleep, until } from "../support/call.mjs";
 import { startServer } from "../support/server.mjs";
 
 /** Chromium's second fake camera is one for depth, whose pictures it does not show; the tests do without it. */
-const CAMERAS = "--use-fake-device-for-media-stream=device-count=3";
+const CAMERAS = "--use-fake-device-for-media-stream=device-count=3,fps=10";
 /** A page that a test answers for counts as one from elsewhere, which Chromium lets reach no server of this machine. */
 const ANY_ADDRESS = "--disable-features=LocalNetworkAccessChecks";
 /** A camera that is unmuted must be sent again within this time, … */

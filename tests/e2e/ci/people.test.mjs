@@ -47,7 +47,7 @@ describe("the demo page for people", () => {
 
   before(async () => {
     server = await startServer({ args: ["--device=off", "--no-congestion-control"] });
-    ana = await openPage({ args: ["--use-fake-device-for-media-stream=device-count=3"], init: twoCameras });
+    ana = await openPage({ args: ["--use-fake-device-for-media-stream=device-count=3,fps=10"], init: twoCameras });
   });
 
   after(async () => {
