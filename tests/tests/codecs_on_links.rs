@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use str0m::Event;
-use windlass_netem::{Conditions, Course, Profile};
+use windlass_netem::{Conditions, Course};
 use windlass_sfu::{ParticipantId, SfuConfig, SfuEvent};
 use windlass_testkit::{Access, World, WorldEvent};
 use windlass_types::{Bitrate, Layer, Rung, VideoCodec};
@@ -122,18 +122,19 @@ fn the_layer_follows_the_bandwidth_down_and_up_again() {
 }
 
 #[test]
-fn the_smallest_layer_takes_what_the_narrowest_link_carries() {
+fn the_smallest_layer_takes_what_the_narrowest_link_carries_and_all_of_it_once_that_is_wide() {
     for codec in CODECS {
-        let narrow = Profile::Steady(Bitrate::bps(120_000)).down(1);
+        let later = [(80 * SECOND, path(Bitrate::bps(5_000_000)))];
+        let narrow = Course::changing(path(Bitrate::bps(120_000)), later);
         let mut call = Call::new(codec, Course::steady(Conditions::default()), narrow);
-        call.run(30);
-        let limit = call.smallest.map(Bitrate::as_kbps).unwrap_or_default();
-        for _ in 0..12 {
-            call.run(5);
-            println!("{codec:?} {:?} {:?}", call.smallest, call.world.core.estimate(VIEWER));
+        call.run(20);
+        for _ in 0..5 {
+            let frames = call.whole_frames(10);
+            let limit = call.smallest.map(Bitrate::as_kbps).unwrap_or_default();
+            assert!(limit > 40.0 && limit < 110.0, "{codec:?}: {limit} kbit/s");
+            assert!(frames > 27.0, "{codec:?}: {frames} frames a second");
         }
-        assert!(limit > 55.0 && limit < 110.0, "{codec:?}: {limit} kbit/s");
-        let frames = call.whole_frames(10);
-        assert!(frames > 27.0, "{codec:?}: {frames} frames a second");
+        call.run(40);
+        assert_eq!(call.smallest, Some(Bitrate::bps(150_000)), "{codec:?}");
     }
 }

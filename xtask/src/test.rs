@@ -4,7 +4,7 @@ use std::panic::resume_unwind;
 use std::path::Path;
 use std::thread;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use clap::ValueEnum;
 
 use crate::binaries::{self, Binary};
@@ -53,7 +53,7 @@ const COMPUTING: [&str; 10] = [
     "windlass-vp9",
     "windlass-vpx",
 ];
-/// Tests in real time that mostly wait: each takes a small part of a CPU.
+/// Tests of the server in real time that mostly wait: each takes a small part of a CPU.
 const WAITING: [&str; 11] = [
     "admin", "data", "docs", "doctor", "drain", "privacy", "public", "rights", "sdks", "tls",
     "traces",
@@ -210,12 +210,14 @@ pub(crate) fn deny() -> Result<()> {
 fn beside_each_other(wants: &impl Fn(Part) -> bool, binaries: &[Binary]) -> Result<()> {
     let mut checks = Vec::new();
     if wants(Part::Rust) {
+        let known = binaries.iter().filter(|binary| waits(binary)).count();
+        ensure!(known == WAITING.len(), "a test of {WAITING:?} is no more: leave its name out");
         let name = |binary: &Binary| binary.name.clone();
         checks.extend(binaries.iter().map(|binary| {
             let check = Check::new(name(binary), || binary.test("", |cmd| cmd));
             if computes(binary) {
                 check.patient()
-            } else if WAITING.contains(&binary.name.as_str()) {
+            } else if waits(binary) {
                 check.waiting()
             } else {
                 check
@@ -264,6 +266,11 @@ fn beside_each_other(wants: &impl Fn(Part) -> bool, binaries: &[Binary]) -> Resu
 fn computes(binary: &Binary) -> bool {
     let of = COMPUTING.contains(&binary.package.as_str()) || binary.name == "windlass-lab";
     of && binary.name != "cuda_shared_coder"
+}
+
+/// Whether a test mostly waits.
+fn waits(binary: &Binary) -> bool {
+    binary.package == "windlass" && WAITING.contains(&binary.name.as_str())
 }
 
 /// Checks that the WebAssembly module makes the native decoder's pictures, bit for bit.

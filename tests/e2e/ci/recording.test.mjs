@@ -39,6 +39,9 @@ function smallDisk() {
   return made ? disk : null;
 }
 
+/** A camera of 20 frames a second: what is recorded has as many. */
+const CAMERA = { layers: "qhf", browser: { args: ["--use-fake-device-for-media-stream"] } };
+
 const badge = (tab) => tab.page.locator(".recorded").isVisible();
 
 const NAME = "a recorded room says so, and its files play, also after the server was killed";
@@ -48,7 +51,7 @@ test(NAME, { skip: skipped(NAME, why) }, async () => {
   let server = await start();
   const tabs = [];
   try {
-    const ana = await publish(server, {}, { layers: "qhf" });
+    const ana = await publish(server, {}, CAMERA);
     tabs.push(ana);
     await sleep(1000);
     const answer = await order(server, "POST");
@@ -107,7 +110,7 @@ test(FULL, { skip: skipped(FULL, noDisk) }, async () => {
   let ana;
   let bo;
   try {
-    ana = await publish(server, {}, { layers: "qhf" });
+    ana = await publish(server, {}, CAMERA);
     bo = await subscribe(server);
     const before = told.length;
     assert.equal((await order(server, "POST")).status, 200);
@@ -143,7 +146,7 @@ test(STORED, { skip: skipped(STORED, why) }, async () => {
   let ana;
   let store;
   try {
-    ana = await publish(server, {}, { layers: "qhf" });
+    ana = await publish(server, {}, CAMERA);
     const { recording } = await (await order(server, "POST")).json();
     const written = () => {
       const folder = path.join(state, "recordings", recording);

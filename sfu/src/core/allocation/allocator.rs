@@ -68,6 +68,8 @@ pub(crate) struct Demand {
     pub current: Option<Rung>,
     /// Highest temporal layer of the held rung that is sent; `None`: all.
     pub max_temporal: Option<u8>,
+    /// Bitrate of the smallest layer without its limit; `None`: it has none.
+    pub unlimited: Option<Bitrate>,
     /// Weight among the subscriber's tracks.
     pub weight: f64,
 }
@@ -167,6 +169,12 @@ impl Demand {
         Demand { max: if within { self.max } else { Rung::F }, ..*self }
     }
 
+    /// The place among the subscriber's tracks: the track of the greatest rank is never paused. Tracks that are shown
+    /// come before new ones.
+    fn rank(&self) -> f64 {
+        self.weight * if self.current.is_some() { HELD_FACTOR } else { 1.0 }
+    }
+
     /// Whether a layer has anchors that are worth their bytes.
     pub(crate) fn anchors_pay(&self, layer: Layer) -> bool {
         let anchors = self.anchors[layer as usize];
@@ -176,11 +184,16 @@ impl Demand {
 
     /// The bandwidth estimates that the track needs while it holds what it was granted.
     pub(crate) fn bitrate_needs(&self, grant: Grant) -> BitrateNeeds {
-        let needs = |step: &Step| step.rate.mul_f64(PROBE_MARGIN / RISE_SHARE);
-        let ladder = self.ladder();
-        let held = self.granted(grant).as_ref().map_or(Bitrate::ZERO, needs);
-        let next = ladder.iter().map(needs).filter(|rate| *rate > held).min();
-        let best = ladder.iter().map(needs).max().unwrap_or_default();
+        let needs = |rate: Bitrate| rate.mul_f64(PROBE_MARGIN / RISE_SHARE);
+        let granted = self.granted(grant);
+        let held = granted.map_or(Bitrate::ZERO, |step| needs(step.rate));
+        // Whether the connection carries more than a limit shows only where more is looked for.
+        let smallest = granted.is_some_and(|step| step.rung.layer() == Layer::Q);
+        let unlimited = self.unlimited.filter(|_| smallest);
+        let ladder = self.ladder().into_iter().map(|step| step.rate);
+        let rates: Vec<_> = ladder.chain(unlimited).map(needs).collect();
+        let next = rates.iter().copied().filter(|rate| *rate > held).min();
+        let best = rates.into_iter().max().unwrap_or_default();
         BitrateNeeds { held, next, best }
     }
 
@@ -311,14 +324,25 @@ impl Allocator {
     }
 }
 
-/// The place of the only track that is granted anything, where that is its smallest layer, and no temporal layers of it
-/// can be left out.
-pub(crate) fn sole_smallest(demands: &[Demand], grants: &[Grant]) -> Option<usize> {
-    let mut given =
-        grants.iter().enumerate().filter(|(_, g)| !matches!(g, Grant::Paused | Grant::Silent));
-    let (at, grant) = given.next().filter(|_| given.next().is_none())?;
-    let whole = demands[at].thinned[Layer::Q as usize] == ThinnedShares::default();
-    (*grant == Grant::Rung(Rung::Q) && whole).then_some(at)
+/// The place of the track that is never paused, and what the others take together, where no track gets more than its
+/// smallest layer. Anchors do not count, as they yield. `None` also where temporal layers can be left out instead.
+pub(crate) fn smallest_first(demands: &[Demand], grants: &[Grant]) -> Option<(usize, Bitrate)> {
+    let steps = demands.iter().zip(grants).enumerate();
+    let steps =
+        steps.filter_map(|(at, (demand, grant))| Some((at, demand, demand.granted(*grant)?)));
+    let steps: Vec<_> = steps.collect();
+    let first = steps.iter().min_by(|(_, a, _), (_, b, _)| b.rank().total_cmp(&a.rank()));
+    let &(first, demand, _) = first?;
+    let small = steps.iter().all(|(.., step)| step.rung.layer() == Layer::Q);
+    if !small || demand.thinned[Layer::Q as usize] != ThinnedShares::default() {
+        return None;
+    }
+    let others = steps.iter().filter(|(at, ..)| *at != first);
+    let video = |(_, demand, step): &(usize, &Demand, Step)| match step.max_temporal {
+        Some(_) => step.rate,
+        None => demand.rates[Layer::Q as usize].unwrap_or_default(),
+    };
+    Some((first, others.map(video).sum()))
 }
 
 /// Gives each track its lowest step, by descending weight; `None` where that does not fit.
@@ -328,10 +352,7 @@ fn lowest_steps(
     budget: &mut Budget,
 ) -> Vec<Option<usize>> {
     let mut order: Vec<usize> = (0..demands.len()).filter(|&i| !ladders[i].is_empty()).collect();
-    // Tracks that are shown come before new ones.
-    let rank =
-        |i: usize| demands[i].weight * if demands[i].current.is_some() { HELD_FACTOR } else { 1.0 };
-    order.sort_by(|&a, &b| rank(b).total_cmp(&rank(a)));
+    order.sort_by(|&a, &b| demands[b].rank().total_cmp(&demands[a].rank()));
     let mut steps = vec![None; demands.len()];
     for (place, i) in order.into_iter().enumerate() {
         let rate = ladders[i][0].rate;
@@ -403,6 +424,7 @@ mod tests {
         shown: Shown { tile: TILE, network: FrameNetwork::None },
         current: None,
         max_temporal: None,
+        unlimited: None,
         weight: 1.0,
     };
 
@@ -429,25 +451,32 @@ mod tests {
     }
 
     #[test]
-    fn the_sole_smallest_layer_is_one_that_nothing_can_be_left_out_of() {
-        let sole = |available, demands: &[Demand]| {
-            let grants = Allocator::default().allocate(
-                Instant::now(),
-                Some(rate(available)),
-                false,
-                demands,
-            );
-            sole_smallest(demands, &grants)
+    fn the_smallest_layer_of_the_first_track_is_found_with_what_the_others_take() {
+        let smallest = |available, demands: &[Demand]| {
+            let available = Some(rate(available));
+            let grants = Allocator::default().allocate(Instant::now(), available, false, demands);
+            smallest_first(demands, &grants)
         };
         let second = Demand { weight: 2.0, ..ALL };
-        assert_eq!(sole(10_000, &[ALL]), Some(0));
-        assert_eq!(sole(10_000, &[ALL, second]), Some(1), "the other is paused");
-        assert_eq!(sole(400_000, &[ALL]), None, "with anchors");
-        assert_eq!(sole(400_000, &[ALL, second]), None);
-        let thinned =
-            [ThinnedShares([0.5, 0.7]), ThinnedShares::default(), ThinnedShares::default()];
-        assert_eq!(sole(10_000, &[Demand { thinned, ..ALL }]), None);
-        assert_eq!(sole(10_000, &[Demand { rates: [None; 3], ..ALL }]), None);
+        assert_eq!(smallest(10_000, &[ALL]), Some((0, Bitrate::ZERO)));
+        assert_eq!(smallest(10_000, &[ALL, second]), Some((1, Bitrate::ZERO)), "one is paused");
+        assert_eq!(smallest(400_000, &[ALL]), Some((0, Bitrate::ZERO)), "with anchors");
+        assert_eq!(smallest(400_000, &[ALL, second]), Some((1, rate(150_000))));
+        assert_eq!(smallest(3_000_000, &[ALL]), None);
+        let thinned = [ThinnedShares([0.5, 0.7]), ALL.thinned[1], ALL.thinned[2]];
+        assert_eq!(smallest(10_000, &[Demand { thinned, ..ALL }]), None);
+        assert_eq!(smallest(10_000, &[Demand { rates: [None; 3], ..ALL }]), None);
+    }
+
+    #[test]
+    fn more_than_a_limit_is_looked_for_though_there_is_no_better_rung() {
+        let only = Demand { rates: [Some(rate(30_000)), None, None], anchors: [None; 3], ..ALL };
+        let needs = only.bitrate_needs(Grant::Rung(Rung::Q));
+        assert_eq!((needs.next, needs.best), (None, needs.held));
+        let limited = Demand { unlimited: Some(rate(150_000)), ..only };
+        let needs = limited.bitrate_needs(Grant::Rung(Rung::Q));
+        assert_eq!(needs.next, Some(needs.best));
+        assert!(needs.best > rate(150_000));
     }
 
     /// Stills of a fifth of the quarter layer's bits.

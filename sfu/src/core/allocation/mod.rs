@@ -216,9 +216,13 @@ impl Peer {
         let available = initial.map(|initial| estimate.unwrap_or(initial).saturating_sub(audio));
         let congested = self.downlink.state() != State::Normal;
         let grants = self.allocator.allocate(now, available, congested, demands);
-        let room = available.zip(allocator::sole_smallest(demands, &grants));
-        if let Some((available, at)) = room {
-            self.slots[slots[at]].subscription.room = Some(available);
+        if let Some(estimate) = estimate.filter(|_| initial.is_some())
+            && let Some((at, others)) = allocator::smallest_first(demands, &grants)
+        {
+            let audio = self.slots.iter().filter(|slot| slot.kind == TrackKind::Audio);
+            let audio: Bitrate = audio.map(|slot| slot.subscription.sent.media).sum();
+            let room = estimate.saturating_sub(audio).saturating_sub(others);
+            self.slots[slots[at]].subscription.room = Some(room);
         }
         let mut needs = Needs { held: audio, step: None, best: audio };
         let paused = grants.iter().any(|grant| matches!(grant, Grant::Paused));
@@ -324,6 +328,7 @@ fn demand(
         },
         current: slot.subscription.rung,
         max_temporal: slot.subscription.max_temporal,
+        unlimited: track.params.unlimited(),
         weight: view::weight(slot.subscription.view, speaks),
     }
 }

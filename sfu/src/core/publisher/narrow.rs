@@ -13,6 +13,9 @@ const SHARE: f64 = 0.9;
 /// Time constants of the mean of a bandwidth estimate while it falls, and while it rises: on narrow connections probes
 /// find more than there is, for moments.
 const MEAN_OVER: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(12)];
+/// Bandwidth over that of the layer without a limit, beyond which more does not count. Above 1 / [`SHARE`], so that a
+/// limit ends.
+const MAX_ROOM: f64 = 1.25;
 /// The least limit. Chromium sends no layer of 320×180 with less.
 const MIN: Bitrate = Bitrate::bps(30_000);
 /// Time for which a subscriber must be narrow before the limit falls: an estimate dips for moments.
@@ -39,9 +42,24 @@ impl NarrowLimit {
         self.limit.map_or(bitrate, |limit| limit.min(bitrate))
     }
 
-    /// Takes the bandwidth of the narrowest subscriber that must have the layer (`None`: there is none), and the
-    /// layer's bitrate without the limit. Returns whether the limit has changed.
-    pub(crate) fn update(&mut self, now: Instant, room: Option<Bitrate>, full: Bitrate) -> bool {
+    /// Whether there is a limit.
+    pub(crate) fn is_on(&self) -> bool {
+        self.limit.is_some()
+    }
+
+    /// Takes the bandwidth of the narrowest subscriber that must have the layer (`None`: there is none), the bitrate at
+    /// which the layer comes, and what it may have without the limit. Returns whether the limit has changed.
+    pub(crate) fn update(
+        &mut self,
+        now: Instant,
+        room: Option<Bitrate>,
+        rate: Option<Bitrate>,
+        full: Bitrate,
+    ) -> bool {
+        // A limit begins where the layer as it comes does not fit.
+        let needed = |room: &Bitrate| self.is_on() || rate.is_some_and(|rate| rate > *room);
+        // A bandwidth far beyond the layer must not count for long once it is gone.
+        let room = room.filter(needed).map(|room| room.min(full.mul_f64(MAX_ROOM)));
         self.mean = room.map(|room| (self.mean_with(now, room), now));
         let wanted = self.mean.map(|(mean, _)| Bitrate::bps((mean * SHARE) as u64).max(MIN));
         let wanted = wanted.filter(|wanted| *wanted < full);
@@ -87,7 +105,7 @@ mod tests {
     fn told(limit: &mut NarrowLimit, now: &mut Instant, seconds: u64, room: Option<u64>) -> u64 {
         for _ in 0..5 * seconds {
             *now += Duration::from_millis(200);
-            limit.update(*now, room.map(Bitrate::bps), FULL);
+            limit.update(*now, room.map(Bitrate::bps), Some(FULL), FULL);
         }
         limit.apply(FULL).as_bps()
     }
@@ -99,7 +117,7 @@ mod tests {
         assert_eq!(told(&mut limit, &mut now, 2, Some(100_000)), 90_000);
         assert_eq!(told(&mut limit, &mut now, 10, Some(95_000)), 90_000, "close enough");
         assert_eq!(told(&mut limit, &mut now, 3, Some(300_000)), 90_000, "it may be a probe");
-        assert_eq!(told(&mut limit, &mut now, 5, None), 150_000);
+        assert_eq!(told(&mut limit, &mut now, 7, None), 150_000);
     }
 
     #[test]
@@ -111,6 +129,24 @@ mod tests {
         }
         let limit = limit.apply(FULL).as_bps();
         assert!((70_000..90_000).contains(&limit), "{limit}");
+    }
+
+    #[test]
+    fn a_layer_that_fits_as_it_comes_is_not_limited() {
+        let (mut limit, mut now) = (NarrowLimit::default(), Instant::now());
+        for _ in 0..50 {
+            now += Duration::from_millis(200);
+            let rate = Some(Bitrate::bps(40_000));
+            assert!(!limit.update(now, Some(Bitrate::bps(60_000)), rate, FULL));
+        }
+    }
+
+    #[test]
+    fn a_wide_subscriber_does_not_delay_the_limit_for_a_narrow_one() {
+        let (mut limit, mut now) = (NarrowLimit::default(), Instant::now());
+        assert_eq!(told(&mut limit, &mut now, 10, Some(90_000)), 81_000);
+        assert_eq!(told(&mut limit, &mut now, 60, Some(5_000_000)), 150_000);
+        assert_eq!(told(&mut limit, &mut now, 5, Some(90_000)), 81_000);
     }
 
     #[test]

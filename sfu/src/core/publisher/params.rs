@@ -143,14 +143,20 @@ impl PublisherParams {
     }
 
     /// Limits the smallest layer to what the narrowest subscriber that must have it carries (`room`; `None`: there is
-    /// none).
+    /// none). `rate`: the bitrate at which the layer comes.
     pub(crate) fn limit_smallest(
         &mut self,
         now: Instant,
         room: Option<Bitrate>,
+        rate: Option<Bitrate>,
     ) -> Option<LayerParams> {
-        let changed = self.narrow.update(now, room, self.smallest.bitrate);
+        let changed = self.narrow.update(now, room, rate, self.smallest.bitrate);
         changed.then(|| self.set(vec![(Layer::Q, self.smallest)]))
+    }
+
+    /// Bitrate of the smallest layer without the limit for narrow subscribers; `None` where it is not limited.
+    pub(crate) fn unlimited(&self) -> Option<Bitrate> {
+        self.narrow.is_on().then_some(self.smallest.bitrate)
     }
 
     /// Takes which layers are needed, and the bitrates of those sent. Returns the layers to pause (`false`) and to
@@ -189,6 +195,8 @@ impl PublisherParams {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     fn knobs(layer: Layer) -> PublisherKnobs {
@@ -208,6 +216,34 @@ mod tests {
         let ended = params.end_adaptation().expect("it was adapted");
         assert_eq!(active(&ended), [(Layer::Q, true), (Layer::H, true)]);
         assert!(!params.is_adapted());
+    }
+
+    #[test]
+    fn the_limit_for_narrow_subscribers_outlasts_other_parameters_and_ends() {
+        let (mut params, mut now) = (PublisherParams::default(), Instant::now());
+        let mut limit = |params: &mut PublisherParams, room: Option<u64>| {
+            let mut last = None;
+            for _ in 0..50 {
+                now += Duration::from_millis(200);
+                let rate = Some(Bitrate::bps(150_000));
+                last = params.limit_smallest(now, room.map(Bitrate::bps), rate).or(last);
+            }
+            last
+        };
+        let smallest = |layers: &LayerParams| {
+            let q = layers.iter().find(|(layer, _)| *layer == Layer::Q).expect("of the smallest");
+            (q.1.active, q.1.bitrate.as_bps())
+        };
+        let limited = limit(&mut params, Some(50_000)).expect("it is narrow");
+        assert_eq!((smallest(&limited), params.unlimited()), ((true, 45_000), Some(SDK_MAX[0])));
+        assert_eq!(smallest(&params.adapt(knobs(Layer::Q))), (true, 45_000));
+        assert_eq!(smallest(&params.adapt(knobs(Layer::H))), (true, 45_000));
+        let standby = params.set_standby(|| false).expect("nobody holds it");
+        assert_eq!(smallest(&standby), (true, 30_000));
+        assert_eq!(smallest(&params.end_adaptation().expect("adapted")), (true, 45_000));
+        assert_eq!(smallest(&params.activate(vec![(Layer::Q, false)])), (false, 45_000));
+        let ended = limit(&mut params, None).expect("nobody is narrow");
+        assert_eq!((smallest(&ended), params.unlimited()), ((false, 150_000), None));
     }
 
     #[test]

@@ -47,8 +47,8 @@ pub(crate) fn request_smallest_layers(
     }
 }
 
-/// Limits the smallest layer where a subscriber's connection carries less than that, and the track is the only one that
-/// it receives. Returns how many limits have changed.
+/// Limits the smallest layer where a subscriber's connection carries less than that of the one track that it is never
+/// denied. Returns how many limits have changed.
 pub(crate) fn limit_smallest_layers(
     now: Instant,
     tracks: &mut Tracks,
@@ -64,7 +64,8 @@ pub(crate) fn limit_smallest_layers(
     let local = |track: &&mut Track| track.remote.is_none() && track.info.kind == TrackKind::Video;
     for track in tracks.iter_mut().filter(local) {
         let room = narrowest.get(&track.info.track).copied();
-        let asked = track.params.limit_smallest(now, room);
+        let rate = track.layers.rate(Layer::Q, now);
+        let asked = track.params.limit_smallest(now, room, rate);
         changed += u64::from(asked.is_some());
         outputs.extend(asked.map(|layers| track.ask(layers)));
     }

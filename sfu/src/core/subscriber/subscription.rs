@@ -35,8 +35,7 @@ pub(crate) struct Subscription {
     pub rung: Option<Rung>,
     /// Highest temporal layer of the rung that is sent; `None`: all.
     pub max_temporal: Option<u8>,
-    /// Bandwidth for the track where it is the only one that is sent, in its smallest layer without temporal layers to
-    /// leave out.
+    /// Bandwidth for the track where it is the one that is never paused, and its smallest layer is sent.
     pub room: Option<Bitrate>,
     /// Whether the client can decode neither the track's codec nor that of its backup.
     pub undecodable: bool,

@@ -101,6 +101,7 @@ mod tests {
             shown: Shown { tile: Size::new(1280, 720), network: FrameNetwork::None },
             current: None,
             max_temporal: None,
+            unlimited: None,
             weight: 1.0,
         }
     }
