@@ -53,6 +53,9 @@ const forgeAnchor = ({ page }, messages) =>
     }
   }, messages);
 
+/** A camera of twelve frames a second: slow machines encode and rebuild two of those in time. */
+const camera = () => makeScene({ clip: "d13", fps: 12, frames: 96, out: "output" });
+
 describe("a call with end-to-end encryption", () => {
   let server;
   let publisher;
@@ -60,7 +63,7 @@ describe("a call with end-to-end encryption", () => {
 
   before(async () => {
     server = await startServer({ args: ["--no-congestion-control"] });
-    publisher = await publish(server, makeScene({ clip: "d13", out: "output" }), { layers: "qh", hash: KEY });
+    publisher = await publish(server, camera(), { layers: "qh", hash: KEY });
     await speak(publisher.page);
     viewer = await subscribe(server, { hash: KEY, init: watchAnchors });
   });
@@ -92,7 +95,7 @@ describe("a call with end-to-end encryption", () => {
   });
 
   test("a server cannot draw into the picture", async (t) => {
-    const plain = await publish(server, makeScene({ clip: "d13", out: "output" }), { room: "plain", layers: "qh", query: "&detail=1" });
+    const plain = await publish(server, camera(), { room: "plain", layers: "qh", query: "&detail=1" });
     t.after(() => plain.close());
     const trusting = await subscribe(server, { room: "plain", browser: viewer, init: watchAnchors });
     t.after(() => trusting.closePage());
@@ -143,7 +146,7 @@ describe("a call with end-to-end encryption", () => {
   });
 
   test("what is not encrypted is not received", async (t) => {
-    const plain = await publish(server, makeScene({ clip: "d13", out: "output" }), { room: "mixed", layers: "q" });
+    const plain = await publish(server, camera(), { room: "mixed", layers: "q" });
     t.after(() => plain.close());
     const trusting = await subscribe(server, { room: "mixed", browser: viewer });
     t.after(() => trusting.closePage());
