@@ -190,10 +190,10 @@ describe("regions that the server asks for", () => {
     // The first may come before the layers have had all that they may use for a while.
     assert.ok(given >= 0.7 * (asked - capped), `${given} of ${asked}`);
     assert.ok(nowMade.capped <= 6, `${nowMade.capped} were beyond the client's caps`);
-    // Some are under way, and the viewer's worker tells once a second what it has used.
+    // The viewer's worker tells once a second what it has used.
     const used = async () => {
       const { given } = await counts();
-      return (await remote(viewer.page)).stats.anchorsUsed >= 0.8 * given - 2;
+      return (await remote(viewer.page)).stats.anchorsUsed >= 0.8 * given;
     };
     await until(used, "the viewer uses regions", 15_000, state);
     const { stats } = await remote(viewer.page);
