@@ -123,16 +123,18 @@ fn perform(parts: &[Part]) -> Result<()> {
     if !wants(Part::E2e) {
         return patient(&wants, &binaries);
     }
-    // Calls between browsers leave half of the CPUs' time: what has no clock, and building for it, takes no more.
+    prepare_calls()?;
+    // Building and fuzzing take memory bandwidth at any priority: files of browser tests that run alone run after it.
     thread::scope(|scope| {
         let patient = scope.spawn(|| {
             checks::give_way()?;
             patient(&wants, &binaries)
         });
-        let called = calls();
+        let called = calls(&[Company::Any, Company::Light]);
         let patient = patient.join().unwrap_or_else(|e| resume_unwind(e));
         called.and(patient)
-    })
+    })?;
+    calls(&[Company::None])
 }
 
 /// Checks that no clock ends: fuzzing, and the tests of kernels with a cap on the instruction set.
@@ -154,10 +156,12 @@ pub(crate) fn bound(times: u32) -> String {
     format!("--test-timeout={}", 1_800_000 * u64::from(times))
 }
 
-fn calls() -> Result<()> {
-    e2e(&["ci"], &[&bound(1)], &[])?;
+/// Runs the browser tests of `ci`, and the main path of each longer one: the files that run in this company.
+fn calls(companies: &[Company]) -> Result<()> {
+    step("Running calls between real browsers");
+    browsers(&["ci"], companies, &[&bound(1)], &[])?;
     step("Taking the main path of each longer browser test");
-    browsers(&["soak"], &[&bound(1), "--test-only"], &[])
+    browsers(&["soak"], companies, &[&bound(1), "--test-only"], &[])
 }
 
 /// Checks that each longer file of browser tests names a main path, which `calls` takes.
@@ -320,13 +324,18 @@ fn npm(folder: &str, script: &str) -> Result<()> {
 /// Runs test files of `tests/e2e` against the real server, with these options of Node's test runner: the files named,
 /// and all of the folders named.
 pub(crate) fn e2e(tests: &[&str], options: &[&str], env: &[(&str, String)]) -> Result<()> {
+    prepare_calls()?;
+    step("Running calls between real browsers");
+    browsers(tests, &[Company::Any, Company::Light, Company::None], options, env)
+}
+
+/// Installs and builds what browser tests need.
+fn prepare_calls() -> Result<()> {
     page::npm_ci("tests/e2e")?;
     page::npm_ci("tests/e2e/bundlers")?;
     page::npm_ci(REACT)?;
     step("Building the server for the browser tests");
-    build_programs()?;
-    step("Running calls between real browsers");
-    browsers(tests, options, env)
+    build_programs()
 }
 
 /// How a file of browser tests can run beside others.
@@ -347,9 +356,14 @@ const COMPANY: [(&str, Company); 3] = [
     ("// Runs beside light files.", Company::Light),
 ];
 
-/// Runs test files as [`e2e`] does; what they need is built already. Files that can run beside others run two at a
-/// time.
-fn browsers(tests: &[&str], options: &[&str], env: &[(&str, String)]) -> Result<()> {
+/// Runs those of test files, as [`e2e`] does, that run in one of these companies. Files that can run beside others run
+/// two at a time.
+fn browsers(
+    tests: &[&str],
+    companies: &[Company],
+    options: &[&str],
+    env: &[(&str, String)],
+) -> Result<()> {
     let mut files = Vec::new();
     for test in tests {
         let place = root().join("tests/e2e").join(test);
@@ -363,7 +377,8 @@ fn browsers(tests: &[&str], options: &[&str], env: &[(&str, String)]) -> Result<
     let files = files.into_iter().map(|file| Ok((place(&file)?, file)));
     let mut files = files.collect::<Result<Vec<_>>>()?;
     files.sort();
-    for (kind, at_once) in [(Company::Any, 2), (Company::Light, 2), (Company::None, 1)] {
+    for &kind in companies {
+        let at_once = if kind == Company::None { 1 } else { 2 };
         let fit = |place: &usize| {
             COMPANY.get(*place).map_or(Company::None, |(_, company)| *company) == kind
         };

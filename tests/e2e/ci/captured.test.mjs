@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { enhancedAt, publish, remote, showLarge, sleep, subscribe, until } from "../support/call.mjs";
 import { capture, means, numbers, scored } from "../support/capture.mjs";
-import { makeScene } from "../support/scene.mjs";
+import { fewFrames, makeScene } from "../support/scene.mjs";
 import { startServer } from "../support/server.mjs";
 import { standing } from "../support/standing.mjs";
 
@@ -153,7 +153,7 @@ describe("regions that the server asks for", () => {
   };
 
   before(async () => {
-    scene = makeScene({ clip: "d13", out: "output" });
+    scene = makeScene({ ...fewFrames, out: "output" });
     server = await startServer({ args: ["--no-congestion-control"] });
   });
 

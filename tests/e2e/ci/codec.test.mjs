@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { enhanced, nativeFrames, publish, remote, subscribe, until } from "../support/call.mjs";
 import { tooSlow } from "../support/capacity.mjs";
-import { makeScene } from "../support/scene.mjs";
+import { fewFrames, makeScene } from "../support/scene.mjs";
 import { startServer } from "../support/server.mjs";
 import { skipped } from "../support/skips.mjs";
 
@@ -27,7 +27,7 @@ describe("a call of clients that can decode anchors and one that cannot", () => 
   before(async () => {
     server = await startServer({ args: ["--no-congestion-control"] });
     slow = await tooSlow(server, 640, 360);
-    publisher = await publish(server, makeScene({ clip: "d13", out: "output" }));
+    publisher = await publish(server, makeScene({ ...fewFrames, out: "output" }));
     viewer = await subscribe(server);
   });
 

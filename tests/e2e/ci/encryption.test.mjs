@@ -4,7 +4,7 @@ import { after, before, describe, test } from "node:test";
 import { heard, span, speak } from "../support/audio.mjs";
 import { capture, quality } from "../support/capture.mjs";
 import { nativeFrames, publish, receivedVideo, refused, remote, showLarge, sleep, subscribe, until } from "../support/call.mjs";
-import { makeScene } from "../support/scene.mjs";
+import { fewFrames, makeScene } from "../support/scene.mjs";
 import { startServer } from "../support/server.mjs";
 import { regions } from "../support/still_call.mjs";
 
@@ -54,7 +54,7 @@ const forgeAnchor = ({ page }, messages) =>
   }, messages);
 
 /** A camera of twelve frames a second: slow machines encode and rebuild two of those in time. */
-const camera = () => makeScene({ clip: "d13", fps: 12, frames: 96, out: "output" });
+const camera = () => makeScene({ ...fewFrames, out: "output" });
 
 describe("a call with end-to-end encryption", () => {
   let server;
@@ -163,7 +163,7 @@ describe("stills of a call with end-to-end encryption", () => {
   let server;
   let publisher;
   let viewer;
-  const scene = makeScene({ clip: "d13", out: "output" });
+  const scene = makeScene({ ...fewFrames, out: "output" });
 
   before(async () => {
     // Nothing is computed of what nobody there can read.

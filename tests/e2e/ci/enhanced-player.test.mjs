@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { capture, quality } from "../support/capture.mjs";
 import { publish, until } from "../support/call.mjs";
-import { makeScene } from "../support/scene.mjs";
+import { fewFrames, makeScene } from "../support/scene.mjs";
 import { startServer } from "../support/server.mjs";
 import { startWhipWhepPage } from "../support/whip-whep-page.mjs";
 
@@ -17,7 +17,7 @@ describe("a WHEP player and the enhanced picture", () => {
   before(async () => {
     [server, clients] = await Promise.all([startServer({ args: ["--device=cpu"] }), startWhipWhepPage()]);
     // Few frames a second, so that the encoder has time beside two browsers and the server's own enhancement.
-    scene = makeScene({ clip: "d13", fps: 12, frames: 96, out: "output" });
+    scene = makeScene({ ...fewFrames, out: "output" });
     // The publisher's stills: what the server's own networks make of the picture depends on how much time it has.
     camera = await publish(server, scene, { query: "&detail=1" });
     await until(async () => ((await server.metrics()).windlass_sfu_rtp_in_total) > 200, "the camera sends", 30_000);

@@ -7,7 +7,7 @@ import { after, before, test } from "node:test";
 import { openPage } from "../support/browser.mjs";
 import { publish, sleep, until } from "../support/call.mjs";
 import { decode, manifest, order, packetTimes, probe, recordTo, webhooks } from "../support/recording.mjs";
-import { makeScene } from "../support/scene.mjs";
+import { fewFrames, makeScene } from "../support/scene.mjs";
 import { startServer } from "../support/server.mjs";
 import { skipped } from "../support/skips.mjs";
 
@@ -54,7 +54,7 @@ test(NAME, { skip: skipped(NAME, why) }, async () => {
   let server = await start();
   let ana;
   try {
-    ana = await publish(server, makeScene({ out: "output" }), { layers: "q" });
+    ana = await publish(server, makeScene({ ...fewFrames, out: "output" }), { layers: "q" });
     const { recording, enhanced } = await (await order(server, "POST", { enhanced: true })).json();
     assert.ok(enhanced, "the answer says so");
     const made = path.join(folder, recording);

@@ -5,7 +5,7 @@ import path from "node:path";
 import { after, before, describe, test } from "node:test";
 import { openPage } from "../support/browser.mjs";
 import { enhanced, nativeFrames, remote, subscribe, until } from "../support/call.mjs";
-import { makeScene } from "../support/scene.mjs";
+import { fewFrames, makeScene } from "../support/scene.mjs";
 import { startServer } from "../support/server.mjs";
 import { standing } from "../support/standing.mjs";
 
@@ -81,7 +81,7 @@ describe("the demo page", () => {
   let viewer;
 
   before(async () => {
-    scene = makeScene({ clip: "d13", frames: 120, out: OUT });
+    scene = makeScene({ ...fewFrames, out: OUT });
     server = await startServer();
     [publisher, viewer] = await Promise.all([openPage({ camera: scene.file }), openPage()]);
   });

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { publish, remote, sleep, subscribe, until } from "../support/call.mjs";
 import { capture, numbers, quality } from "../support/capture.mjs";
-import { makeScene } from "../support/scene.mjs";
+import { fewFrames, makeScene } from "../support/scene.mjs";
 import { startServer } from "../support/server.mjs";
 
 describe("a call without anchors", () => {
@@ -16,7 +16,7 @@ describe("a call without anchors", () => {
   const states = [];
 
   before(async () => {
-    scene = makeScene({ clip: "d13", out: "output" });
+    scene = makeScene({ ...fewFrames, out: "output" });
     server = await startServer({ args: ["--no-congestion-control", "--compute-cap", "0"] });
     publisher = await publish(server, scene);
     viewer = await subscribe(server);

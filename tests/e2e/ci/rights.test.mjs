@@ -6,7 +6,7 @@ import { createHmac } from "node:crypto";
 import { after, before, describe, test } from "node:test";
 import { openPage } from "../support/browser.mjs";
 import { nativeFrames, sleep, until } from "../support/call.mjs";
-import { makeScene } from "../support/scene.mjs";
+import { fewFrames, makeScene } from "../support/scene.mjs";
 import { startServer } from "../support/server.mjs";
 
 const SECRET = "0123456789abcdef0123456789abcdef";
@@ -40,7 +40,7 @@ describe("rights while a call runs", () => {
   const failure = (page) => page.evaluate(() => window.windlass.failure?.code);
 
   before(async () => {
-    const scene = makeScene({ clip: "d13", frames: 60, out: "output/rights" });
+    const scene = makeScene({ ...fewFrames, out: "output/rights" });
     server = await startServer({ args: ["--token-key", `k1=${SECRET}`, "--device=off"] });
     [ana, other] = await Promise.all([openPage({ camera: scene.file }), openPage()]);
     bo = await ana.newPage();

@@ -25,6 +25,12 @@ export const CLIPS = {
   notebook: { file: "gh-scoped-creds__screencast.mp4", crop: "1616:908:0:300" },
 };
 
+/**
+ * For `makeScene`, in tests that do not ask how many frames come: at twelve a second, a slow machine has time for all
+ * parts of a call.
+ */
+export const fewFrames = { clip: "d13", fps: 12, frames: 96 };
+
 /** The folder of the clips (docs/CONTRIBUTING.md, *Clips*); null where there is none. */
 export function clipsFolder() {
   const folder = process.env.WINDLASS_CLIPS ?? path.resolve("../../../shared/clips");
