@@ -374,6 +374,8 @@ pub enum SfuEvent {
         size: Size,
         /// Scale of the rung's anchors: width of an anchor's frame over that of the layer.
         scale: u16,
+        /// Number of spatial layers in which the publisher sends the track (SVC); 1: there are none.
+        spatial_layers: u8,
     },
     /// The way in which the picture of a subscribed track is made has changed.
     Way {

@@ -329,9 +329,9 @@ impl Session {
             SfuEvent::Quality { participant, quality } => {
                 ServerMessage::Quality { participant: participant.to_string(), quality }
             }
-            SfuEvent::RungChanged { track, rung, epoch, size, scale } => {
-                let Size { width, height } = size;
-                ServerMessage::Rung { track: track.to_string(), rung, epoch, width, height, scale }
+            SfuEvent::RungChanged { track, rung, epoch, size, scale, spatial_layers } => {
+                let (track, Size { width, height }) = (track.to_string(), size);
+                ServerMessage::Rung { track, rung, epoch, width, height, scale, spatial_layers }
             }
             SfuEvent::Way { track, way, reason } => {
                 ServerMessage::Way { track: track.to_string(), way, reason }

@@ -15,6 +15,7 @@
 pub mod attributes;
 mod connection;
 pub mod data;
+mod frame_layers;
 mod ids;
 pub mod key_frame;
 mod latencies;
@@ -42,6 +43,7 @@ pub const CAPTURED_WITHIN: Duration = Duration::from_secs(1);
 pub use attributes::Attributes;
 pub use connection::ConnectionQuality;
 pub use data::{DataContent, DataMessage};
+pub use frame_layers::FrameLayers;
 pub use ids::{NodeId, ParseIdError, ParticipantId, TrackId, TrackKind};
 pub use latencies::{Latencies, SharedLatencies};
 pub use policy::{AnchorPolicy, MAX_LR_PIXELS, Refusal, UnknownPolicy};

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::{
-    Anchor, ConnectionQuality, DataMessage, Layer, ParticipantId, Refusal, TrackId, TrackKind,
-    VideoCodec,
+    Anchor, ConnectionQuality, DataMessage, FrameLayers, Layer, ParticipantId, Refusal, TrackId,
+    TrackKind, VideoCodec,
 };
 
 /// Maximum length of a track's name, in bytes.
@@ -170,6 +170,8 @@ pub struct RelayedPacket {
     pub blocks: Option<u8>,
     /// The codec of video; of no meaning for audio.
     pub codec: VideoCodec,
+    /// The layers of the frame, where the publisher says them beside the payload.
+    pub frame: Option<FrameLayers>,
     /// The payload.
     pub payload: Arc<[u8]>,
 }

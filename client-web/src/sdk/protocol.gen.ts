@@ -388,6 +388,8 @@ export type ServerMessage = {
   height: number;
   /** Scale of the rung's anchors (HR size over LR size), where the rung is enhanced. */
   scale: number;
+  /** Number of spatial layers in which the publisher sends the track (SVC). Pictures of several are not rebuilt. */
+  spatial_layers: number;
 }
   | {
   type: "way";

@@ -140,7 +140,10 @@ export type ServerMessage =
   | Exclude<Told, { type: "welcome" | "grants" | "rung" | "way" | "stats" | "knobs" | "regions" | "error" }>
   | Welcome
   | { type: "grants"; grants: readonly string[] }
-  | (Omit<Message<"rung">, "scale"> & { scale: number | undefined })
+  | (Omit<Message<"rung">, "scale" | "spatial_layers"> & {
+      scale: number | undefined;
+      spatial_layers: number | undefined;
+    })
   | (Omit<Message<"way">, "reason"> & { reason: WayReason })
   | { type: "stats"; tracks: ServerTrackStats[] }
   | Knobs
@@ -332,6 +335,7 @@ const READERS: { [Type in ServerMessage["type"]]: (o: Fields) => Extract<ServerM
     width: number(o["width"]),
     height: number(o["height"]),
     scale: optional(o["scale"], number),
+    spatial_layers: optional(o["spatial_layers"], number),
   }),
   way: (o) => ({
     type: "way",

@@ -45,6 +45,8 @@ export class VideoReceiver {
   private failedAt = 0;
   private restartTimer: ReturnType<typeof setTimeout> | undefined;
   private enhancedRung = false;
+  /** The pictures come in spatial layers. */
+  private spatial = false;
   private view: { width: number; height: number } | null = null;
 
   /**
@@ -97,6 +99,7 @@ export class VideoReceiver {
     this.view = null;
     this.transceiver.direction = listener === null ? "inactive" : "recvonly";
     this.enhancedRung = false;
+    this.spatial = false;
     this.failures = 0;
     if (this.rebuilder === null && this.passes && listener !== null) {
       this.nativeReason = "starting";
@@ -105,11 +108,12 @@ export class VideoReceiver {
     this.post({ type: "restart", enabled: listener !== null });
   }
 
-  /** Sets whether the server sends an enhanced rung, and the scale of its anchors. */
-  setRung(enhanced: boolean, scale: number): void {
+  /** Sets whether the rung is an enhanced one, the scale of its anchors, and whether the track has spatial layers. */
+  setRung(enhanced: boolean, scale: number, spatial: boolean): void {
     this.enhancedRung = enhanced;
+    this.spatial = spatial;
     if (SCALES.includes(scale)) this.scale = scale;
-    this.post({ type: "rung", enhanced, scale });
+    this.post({ type: "rung", enhanced, scale, spatial });
   }
 
   /** Sets how large the picture is shown, device pixels. */
@@ -203,7 +207,7 @@ export class VideoReceiver {
       this.restartTimer = setTimeout(() => {
         this.start();
         this.post({ type: "restart", enabled: this.listener !== null });
-        this.post({ type: "rung", enhanced: this.enhancedRung, scale: this.scale });
+        this.post({ type: "rung", enhanced: this.enhancedRung, scale: this.scale, spatial: this.spatial });
         if (this.view !== null) this.post({ type: "shown", ...this.view });
       }, ms);
     }

@@ -629,7 +629,7 @@ export class Session extends Emitter<SessionEvents> {
     if (track === undefined) return;
     const { rung, epoch, width, height } = message;
     const scale = message.scale ?? this.welcome.scale;
-    track.setRung({ rung, epoch, width, height, scale });
+    track.setRung({ rung, epoch, width, height, scale }, message.spatial_layers ?? 1);
     if (!this.isPending(track.participant)) this.emit("rung", { track, rung, epoch, width, height, scale });
   }
 

@@ -358,9 +358,9 @@ export class RemoteVideoTrack extends Emitter<RemoteVideoTrackEvents> {
   }
 
   /** @internal */
-  setRung(rung: RungInfo): void {
+  setRung(rung: RungInfo, spatialLayers: number): void {
     this.currentRung = rung;
-    this.receiver.setRung(rung.rung.endsWith("+"), rung.scale);
+    this.receiver.setRung(rung.rung.endsWith("+"), rung.scale, spatialLayers > 1);
     this.emit("rung", rung);
   }
 

@@ -130,8 +130,8 @@ export type ToWorker =
   | { type: "nativeShown"; rtpTimestamp: number; at: number }
   /** The colour space of the native player, which may be signalled outside the bit stream. */
   | { type: "colour"; colour: VideoColorSpaceInit }
-  /** Whether the server sends an enhanced rung, and the scale of its anchors. */
-  | { type: "rung"; enhanced: boolean; scale: number }
+  /** Whether the rung is an enhanced one, the scale of its anchors, and whether the track has spatial layers. */
+  | { type: "rung"; enhanced: boolean; scale: number; spatial: boolean }
   /** The largest network that may run on every frame, from now on. */
   | { type: "maxNetwork"; max: NetworkTier }
   /** How large the picture is shown, device pixels. */

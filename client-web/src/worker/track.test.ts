@@ -258,6 +258,23 @@ test("a scale that there is not, or of a plain rung, changes nothing", () => {
   assert.deepEqual(bench.scales, [3]);
 });
 
+test("of pictures in several spatial layers the native one is shown, and of one the rebuilt one again", () => {
+  const bench = new Bench();
+  bench.pipeline.setRung(false, 2, true);
+  bench.run(3);
+  assert.deepEqual(bench.states(), ["native: codec"]);
+  assert.equal(bench.shown, 0);
+  bench.run(100);
+  assert.equal(bench.keyRequests, 0, "none would help");
+  bench.pipeline.setRung(false, 2, false);
+  assert.equal(bench.keyRequests, 1);
+  bench.begin();
+  bench.run(3);
+  assert.equal(bench.states().at(-1), "rebuilt");
+  bench.pipeline.setRung(false, 2, true);
+  assert.equal(bench.states().at(-1), "native: codec");
+});
+
 test("a decoder that is made later has the scale of then", () => {
   const bench = new Bench();
   bench.pipeline.setRung(true, 4);

@@ -119,6 +119,8 @@ export class TrackPipeline {
   /** The codec of these frames, and one that this browser does not decode. */
   private decoding: OtherCodec | null = null;
   private undecodable: OtherCodec | null = null;
+  /** The pictures come in spatial layers. */
+  private spatial = false;
   /** The last key frame did not say its size. */
   private sizeless = false;
   private readonly reorder = new ReorderBuffer();
@@ -184,6 +186,7 @@ export class TrackPipeline {
     this.place = null;
     this.tooLarge = false;
     this.undecodable = null;
+    this.spatial = false;
     this.faults = 0;
     this.anchors.reset();
     this.resetDecoder();
@@ -198,8 +201,17 @@ export class TrackPipeline {
     this.setState("starting");
   }
 
-  /** Sets whether the server sends an enhanced rung; `scale`: HR over LR size of its anchors. */
-  setRung(enhanced: boolean, scale: number): void {
+  /**
+   * Sets whether the server sends an enhanced rung; `scale`: HR over LR size of its anchors; `spatial`: the pictures
+   * come in spatial layers, which the browser's own decoder alone puts together.
+   */
+  setRung(enhanced: boolean, scale: number, spatial = false): void {
+    if (spatial !== this.spatial) {
+      this.spatial = spatial;
+      this.rest(spatial ? "codec" : this.scale === null ? "fills" : "starting");
+      // Nothing was decoded before.
+      if (!spatial && this.scale !== null && !this.tooLarge) this.requestKeyFrame(this.host.clock());
+    }
     if (!enhanced) this.anchorScale = null;
     else if (SCALES.includes(scale)) this.anchorScale = scale;
     this.updateScale();
@@ -228,7 +240,7 @@ export class TrackPipeline {
     const { other } = incoming;
     const header = other === null ? parseVp9Header(incoming.data) : headerOf(other);
     if (!this.enabled) return;
-    if (other !== null && other.codec === this.undecodable) {
+    if (this.spatial || (other !== null && other.codec === this.undecodable)) {
       this.setState("codec");
       return;
     }
@@ -585,6 +597,8 @@ export class TrackPipeline {
 
   /** Where frames come but none can be decoded: after a while shows the native picture, and requests a key frame. */
   private checkStarvation(now: number): void {
+    // No key frame helps where frames are not taken.
+    if (this.state === "codec" || this.state === "too-large") return;
     if (!this.reorder.waitingForKey || this.rates.received.perSecond(now) === 0) return;
     this.starvedSince ??= now;
     if (now - this.starvedSince < STARVED_MS) return;

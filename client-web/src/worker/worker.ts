@@ -226,7 +226,7 @@ self.onmessage = (event: MessageEvent<Ping | ToRelay | TakeCopies | ToWorker | T
       pipeline?.nativeColour(message.colour);
       break;
     case "rung":
-      pipeline?.setRung(message.enhanced, message.scale);
+      pipeline?.setRung(message.enhanced, message.scale, message.spatial);
       break;
     case "maxNetwork":
       pipeline?.limitNetworks(message.max);

@@ -11,8 +11,8 @@ use windlass_types::relay::{
     AnchorState, MAX_TRACK_NAME, Relayed, RelayedAnchor, RelayedData, RelayedPacket, RelayedTrack,
 };
 use windlass_types::{
-    Anchor, Attributes, ConnectionQuality, DataContent, DataMessage, Layer, ParticipantId, Refusal,
-    StageTimes, StreamId, TrackId, TrackKind, VideoCodec,
+    Anchor, Attributes, ConnectionQuality, DataContent, DataMessage, FrameLayers, Layer,
+    ParticipantId, Refusal, StageTimes, StreamId, TrackId, TrackKind, VideoCodec,
 };
 
 use crate::proto::relay::message::What;
@@ -98,6 +98,7 @@ pub fn encode(
             voice: packet.voice,
             blocks: packet.blocks.map(u32::from),
             codec: packet.codec as u32,
+            frame: packet.frame.map(FrameLayers::to_bits),
             payload: Bytes::copy_from_slice(&packet.payload),
         }),
         Relayed::AnchorState { track, state } => What::Made(proto::Made {
@@ -191,6 +192,7 @@ pub fn decode(message: Message, now: Instant) -> Result<Option<RoomMessage>, Wir
                 voice: packet.voice,
                 blocks: packet.blocks.map(|pt| narrow(pt, "blocks")).transpose()?,
                 codec: video_codec(packet.codec)?,
+                frame: packet.frame.map(FrameLayers::from_bits),
                 payload: packet.payload.as_ref().into(),
             })
         }

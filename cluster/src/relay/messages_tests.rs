@@ -26,6 +26,7 @@ fn all(now: Instant) -> Vec<Relayed> {
         voice: None,
         blocks: None,
         codec: VideoCodec::H264,
+        frame: Some(FrameLayers::from_bits(0b10_011_01_1_0)),
         payload: vec![1, 2, 3].into(),
     };
     let sound = RelayedPacket {
@@ -33,6 +34,7 @@ fn all(now: Instant) -> Vec<Relayed> {
         level: Some(-127),
         voice: Some(true),
         blocks: Some(111),
+        frame: None,
         ..packet.clone()
     };
     let state = AnchorState {

@@ -151,7 +151,7 @@ impl Forwarding<'_> {
 
 /// Takes a video packet into the state of its track. Returns whether it can be read.
 fn take(track: &mut Track, layer: Layer, packet: PacketIn, payload: &Arc<[u8]>) -> bool {
-    let descriptor = codec::parse(packet.codec, payload).ok();
+    let descriptor = codec::parse(packet.codec, packet.frame, payload).ok();
     track.layers.count(layer, &packet, payload.len(), descriptor.as_ref());
     if payload.is_empty() {
         return true;
@@ -161,6 +161,9 @@ fn take(track: &mut Track, layer: Layer, packet: PacketIn, payload: &Arc<[u8]>) 
         track.keyframes.on_begin(layer, packet.timestamp, packet.arrival);
         let size = codec::size(packet.codec, &descriptor, payload);
         track.layers.on_key_frame(layer, size);
+    }
+    if descriptor.starts_key() || descriptor.layers.is_some() {
+        track.layers.on_spatial(layer, descriptor.layers);
     }
     if descriptor.end && packet.marker {
         track.keyframes.on_end(layer, packet.timestamp, packet.arrival);

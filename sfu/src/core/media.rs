@@ -47,18 +47,22 @@ impl Core {
             }
             TrackKind::Video => {
                 let codec = peer.and_then(|p| p.video_codec(rtp.header.payload_type));
-                let known = codec.and_then(|codec| {
-                    Some((codec, track.layers.layer_of(encoding, codec, &rtp.payload)?))
+                let packet = codec.map(|codec| {
+                    let frame =
+                        track.layers.frame_layers(encoding, packet.seq, &rtp.header.ext_vals);
+                    PacketIn { codec, frame, ..packet }
                 });
-                let Some((codec, (layer, former))) = known else {
+                let known = packet.and_then(|packet| {
+                    Some((packet, track.layers.layer_of(encoding, &packet, &rtp.payload)?))
+                });
+                let Some((packet, (layer, former))) = known else {
                     self.counters.rtp_unknown += 1;
                     return;
                 };
                 if let Some(former) = former {
                     self.rename_layer(track_id, former, layer, packet.arrival);
                 }
-                let (packet, report) = (PacketIn { codec, ..packet }, sender_report(rtp));
-                self.forward_video(track_id, layer, packet, report, &rtp.payload);
+                self.forward_video(track_id, layer, packet, sender_report(rtp), &rtp.payload);
             }
         }
     }
@@ -120,7 +124,11 @@ impl Core {
             counters: &mut self.counters,
             outputs: &mut self.outputs,
         };
+        let before = track.layers.spatial();
         to.video(track, layer, packet, report, payload, scale);
+        if track.layers.spatial() != before {
+            self.schedule.allocate_now(packet.arrival);
+        }
     }
 
     /// The enhancer's queue was full for an input of this stream: of its high-resolution frames if `captured`.
@@ -159,6 +167,7 @@ fn packet_in(rtp: &RtpPacket) -> PacketIn {
         handover_delay: Duration::ZERO,
         marker: rtp.header.marker,
         codec: VideoCodec::default(),
+        frame: None,
         stale: false,
     }
 }

@@ -389,9 +389,9 @@ fn write_video(
     };
     // Most subscribers share the publisher's payload: it is copied only for those that have switched layers.
     let mut data = payload.clone();
-    let (seq, timestamp, out) = if payload.is_empty() {
+    let (seq, timestamp, marker, out) = if payload.is_empty() {
         let (seq, timestamp) = slot.video.push_empty(source, packet)?;
-        (seq, timestamp, None)
+        (seq, timestamp, false, None)
     } else {
         match slot.video.renumber(source, packet, payload) {
             Ok((out, rewrite)) => {
@@ -404,17 +404,18 @@ fn write_video(
                     begin: out.begin,
                     end: out.end,
                 };
-                // It would say that each frame needs the one before, of codecs whose frames it does not tell apart.
-                if packet.codec == VideoCodec::Vp9 {
+                // It says that each picture needs the one before. Without it, Chromium takes the spatial layers of AV1 for
+                // pictures. Of other streams it does not know which packets are of one picture, nor what is missing.
+                if packet.codec == VideoCodec::Vp9 || slot.video.has_spatial() {
                     dependency.set(&mut ext_vals);
                 }
-                (out.seq, out.timestamp, Some(out))
+                (out.seq, out.timestamp, out.marker, Some(out))
             }
             Err(Dropped::HigherLayer { reserved }) => {
                 counters.rtp_higher_layer += 1;
                 let (seq, timestamp) = reserved?;
                 data = Arc::default();
-                (seq, timestamp, None)
+                (seq, timestamp, false, None)
             }
             Err(dropped) => {
                 counters.rtp_before_switch += u64::from(dropped == Dropped::BeforeSwitch);
@@ -430,7 +431,7 @@ fn write_video(
     slot.in_flight.begin(seq as u16, packet.kernel_arrival());
     stream.write_rtp(
         RtpWrite::new(pt, seq.into(), timestamp, packet.arrival, data)
-            .marker(packet.marker && bytes > 0)
+            .marker(marker)
             .nackable(true)
             .ext_vals(ext_vals),
     );

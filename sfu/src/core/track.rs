@@ -90,7 +90,7 @@ impl Track {
     pub(crate) fn unreadable(&self) -> Option<Refusal> {
         let other = self.layers.codec().is_some_and(|codec| codec != VideoCodec::Vp9);
         let encrypted = self.info.encrypted.then_some(Refusal::Encrypted);
-        encrypted.or(other.then_some(Refusal::Codec))
+        encrypted.or((other || self.layers.has_spatial()).then_some(Refusal::Codec))
     }
 
     /// Whether there can be anchors. `enhancer`: there is one here. Of a track that it cannot read there are the

@@ -155,6 +155,8 @@ pub enum ServerMessage {
         height: u16,
         /// Scale of the rung's anchors (HR size over LR size), where the rung is enhanced.
         scale: u16,
+        /// Number of spatial layers in which the publisher sends the track (SVC). Pictures of several are not rebuilt.
+        spatial_layers: u8,
     },
     /// The picture of a track is made in another way from now on.
     Way {

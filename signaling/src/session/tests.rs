@@ -267,8 +267,9 @@ fn events_of_the_room_become_messages() {
     session.event(SfuEvent::TrackAdded(camera(10)), name);
     session.event(SfuEvent::TrackMuted { track: TrackId(10), muted: true }, name);
     let (track, rung, epoch) = (TrackId(10), Rung::QPlus, 2);
-    let (size, scale) = (Size::new(320, 180), 2);
-    session.event(SfuEvent::RungChanged { track, rung, epoch, size, scale }, name);
+    let (size, scale, spatial_layers) = (Size::new(320, 180), 2, 1);
+    let changed = SfuEvent::RungChanged { track, rung, epoch, size, scale, spatial_layers };
+    session.event(changed, name);
     let (way, reason) = (Way::Flow, WayReason::NetworkOff);
     session.event(SfuEvent::Way { track, way, reason }, name);
     let stats = TrackStats {

@@ -14,7 +14,7 @@ describe("IPv6", { only: true, skip: skipped("IPv6", v6 === undefined && "this m
     const { pairs, seen, errors } = await callOver({ udpHost: "[::]", args: ["--advertise", v6] });
     console.log("ipv6:", JSON.stringify({ pairs, seen }));
     for (const { remote } of pairs) assert.deepEqual([remote.protocol, remote.address], ["udp", v6]);
-    assert.ok(seen.fps >= 20, JSON.stringify(seen));
+    assert.ok(seen.fps >= 8, JSON.stringify(seen));
     assert.deepEqual(errors, []);
   });
 
@@ -28,13 +28,13 @@ describe("IPv6", { only: true, skip: skipped("IPv6", v6 === undefined && "this m
     hole.close();
     console.log("tcp over ipv6:", JSON.stringify({ pairs, seen }));
     for (const { remote } of pairs) assert.deepEqual([remote.protocol, remote.address], ["tcp", v6]);
-    assert.ok(seen.fps >= 20, JSON.stringify(seen));
+    assert.ok(seen.fps >= 8, JSON.stringify(seen));
   });
 
   test("a server of both families is told by both, and either carries a call", async () => {
     const { pairs, seen } = await callOver({ udpHost: "[::]", args: ["--advertise", v6, "--advertise", "127.0.0.1"] });
     console.log("both families:", JSON.stringify({ pairs, seen }));
     for (const { remote } of pairs) assert.ok([v6, "127.0.0.1"].includes(remote.address), remote.address);
-    assert.ok(seen.fps >= 20, JSON.stringify(seen));
+    assert.ok(seen.fps >= 8, JSON.stringify(seen));
   });
 });

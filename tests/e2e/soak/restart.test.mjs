@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { countFreezes, enhanced, nativeFrames, publish, sleep, subscribe, until } from "../support/call.mjs";
 import { selectedPair } from "../support/paths.mjs";
-import { makeScene } from "../support/scene.mjs";
+import { fewFrames, makeScene } from "../support/scene.mjs";
 import { startServer } from "../support/server.mjs";
 import { freeUdpPort, UdpProxy } from "../support/udp_proxy.mjs";
 
@@ -30,7 +30,7 @@ async function seenAfter(freezes) {
 
 describe("a call behind a NAT that forgets it", { only: true }, () => {
   test("goes on from its new addresses without a restart", { only: true }, async () => {
-    const scene = makeScene({ clip: "d13", out: "output" });
+    const scene = makeScene({ ...fewFrames, out: "output" });
     const server = await startServer({ path: {}, args: ["--tcp=off"] });
     const publisher = await publish(server, scene);
     const viewer = await subscribe(server);
@@ -40,7 +40,7 @@ describe("a call behind a NAT that forgets it", { only: true }, () => {
       server.proxy.rebind();
       const rebound = Date.now();
       const from = await nativeFrames(viewer.page);
-      await until(async () => (await nativeFrames(viewer.page)) > from + 30, "pictures come again", 10_000);
+      await until(async () => (await nativeFrames(viewer.page)) > from + 12, "pictures come again", 10_000);
       const took = Date.now() - rebound;
       const seen = await seenAfter(freezes);
       console.log("rebound:", JSON.stringify({ took, ...seen }));
@@ -59,7 +59,7 @@ describe("a call behind a NAT that forgets it", { only: true }, () => {
 
 describe("a call whose path is cut", () => {
   test("goes on over another path, with the same participants", async () => {
-    const scene = makeScene({ clip: "d13", out: "output" });
+    const scene = makeScene({ ...fewFrames, out: "output" });
     const other = await freeUdpPort();
     // Clients are told of two ways, of which the second leads nowhere at first.
     const server = await startServer({ path: {}, args: ["--advertise", `127.0.0.1:${other}`, "--tcp=off"] });
@@ -83,7 +83,7 @@ describe("a call whose path is cut", () => {
       const restarted = Date.now();
       second = await UdpProxy.start(server.ports.udp, {}, other);
       const from = await nativeFrames(viewer.page);
-      await until(async () => (await nativeFrames(viewer.page)) > from + 30, "pictures come again", 20_000);
+      await until(async () => (await nativeFrames(viewer.page)) > from + 12, "pictures come again", 20_000);
       const back = Date.now();
       const pairs = await Promise.all(pages.map(selectedPair));
       assert.deepEqual(pairs.map((pair) => pair.remote.port), [other, other]);
@@ -109,7 +109,7 @@ describe("a call whose path is cut", () => {
   });
 
   test("goes on by TCP where UDP has ended", async () => {
-    const scene = makeScene({ clip: "d13", out: "output" });
+    const scene = makeScene({ ...fewFrames, out: "output" });
     const server = await startServer({ path: {}, advertiseTcp: "127.0.0.1" });
     const publisher = await publish(server, scene);
     const viewer = await subscribe(server);
@@ -124,7 +124,7 @@ describe("a call whose path is cut", () => {
       const cut = Date.now();
       await until(async () => (await protocols()).every((protocol) => protocol === "tcp"), "both go by TCP", 20_000);
       const from = await nativeFrames(viewer.page);
-      await until(async () => (await nativeFrames(viewer.page)) > from + 30, "pictures come again", 20_000);
+      await until(async () => (await nativeFrames(viewer.page)) > from + 12, "pictures come again", 20_000);
       const afterMs = Date.now() - cut;
       const seen = await seenAfter(freezes);
       console.log("by TCP:", JSON.stringify({ afterMs, ...seen }));

@@ -141,6 +141,7 @@ impl RenditionThread<'_> {
                 voice: None,
                 blocks: None,
                 codec: VideoCodec::Av1,
+                frame: None,
                 payload,
             };
             self.seq += 1;

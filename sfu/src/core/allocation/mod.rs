@@ -186,6 +186,7 @@ impl Peer {
             slot.subscription.undecodable = source.is_none();
             let track = source.unwrap_or(track);
             slot.source = Some(track.info.track);
+            slot.subscription.spatial = track.layers.spatial();
             if slot.subscription.undecodable || slot.subscription.view.is_some_and(View::hidden) {
                 slot.subscription.rung = None;
                 slot.video.set_target(None);
@@ -259,7 +260,9 @@ impl Peer {
             let event = SfuEvent::Paused { track, paused: slot.subscription.paused };
             outputs.push_back(Output::Event(self.id, event));
         }
-        slot.video.set_target(rung.map(|rung| Source { track: source, layer: rung.layer() }));
+        let encoding = rung.map(|rung| slot.subscription.spatial.encoding(rung.layer()));
+        slot.video.set_target(encoding.map(|(layer, _)| Source { track: source, layer }));
+        slot.video.set_max_spatial(encoding.and_then(|(_, spatial)| spatial));
     }
 
     /// Announces to the client what it receives on a slot, if that has changed. `tapped` and `scale` are those of the
@@ -275,12 +278,13 @@ impl Peer {
         let Some(slot) = self.slots.get_mut(slot) else { return false };
         let Some((track, rung)) = slot.effective_rung(tapped, anchors) else { return false };
         let (epoch, Some(size)) = slot.video.epoch() else { return false };
-        let announced = Some(AnnouncedRung { rung, epoch, size, scale });
+        let spatial_layers = slot.subscription.spatial.count();
+        let announced = Some(AnnouncedRung { rung, epoch, size, scale, spatial_layers });
         if slot.subscription.announced == announced {
             return false;
         }
         slot.subscription.announced = announced;
-        let event = SfuEvent::RungChanged { track, rung, epoch, size, scale };
+        let event = SfuEvent::RungChanged { track, rung, epoch, size, scale, spatial_layers };
         outputs.push_back(Output::Event(self.id, event));
         rung.enhanced()
     }

@@ -1,36 +1,51 @@
 //! AV1 in RTP (AV1 RTP payload specification). Malformed input is an error, never a panic.
 
-use windlass_types::Size;
+use windlass_types::{FrameLayers, Size};
 
-use super::descriptor::{ALL_TEMPORAL, BitReader, Descriptor, Malformed};
+use super::descriptor::{
+    ALL_TEMPORAL, BitReader, Descriptor, MAX_SPATIAL, Malformed, PictureId, SpatialLayers,
+};
 
 /// OBU: sequence header.
 const SEQUENCE_HEADER: u8 = 1;
 /// OBUs that a frame has: frame header, tile group, and frame, which is both.
 const FRAME: [u8; 3] = [3, 4, 6];
 
-/// Reads the aggregation header at the start of an RTP payload.
-pub(crate) fn parse(payload: &[u8]) -> Result<Descriptor, Malformed> {
+/// Reads the aggregation header at the start of an RTP payload. `frame`: what the publisher says of it beside the
+/// payload, without which spatial layers are not told apart.
+pub(crate) fn parse(frame: Option<FrameLayers>, payload: &[u8]) -> Result<Descriptor, Malformed> {
     let &[header, _, ..] = payload else { return Err(Malformed) };
     let (continues, new_sequence) = (header & 0x80 != 0, header & 0x08 != 0);
     if continues && new_sequence {
         return Err(Malformed);
     }
-    let (picture_id, tl0, begin) = (None, None, !continues);
-    let temporal = temporal_layer(payload);
+    let temporal = frame.map(|frame| frame.temporal).or_else(|| temporal_layer(payload));
+    let count = frame.map_or(0, |frame| usize::from(frame.spatial_layers));
     Ok(Descriptor {
-        picture_id,
-        tl0,
+        picture_id: frame.map(|frame| PictureId { value: frame.picture, wide: true, offset: None }),
+        tl0: None,
         inter: !new_sequence,
-        begin,
-        end: true,
-        spatial: 0,
+        begin: frame.map_or(!continues, |frame| frame.begin),
+        end: frame.is_none_or(|frame| frame.end),
+        spatial: frame.map_or(0, |frame| frame.spatial),
         temporal,
         // In all scalability modes of WebRTC a base frame is all that later frames of higher layers need.
         resumes: temporal.filter(|layer| *layer == 0).map(|_| ALL_TEMPORAL),
-        size: None,
+        layers: (count > 1).then(|| spatial_layers(count.min(MAX_SPATIAL), payload)),
         len: 1,
     })
+}
+
+/// The spatial layers of a key frame. Each counts as twice as large as the one below, as in most modes.
+fn spatial_layers(count: usize, payload: &[u8]) -> SpatialLayers {
+    let largest = key_frame_size(payload);
+    let mut sizes = [None; MAX_SPATIAL];
+    for (n, size) in sizes.iter_mut().enumerate().take(count) {
+        let by = count - 1 - n;
+        let smaller = largest.map(|Size { width, height }| Size::new(width >> by, height >> by));
+        *size = smaller.filter(|size| size.pixels() > 0);
+    }
+    SpatialLayers { count, sizes }
 }
 
 /// Size of a key frame, from its first packet; `None` if that has no sequence header.
@@ -146,16 +161,19 @@ mod tests {
     #[test]
     fn a_new_sequence_begins_a_key_frame_and_has_its_size() {
         let packet = key();
-        assert!(parse(&packet).expect("a packet").starts_key());
+        assert!(parse(None, &packet).expect("a packet").starts_key());
         assert_eq!(key_frame_size(&packet), Some(Size::new(640, 360)));
     }
 
     #[test]
     fn the_temporal_layer_of_a_frame_is_read() {
-        let layer = |packet: &[u8]| parse(packet).expect("a packet").temporal;
+        let layer = |packet: &[u8]| parse(None, packet).expect("a packet").temporal;
         // Of one OBU with an extension: a frame of layer 0, then of layer 2.
         assert_eq!(layer(&[0x10, 0x34, 0x00, 1]), Some(0));
-        assert_eq!(parse(&[0x10, 0x34, 0x00, 1]).expect("a packet").resumes, Some(ALL_TEMPORAL));
+        assert_eq!(
+            parse(None, &[0x10, 0x34, 0x00, 1]).expect("a packet").resumes,
+            Some(ALL_TEMPORAL)
+        );
         assert_eq!(layer(&[0x10, 0x34, 0x40, 1]), Some(2));
         assert_eq!(layer(&[0x10, 0x30, 0x40, 1]), None, "no extension");
         assert_eq!(layer(&[0x90, 0x34, 0x40, 1]), None, "a part that looks like a frame");
@@ -164,17 +182,39 @@ mod tests {
     }
 
     #[test]
+    fn spatial_layers_are_as_the_publisher_says_beside_the_payload() {
+        let frame = FrameLayers {
+            begin: true,
+            end: false,
+            spatial: 0,
+            temporal: 0,
+            spatial_layers: 3,
+            picture: 7,
+        };
+        let base = parse(Some(frame), &key()).expect("a packet");
+        assert_eq!((base.begin, base.end, base.spatial), (true, false, 0));
+        let id = base.picture_id.expect("numbered");
+        assert_eq!((id.value, id.offset), (7, None));
+        let sizes = [(160, 90), (320, 180), (640, 360)].map(|(w, h)| Some(Size::new(w, h)));
+        assert_eq!(base.layers, Some(SpatialLayers { count: 3, sizes }));
+        let above = FrameLayers { end: true, spatial: 2, spatial_layers: 0, ..frame };
+        let above = parse(Some(above), &[0x10, 0x30]).expect("a packet");
+        assert_eq!((above.end, above.spatial, above.layers), (true, 2, None));
+    }
+
+    #[test]
     fn other_packets_begin_no_key_frame() {
-        assert!(!parse(&[0x10, 0x30]).expect("a packet").starts_key());
-        assert!(!parse(&[0x90, 0x30]).expect("a packet that continues").begin);
-        assert_eq!(parse(&[0x88, 0x30]), Err(Malformed));
-        assert_eq!(parse(&[0x10]), Err(Malformed));
+        assert!(!parse(None, &[0x10, 0x30]).expect("a packet").starts_key());
+        assert!(!parse(None, &[0x90, 0x30]).expect("a packet that continues").begin);
+        assert_eq!(parse(None, &[0x88, 0x30]), Err(Malformed));
+        assert_eq!(parse(None, &[0x10]), Err(Malformed));
     }
 
     proptest! {
         #[test]
-        fn any_bytes_are_read_or_refused(data: Vec<u8>) {
-            let _ = (parse(&data), key_frame_size(&data));
+        fn any_bytes_are_read_or_refused(data: Vec<u8>, bits: u32) {
+            let _ = (parse(None, &data), key_frame_size(&data));
+            let _ = parse(Some(FrameLayers::from_bits(bits)), &data);
         }
     }
 }

@@ -8,6 +8,8 @@
 
 use str0m::rtp::{ExtensionSerializer, ExtensionValues};
 
+use super::templates::Templates;
+
 /// URI of the RTP header extension.
 pub(crate) const URI: &str =
     "https://aomediacodec.github.io/av1-rtp-spec/#dependency-descriptor-rtp-header-extension";
@@ -100,7 +102,7 @@ impl Bits {
     }
 }
 
-/// Writes [`FrameDependency`] values for the WebRTC stack.
+/// Writes [`FrameDependency`] values for the WebRTC stack, and reads the [`Templates`] of publishers.
 #[derive(Debug)]
 pub(crate) struct Serializer;
 
@@ -109,9 +111,8 @@ impl ExtensionSerializer for Serializer {
         FrameDependency::get(ev).map_or(0, |d| d.write(buf))
     }
 
-    fn parse_value(&self, _buf: &[u8], _ev: &mut ExtensionValues) -> bool {
-        // The publisher's own descriptor: its numbers mean nothing to a subscriber.
-        true
+    fn parse_value(&self, buf: &[u8], ev: &mut ExtensionValues) -> bool {
+        Templates::parse(buf, ev)
     }
 
     fn is_video(&self) -> bool {

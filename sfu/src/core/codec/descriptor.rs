@@ -14,8 +14,8 @@ pub(crate) struct PictureId {
     pub value: u16,
     /// Whether the id has 15 bits rather than 7.
     pub wide: bool,
-    /// Index of its first byte in the payload.
-    pub offset: usize,
+    /// Index of its first byte in the payload; `None`: it is not in the payload.
+    pub offset: Option<usize>,
 }
 
 impl PictureId {
@@ -31,8 +31,20 @@ impl PictureId {
         let wide = first & 0x80 != 0;
         let high = u16::from(first & 0x7f);
         let value = if wide { high << 8 | u16::from(reader.u8()?) } else { high };
-        Ok(PictureId { value, wide, offset })
+        Ok(PictureId { value, wide, offset: Some(offset) })
     }
+}
+
+/// Maximum number of spatial layers that are told apart. Those above belong to the last one.
+pub(crate) const MAX_SPATIAL: usize = 3;
+
+/// The spatial layers of a key frame, as its first packet says them outside of the frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SpatialLayers {
+    /// Their number, from 1 to [`MAX_SPATIAL`].
+    pub count: usize,
+    /// Size of each, the smallest first, where the payload says it.
+    pub sizes: [Option<Size>; MAX_SPATIAL],
 }
 
 /// What a packet's payload says of its frame.
@@ -56,8 +68,8 @@ pub(crate) struct Descriptor {
     /// Highest temporal layer that who has had the base layer alone can decode from this frame on; `None` where that
     /// does not change here.
     pub resumes: Option<u8>,
-    /// Size of the key frame that begins here, where the payload says it outside of the frame.
-    pub size: Option<Size>,
+    /// The spatial layers from the key frame on that begins here; `None` where the payload does not say.
+    pub layers: Option<SpatialLayers>,
     /// Length of the descriptor in bytes; the frame's data follow.
     pub len: usize,
 }
@@ -75,14 +87,14 @@ impl Descriptor {
 
     /// Writes the picture id and TL0PICIDX into the payload that the descriptor was read from.
     pub(crate) fn rewrite(&self, payload: &mut [u8], picture_id: u16, tl0: u8) {
-        if let Some(id) = self.picture_id {
+        if let Some((id, offset)) = self.picture_id.and_then(|id| Some((id, id.offset?))) {
             let value = picture_id & id.mask();
             let [high, low] = value.to_be_bytes();
             if id.wide {
-                if let Some(bytes) = payload.get_mut(id.offset..id.offset + 2) {
+                if let Some(bytes) = payload.get_mut(offset..offset + 2) {
                     bytes.copy_from_slice(&[high | 0x80, low]);
                 }
-            } else if let Some(byte) = payload.get_mut(id.offset) {
+            } else if let Some(byte) = payload.get_mut(offset) {
                 *byte = low;
             }
         }

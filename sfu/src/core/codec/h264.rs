@@ -39,7 +39,7 @@ pub(crate) fn parse(payload: &[u8]) -> Result<Descriptor, Malformed> {
         temporal,
         // In all scalability modes of WebRTC a base frame is all that later frames of higher layers need.
         resumes: temporal.filter(|layer| *layer == 0).map(|_| ALL_TEMPORAL),
-        size: None,
+        layers: None,
         len: 0,
     })
 }

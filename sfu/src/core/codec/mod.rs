@@ -5,21 +5,26 @@ pub(super) mod dependency_descriptor;
 pub(super) mod descriptor;
 pub(super) mod h264;
 pub(super) mod red;
+pub(super) mod templates;
 pub(super) mod vp8;
 pub(super) mod vp9;
 
 use windlass_types::key_frame::key_frame_size;
-use windlass_types::{Size, VideoCodec};
+use windlass_types::{FrameLayers, Size, VideoCodec};
 
 use self::descriptor::{Descriptor, Malformed};
 
-/// Reads the start of a packet's payload.
-pub(crate) fn parse(codec: VideoCodec, payload: &[u8]) -> Result<Descriptor, Malformed> {
+/// Reads the start of a packet's payload. `frame`: what the publisher says of it beside the payload.
+pub(crate) fn parse(
+    codec: VideoCodec,
+    frame: Option<FrameLayers>,
+    payload: &[u8],
+) -> Result<Descriptor, Malformed> {
     match codec {
         VideoCodec::Vp9 => vp9::parse(payload),
         VideoCodec::Vp8 => vp8::parse(payload),
         VideoCodec::H264 => h264::parse(payload),
-        VideoCodec::Av1 => av1::parse(payload),
+        VideoCodec::Av1 => av1::parse(frame, payload),
     }
 }
 
@@ -31,7 +36,9 @@ pub(crate) fn size(codec: VideoCodec, descriptor: &Descriptor, payload: &[u8]) -
         VideoCodec::Vp9 => key_frame_size(data),
         VideoCodec::Vp8 => vp8::key_frame_size(data),
         VideoCodec::H264 => h264::key_frame_size(payload),
+        // A sequence header has the size of the largest spatial layer.
+        VideoCodec::Av1 if descriptor.layers.is_some() => None,
         VideoCodec::Av1 => av1::key_frame_size(payload),
     };
-    own.or(descriptor.size)
+    own.or(descriptor.layers.and_then(|layers| layers.sizes[0]))
 }

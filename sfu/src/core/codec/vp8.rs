@@ -39,7 +39,7 @@ pub(crate) fn parse(payload: &[u8]) -> Result<Descriptor, Malformed> {
         spatial: 0,
         temporal,
         resumes,
-        size: None,
+        layers: None,
         len: reader.at,
     })
 }

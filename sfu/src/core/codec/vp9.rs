@@ -2,7 +2,9 @@
 
 use windlass_types::Size;
 
-use super::descriptor::{ALL_TEMPORAL, Descriptor, Malformed, PictureId, Reader};
+use super::descriptor::{
+    ALL_TEMPORAL, Descriptor, MAX_SPATIAL, Malformed, PictureId, Reader, SpatialLayers,
+};
 
 /// Reads the descriptor at the start of an RTP payload.
 pub(crate) fn parse(payload: &[u8]) -> Result<Descriptor, Malformed> {
@@ -37,7 +39,8 @@ pub(crate) fn parse(payload: &[u8]) -> Result<Descriptor, Malformed> {
             return Err(Malformed);
         }
     }
-    let size = if flags & 0x02 != 0 { read_scalability_structure(&mut reader)? } else { None };
+    let has_structure = flags & 0x02 != 0;
+    let layers = has_structure.then(|| read_scalability_structure(&mut reader)).transpose()?;
     if reader.at >= payload.len() {
         return Err(Malformed);
     }
@@ -51,21 +54,23 @@ pub(crate) fn parse(payload: &[u8]) -> Result<Descriptor, Malformed> {
         spatial,
         temporal,
         resumes,
-        size,
+        layers,
         len: reader.at,
     })
 }
 
-/// Reads the sizes of the spatial layers; returns the first, if it is there and not empty.
-fn read_scalability_structure(reader: &mut Reader<'_>) -> Result<Option<Size>, Malformed> {
+/// Reads the number and the sizes of the spatial layers. Empty sizes do not count.
+fn read_scalability_structure(reader: &mut Reader<'_>) -> Result<SpatialLayers, Malformed> {
     let head = reader.u8()?;
-    let layers = usize::from(head >> 5) + 1;
-    let mut size = None;
+    let count = usize::from(head >> 5) + 1;
+    let mut sizes = [None; MAX_SPATIAL];
     if head & 0x10 != 0 {
-        let mut side = || Ok(u16::from_be_bytes([reader.u8()?, reader.u8()?]));
-        let first = Size::new(side()?, side()?);
-        size = (first.pixels() > 0).then_some(first);
-        reader.skip(4 * (layers - 1))?;
+        for n in 0..count {
+            let mut side = || Ok(u16::from_be_bytes([reader.u8()?, reader.u8()?]));
+            let size = Size::new(side()?, side()?);
+            // Those above the last one that is told apart belong to it.
+            sizes[n.min(MAX_SPATIAL - 1)] = (size.pixels() > 0).then_some(size);
+        }
     }
     if head & 0x08 != 0 {
         for _ in 0..reader.u8()? {
@@ -73,7 +78,7 @@ fn read_scalability_structure(reader: &mut Reader<'_>) -> Result<Option<Size>, M
             reader.skip(references)?;
         }
     }
-    Ok(size)
+    Ok(SpatialLayers { count: count.min(MAX_SPATIAL), sizes })
 }
 
 #[cfg(test)]
@@ -91,7 +96,29 @@ mod tests {
         let d = parse(&payload).expect("descriptor");
         assert_eq!((d.picture_id.expect("id").value, d.tl0), (0x102, Some((7, 4))));
         assert!(d.starts_key() && d.end);
-        assert_eq!((d.len, d.size), (12, Some(Size::new(320, 180))));
+        let sizes = [Some(Size::new(320, 180)), None, None];
+        assert_eq!((d.len, d.layers), (12, Some(SpatialLayers { count: 1, sizes })));
+    }
+
+    #[test]
+    fn spatial_layers_are_read() {
+        let structure = |layers: u8| {
+            // F, B, V; the structure: layers with their sizes.
+            let mut payload = vec![0x1a, (layers - 1) << 5 | 0x10];
+            for side in (1..=layers).flat_map(|n| [u16::from(n) * 160, u16::from(n) * 90]) {
+                payload.extend(side.to_be_bytes());
+            }
+            payload.push(0x82);
+            parse(&payload).expect("descriptor").layers.expect("the structure")
+        };
+        let size = |n: u16| Some(Size::new(n * 160, n * 90));
+        let two = SpatialLayers { count: 2, sizes: [size(1), size(2), None] };
+        assert_eq!(structure(2), two);
+        let many = SpatialLayers { count: 3, sizes: [size(1), size(2), size(5)] };
+        assert_eq!(structure(5), many, "those above count as the third");
+        // I, P, L, E; of the layers' byte: temporal layer 1, spatial layer 2, which needs the one below.
+        let d = parse(&[0xe4, 0x7f, 0x25, 0x07, 0x00]).expect("descriptor");
+        assert_eq!((d.spatial, d.temporal, d.begin, d.end), (2, Some(1), false, true));
     }
 
     #[test]

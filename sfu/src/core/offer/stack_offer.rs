@@ -6,6 +6,8 @@
 
 use std::fmt::Write as _;
 
+use windlass_types::VideoCodec;
+
 use super::payload_types::Chosen;
 use super::sdp::{Description, Section};
 use crate::api::TrackKind;
@@ -74,10 +76,12 @@ impl Section {
         }
         write!(to, "\r\na=mid:{mid}\r\na={direction}\r\n")?;
         self.write_payloads(to)?;
-        let sends_alone = self.line.sends && !self.line.receives;
+        // A publisher's descriptor is read for AV1 alone. Without it, Chromium's VP8 payloads say their temporal layer. So
+        // one that prefers AV1 and sends VP8 has no temporal layers here.
+        let is_av1 = self.chosen.first().is_some_and(|first| first.codec == Some(VideoCodec::Av1));
+        let unread = self.line.sends && !self.line.receives && !is_av1;
         for (id, uri) in &self.extensions {
-            // A publisher's descriptor is not read. Without it, Chromium's VP8 payloads say their temporal layer.
-            if sends_alone && uri == dependency_descriptor::URI {
+            if unread && uri == dependency_descriptor::URI {
                 continue;
             }
             write!(to, "a=extmap:{id} {uri}\r\n")?;
@@ -139,15 +143,18 @@ mod tests {
     use crate::core::tests::offers::sdp;
 
     #[test]
-    fn a_frames_descriptor_is_for_those_who_receive() {
-        let section = |direction: &str| {
-            let lines =
-                format!("{direction}|rtpmap:98 VP9/90000|extmap:12 {}", dependency_descriptor::URI);
+    fn a_frames_descriptor_is_for_those_who_receive_and_read_of_av1_alone() {
+        let section = |direction: &str, codec: &str| {
+            let lines = format!(
+                "{direction}|rtpmap:98 {codec}/90000|extmap:12 {}",
+                dependency_descriptor::URI
+            );
             let text = sdp(&[("video 9 UDP/TLS/RTP/SAVPF 98", &lines)]);
             Description::read(&text).expect("an offer").to_stack_offer()
         };
-        assert!(!section("sendonly").contains(dependency_descriptor::URI));
-        assert!(section("recvonly").contains(dependency_descriptor::URI));
-        assert!(section("sendrecv").contains(dependency_descriptor::URI));
+        assert!(!section("sendonly", "VP9").contains(dependency_descriptor::URI));
+        assert!(section("recvonly", "VP9").contains(dependency_descriptor::URI));
+        assert!(section("sendrecv", "VP9").contains(dependency_descriptor::URI));
+        assert!(section("sendonly", "AV1").contains(dependency_descriptor::URI));
     }
 }

@@ -3,10 +3,12 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use windlass_types::{Bitrate, Layer, Refusal, Size, VideoCodec};
+use str0m::rtp::ExtensionValues;
+use windlass_types::{Bitrate, FrameLayers, Layer, Refusal, Size, VideoCodec};
 
 use crate::core::codec;
-use crate::core::codec::descriptor::Descriptor;
+use crate::core::codec::descriptor::{Descriptor, MAX_SPATIAL, SpatialLayers};
+use crate::core::codec::templates::Templates;
 use crate::core::subscriber::rewriter::PacketIn;
 
 /// Maximum bitrates of the layers in our SDK (`client-web/src/sdk/uplink/layers.ts`), which are those that Chromium
@@ -52,6 +54,49 @@ struct Meter {
     thinned: ThinnedShares,
 }
 
+/// How an encoding is sent in spatial layers (SVC). Each is a layer here, beside those of simulcast.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Spatial {
+    /// The layer of the smallest one, under which all packets of the encoding come.
+    base: Layer,
+    /// Their number; 1: there are none.
+    count: usize,
+}
+
+impl Default for Spatial {
+    fn default() -> Spatial {
+        Spatial { base: Layer::Q, count: 1 }
+    }
+}
+
+impl Spatial {
+    /// The layer under which the packets of a layer come, and the number of its spatial layer; `None`: all that come
+    /// belong to it.
+    pub(crate) fn encoding(self, layer: Layer) -> (Layer, Option<u8>) {
+        if self.count == 1 {
+            return (layer, None);
+        }
+        let above = (layer as usize).saturating_sub(self.base as usize);
+        (self.base, (above + 1 < self.count).then_some(above as u8))
+    }
+
+    /// The number of spatial layers; 1: there are none.
+    pub(crate) fn count(self) -> u8 {
+        self.count as u8
+    }
+
+    /// The layer of an encoding up to a spatial layer.
+    pub(crate) fn layer(self, encoding: Layer, max_spatial: u8) -> Layer {
+        let above = usize::from(max_spatial).min(self.count - 1);
+        Layer::ALL[(encoding as usize + above).min(Layer::F as usize)]
+    }
+
+    fn has(self, layer: Layer) -> bool {
+        self.count > 1
+            && (self.base as usize..self.base as usize + self.count).contains(&(layer as usize))
+    }
+}
+
 /// Shares of a layer's bitrate up to its temporal layers 0 and 1; 1: all of it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct ThinnedShares(pub [f32; 2]);
@@ -86,6 +131,11 @@ pub(crate) struct Layers {
     sizes: [Option<Size>; 3],
     /// The layer as which a single encoding counts, by the size of its last key frame.
     single: Option<Layer>,
+    /// Whether the publisher names its encodings. Their spatial layers, if they have any, are not told apart.
+    simulcast: bool,
+    spatial: Spatial,
+    /// Templates of the encoding's Dependency Descriptor, and the packet that listed them.
+    templates: Option<(u64, Templates)>,
     /// Codec of the last packet; `None` before the first.
     codec: Option<VideoCodec>,
     /// Why no anchors are made, whatever the codec.
@@ -103,27 +153,33 @@ impl Layers {
     pub(crate) fn layer_of(
         &mut self,
         encoding: Encoding,
-        codec: VideoCodec,
+        packet: &PacketIn,
         payload: &[u8],
     ) -> Option<(Layer, Option<Layer>)> {
         match encoding {
-            Encoding::Layer(layer) => return Some((layer, None)),
+            Encoding::Layer(layer) => {
+                self.simulcast = true;
+                return Some((layer, None));
+            }
             Encoding::Unknown => return None,
             Encoding::Single => {}
         }
         let former = self.single;
-        if let Ok(descriptor) = codec::parse(codec, payload)
+        if let Ok(descriptor) = codec::parse(packet.codec, packet.frame, payload)
             && descriptor.starts_key()
         {
-            let size = codec::size(codec, &descriptor, payload);
+            let size = codec::size(packet.codec, &descriptor, payload);
             let lines = size.map_or(u16::MAX, |size| size.width.min(size.height));
-            self.single = Some(if lines <= MAX_QUARTER_LINES {
+            let by_size = if lines <= MAX_QUARTER_LINES {
                 Layer::Q
             } else if lines <= MAX_HALF_LINES {
                 Layer::H
             } else {
                 Layer::F
-            });
+            };
+            let count = descriptor.layers.map_or(1, |layers| layers.count);
+            // The largest of three is the full layer, whatever its size.
+            self.single = Some(by_size.min(Layer::ALL[MAX_SPATIAL - count]));
         }
         self.single.map(|layer| (layer, former.filter(|&former| former != layer)))
     }
@@ -133,10 +189,54 @@ impl Layers {
         self.single.is_some()
     }
 
+    /// The layers of a packet's frame, by the publisher's Dependency Descriptor; `seq`: the packet's sequence number. Of
+    /// simulcast the descriptor is not read.
+    pub(crate) fn frame_layers(
+        &mut self,
+        encoding: Encoding,
+        seq: u64,
+        values: &ExtensionValues,
+    ) -> Option<FrameLayers> {
+        if encoding != Encoding::Single {
+            return None;
+        }
+        // A packet that was sent again may have older templates.
+        if let Some(listed) = Templates::of(values)
+            && self.templates.as_ref().is_none_or(|(newest, _)| *newest < seq)
+        {
+            let former = self.templates.as_ref().map(|(_, former)| former);
+            self.templates = Some((seq, listed.after(former)));
+        }
+        let (_, templates) = self.templates.as_ref()?;
+        templates.layers(values)
+    }
+
+    /// The spatial layers of the encoding.
+    pub(crate) fn spatial(&self) -> Spatial {
+        self.spatial
+    }
+
+    /// Whether the encoding has several spatial layers.
+    pub(crate) fn has_spatial(&self) -> bool {
+        self.spatial.count > 1
+    }
+
     /// Takes the size of a layer's key frame, if it could be read.
     pub(crate) fn on_key_frame(&mut self, layer: Layer, size: Option<Size>) {
         let known = &mut self.sizes[layer as usize];
         *known = size.or(*known);
+    }
+
+    /// Takes the spatial layers that a packet of a layer says: a key frame's, or such as came without one. `None`: a key
+    /// frame has none.
+    pub(crate) fn on_spatial(&mut self, layer: Layer, said: Option<SpatialLayers>) {
+        let said = said.filter(|_| !self.simulcast);
+        let count = said.map_or(1, |layers| layers.count.min(Layer::ALL.len() - layer as usize));
+        let above = said.into_iter().flat_map(|layers| layers.sizes).take(count).skip(1);
+        for (known, size) in self.sizes[layer as usize..].iter_mut().skip(1).zip(above) {
+            *known = size.or(*known);
+        }
+        self.spatial = Spatial { base: layer, count };
     }
 
     /// Size of each layer; `None` before its first key frame.
@@ -179,7 +279,8 @@ impl Layers {
         })
     }
 
-    /// Counts a packet with `bytes` of payload; `descriptor`: what that says, if it can be read.
+    /// Counts a packet with `bytes` of payload; `descriptor`: what that says, if it can be read. `layer`: the one under
+    /// which it came.
     pub(crate) fn count(
         &mut self,
         layer: Layer,
@@ -189,7 +290,12 @@ impl Layers {
     ) {
         let now = packet.arrival;
         self.codec = Some(packet.codec);
-        let meter = &mut self.meters[layer as usize];
+        if self.has_spatial() && layer != self.spatial.base {
+            // There are several encodings, of a publisher on another node.
+            (self.simulcast, self.spatial) = (true, Spatial::default());
+        }
+        let spatial = descriptor.map_or(0, |descriptor| descriptor.spatial);
+        let meter = &mut self.meters[self.spatial.layer(layer, spatial) as usize];
         if meter.last_packet.is_none_or(|last| now.saturating_duration_since(last) > SILENCE) {
             *meter = Meter::default();
         }
@@ -218,12 +324,27 @@ impl Layers {
 
     /// Moves the state of one layer to another: a single encoding has changed its size.
     pub(crate) fn rename(&mut self, from: Layer, to: Layer) {
-        self.meters[to as usize] = std::mem::take(&mut self.meters[from as usize]);
+        let meter = std::mem::take(&mut self.meters[from as usize]);
+        if self.has_spatial() {
+            // Those above it move too.
+            (self.meters, self.sizes) = Default::default();
+            self.spatial = Spatial { base: to, count: 1 };
+        }
+        self.meters[to as usize] = meter;
         self.sizes[from as usize] = None;
     }
 
     /// The bitrate of a layer; `None` if it is not sent. Before the first measurement, what Chromium gives the layer.
     pub(crate) fn rate(&self, layer: Layer, now: Instant) -> Option<Bitrate> {
+        let own = self.own_rate(layer, now)?;
+        // A spatial layer takes those below it along.
+        let below =
+            Layer::ALL.into_iter().filter(|&below| below < layer && self.spatial.has(below));
+        let below = below.filter(|_| self.spatial.has(layer));
+        Some(own + below.filter_map(|below| self.own_rate(below, now)).sum())
+    }
+
+    fn own_rate(&self, layer: Layer, now: Instant) -> Option<Bitrate> {
         let meter = &self.meters[layer as usize];
         meter.last_packet.filter(|&last| now.saturating_duration_since(last) <= SILENCE)?;
         Some(meter.rate.unwrap_or(SDK_MAX[layer as usize]))
@@ -257,7 +378,7 @@ mod tests {
             // Two packets a frame; I, B, E, L, layer 0 and 1 by turns. The second packet does not say it.
             let (frame, first) = (i / 2, i % 2 == 0);
             let payload = [0xac, 0x7f, ((frame % 2) << 5) as u8, 0x07, 0x00];
-            let mut said = codec::parse(VideoCodec::Vp9, &payload).expect("a descriptor");
+            let mut said = codec::parse(VideoCodec::Vp9, None, &payload).expect("a descriptor");
             said.temporal = said.temporal.filter(|_| first);
             let bytes = if frame % 2 == 0 { 900 } else { 300 };
             let at = now + Duration::from_millis(10) * i;
@@ -290,33 +411,69 @@ mod tests {
     }
 
     #[test]
+    fn spatial_layers_are_named_from_the_smallest_up() {
+        // F, B, V; the structure; the header of the smallest one's key frame.
+        let key_of = |count: u8, width: u16, height: u16| {
+            [&[0x1a, (count - 1) << 5][..], &key_header(width, height)].concat()
+        };
+        let first = packet(Instant::now(), 0);
+        for (count, width, height, base, of_f) in [
+            (3, 320, 180, Layer::Q, (Layer::Q, None)),
+            (3, 960, 540, Layer::Q, (Layer::Q, None)),
+            (2, 640, 360, Layer::H, (Layer::H, None)),
+            (2, 320, 180, Layer::Q, (Layer::Q, None)),
+            (1, 640, 360, Layer::H, (Layer::F, None)),
+        ] {
+            let (mut layers, key) = (Layers::default(), key_of(count, width, height));
+            let of = layers.layer_of(Encoding::Single, &first, &key);
+            assert_eq!(of, Some((base, None)), "{count} from {width}");
+            let descriptor = codec::parse(VideoCodec::Vp9, None, &key).expect("a descriptor");
+            layers.on_key_frame(base, Some(Size::new(width, height)));
+            layers.on_spatial(base, descriptor.layers);
+            assert_eq!(layers.has_spatial(), count > 1);
+            assert_eq!(layers.spatial().encoding(Layer::F), of_f, "{count} from {width}");
+        }
+    }
+
+    #[test]
+    fn layers_of_one_encoding_are_found_and_bounded() {
+        let spatial = Spatial { base: Layer::Q, count: 3 };
+        assert_eq!(Layer::ALL.map(|layer| spatial.encoding(layer).1), [Some(0), Some(1), None]);
+        assert_eq!(
+            [0, 1, 2, 8].map(|max| spatial.layer(Layer::Q, max)),
+            [Layer::Q, Layer::H, Layer::F, Layer::F]
+        );
+        let two = Spatial { base: Layer::H, count: 2 };
+        assert_eq!(two.encoding(Layer::Q), (Layer::H, Some(0)), "there is none below");
+        assert_eq!([0, 1, 8].map(|max| two.layer(Layer::H, max)), [Layer::H, Layer::F, Layer::F]);
+        assert_eq!(Spatial::default().layer(Layer::H, 8), Layer::H);
+    }
+
+    #[test]
     fn a_single_encoding_is_named_by_its_last_key_frame() {
-        let mut layers = Layers::default();
+        let (mut layers, first) = (Layers::default(), packet(Instant::now(), 0));
         // The header of a key frame behind a descriptor of one byte.
         let key_of = |width: u16, height: u16| [&[0x08][..], &key_header(width, height)].concat();
         let key = key_of(320, 180);
         assert_eq!(
-            layers.layer_of(Encoding::Single, VideoCodec::Vp9, &[0x48, 0x86]),
+            layers.layer_of(Encoding::Single, &first, &[0x48, 0x86]),
             None,
             "nothing is known before it"
         );
+        assert_eq!(layers.layer_of(Encoding::Single, &first, &key), Some((Layer::Q, None)));
         assert_eq!(
-            layers.layer_of(Encoding::Single, VideoCodec::Vp9, &key),
+            layers.layer_of(Encoding::Single, &first, &[0x48, 0x86]),
             Some((Layer::Q, None))
         );
-        assert_eq!(
-            layers.layer_of(Encoding::Single, VideoCodec::Vp9, &[0x48, 0x86]),
-            Some((Layer::Q, None))
-        );
-        assert_eq!(layers.layer_of(Encoding::Unknown, VideoCodec::Vp9, &key), None);
+        assert_eq!(layers.layer_of(Encoding::Unknown, &first, &key), None);
         let large = key_of(4096, 2304);
         assert_eq!(
-            layers.layer_of(Encoding::Single, VideoCodec::Vp9, &large),
+            layers.layer_of(Encoding::Single, &first, &large),
             Some((Layer::F, Some(Layer::Q))),
             "it has grown"
         );
         assert_eq!(
-            layers.layer_of(Encoding::Single, VideoCodec::Vp9, &[0x48, 0x86]),
+            layers.layer_of(Encoding::Single, &first, &[0x48, 0x86]),
             Some((Layer::F, None))
         );
     }

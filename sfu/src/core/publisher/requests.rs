@@ -61,7 +61,10 @@ pub(crate) fn limit_smallest_layers(
         narrowest.entry(track).and_modify(|least| *least = room.min(*least)).or_insert(room);
     }
     let mut changed = 0;
-    let local = |track: &&mut Track| track.remote.is_none() && track.info.kind == TrackKind::Video;
+    // A limit of the encoding would take its upper spatial layers first.
+    let local = |track: &&mut Track| {
+        track.remote.is_none() && track.info.kind == TrackKind::Video && !track.layers.has_spatial()
+    };
     for track in tracks.iter_mut().filter(local) {
         let room = narrowest.get(&track.info.track).copied();
         let rate = track.layers.rate(Layer::Q, now);
@@ -89,8 +92,13 @@ pub(crate) fn pause_unused_layers(
         layers.for_each(|layer| needed[layer as usize] = true);
     }
     for track in tracks.iter_mut() {
-        // The controller decides about the layers of an adapted track; a muted track sends nothing.
-        if track.params.is_adapted() || track.info.muted || track.info.kind != TrackKind::Video {
+        // The controller decides about the layers of an adapted track; a muted track sends nothing. Spatial layers are
+        // one encoding.
+        if track.params.is_adapted()
+            || track.info.muted
+            || track.info.kind != TrackKind::Video
+            || track.layers.has_spatial()
+        {
             continue;
         }
         let mut needed = needed.get(&track.info.track).copied().unwrap_or_default();

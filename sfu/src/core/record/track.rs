@@ -144,6 +144,8 @@ impl TrackRecording {
             layers.rate(*layer, now).is_some() && self.takes(layers.sizes()[*layer as usize])
         };
         let Some(best) = Layer::ALL.into_iter().rev().find(sent) else { return };
+        // Of spatial layers the smallest is recorded.
+        let (best, _) = layers.spatial().encoding(best);
         let of = |tap: &Option<LayerTap>| tap.as_ref().map(|tap| tap.tap.layer());
         if of(&self.current) == Some(best) {
             self.next = None;

@@ -220,6 +220,7 @@ impl NodeDemands {
                     voice: audio_info.voice,
                     blocks: audio_info.blocks.map(|pt| *pt),
                     codec: packet.codec,
+                    frame: packet.frame,
                     payload: payload.clone(),
                 });
                 Output::Relay(node, self.room.clone(), message)

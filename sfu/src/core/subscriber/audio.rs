@@ -92,6 +92,7 @@ mod tests {
             marker: false,
             handover_delay: Duration::ZERO,
             codec: windlass_types::VideoCodec::Vp9,
+            frame: None,
             stale: false,
         };
         let mut line = AudioTimeline::new(0);

@@ -8,6 +8,7 @@ pub(super) mod downlink;
 pub(super) mod recent;
 pub(super) mod rewriter;
 pub(super) mod slot;
+pub(super) mod spatial;
 pub(super) mod subscription;
 pub(super) mod thinning;
 pub(super) mod view;

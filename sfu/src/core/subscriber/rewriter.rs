@@ -5,7 +5,8 @@
 //! only where a key frame of the wanted source begins. Packets of the current source that come late (reordered, or
 //! repaired by RTX) get the number that was kept free for them. Packets from before the switch, and packets of a former
 //! source, are dropped. When the key frame's first packet itself comes late, what overtook it was dropped too, so the
-//! caller repeats it ([`PacketOut::switched`]). Frames of higher temporal layers can be left out ([`Thinning`]).
+//! caller repeats it ([`PacketOut::switched`]). Higher temporal layers can be left out ([`Thinning`]), and higher
+//! spatial layers ([`SpatialLimit`]).
 //!
 //! [`Rewriter::locate`] is the timestamp map that anchors use: it remembers the frames that were really forwarded,
 //! so an anchor meets its frame or nothing, over switches and wrap-around.
@@ -14,12 +15,13 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use windlass_types::relay::RelayedPacket;
-use windlass_types::{Layer, Size, VideoCodec};
+use windlass_types::{FrameLayers, Layer, Size, VideoCodec};
 
+use super::spatial::{ALL_SPATIAL, SpatialLimit};
 use super::thinning::{Number, Numbering, Thinning};
 use crate::api::TrackId;
 use crate::core::codec;
-use crate::core::codec::descriptor::Descriptor;
+use crate::core::codec::descriptor::{Descriptor, MAX_SPATIAL};
 
 /// A source of packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -45,6 +47,8 @@ pub(crate) struct PacketIn {
     pub marker: bool,
     /// The codec of video; of no meaning for audio.
     pub codec: VideoCodec,
+    /// The layers of the frame, where the publisher says them beside the payload.
+    pub frame: Option<FrameLayers>,
     /// Whether the packet came so late that the packets after it are not kept. No switch may begin at such a packet.
     pub stale: bool,
 }
@@ -59,6 +63,7 @@ impl PacketIn {
             handover_delay: Duration::ZERO,
             marker: packet.marker,
             codec: packet.codec,
+            frame: packet.frame,
             stale: false,
         }
     }
@@ -73,6 +78,7 @@ impl PacketIn {
             handover_delay: Duration::ZERO,
             marker: true,
             codec: VideoCodec::Vp9,
+            frame: None,
             stale: false,
         }
     }
@@ -98,6 +104,8 @@ pub(crate) struct PacketOut {
     pub begin: bool,
     /// Last packet of the frame.
     pub end: bool,
+    /// The RTP marker.
+    pub marker: bool,
     /// Whether the packet begins a new epoch: a switch, or a new resolution.
     pub new_epoch: bool,
     /// Whether the packet begins a switch: packets of the source that came before it and follow it must be repeated.
@@ -126,8 +134,8 @@ pub(crate) enum Dropped {
     OtherSource,
     /// The packet is of the current source, from before the switch.
     BeforeSwitch,
-    /// The packet is of a temporal layer that is left out. `reserved`: the number and the timestamp that were kept
-    /// free for it, which padding must take.
+    /// The packet is of a temporal or spatial layer that is left out. `reserved`: the number and the timestamp that
+    /// were kept free for it, which padding must take.
     HigherLayer { reserved: Option<(u64, u32)> },
     /// The start of the packet's payload cannot be read.
     Malformed,
@@ -143,6 +151,8 @@ struct Forwarded {
     /// The publisher's picture id.
     picture_id: Option<u16>,
     frame: i64,
+    /// Highest spatial layer that is forwarded of it.
+    max_spatial: u8,
 }
 
 /// The current source and its offsets to the subscriber's timeline.
@@ -156,6 +166,8 @@ struct Span {
     tl0: u8,
     /// The newest frame, from which others are numbered.
     newest: Option<Newest>,
+    /// Sizes of the spatial layers, where the last key frame says them.
+    sizes: [Option<Size>; MAX_SPATIAL],
 }
 
 /// The newest frame of a source.
@@ -180,7 +192,10 @@ pub(crate) struct Rewriter {
     target: Option<Source>,
     span: Option<Span>,
     thinning: Thinning,
+    spatial: SpatialLimit,
     epoch: u16,
+    /// Highest spatial layer that is forwarded in this epoch.
+    epoch_spatial: u8,
     size: Option<Size>,
     /// The publisher's sequence number of the packet that gave `size`.
     size_seq: u64,
@@ -200,7 +215,9 @@ impl Rewriter {
             target: None,
             span: None,
             thinning: Thinning::default(),
+            spatial: SpatialLimit::default(),
             epoch: 0,
+            epoch_spatial: ALL_SPATIAL,
             size: None,
             size_seq: 0,
             next_seq: FIRST_SEQ,
@@ -228,6 +245,21 @@ impl Rewriter {
         self.thinning.set_max(layer);
     }
 
+    /// Sets the highest spatial layer that is forwarded, where the publisher sends several; `None`: all are.
+    pub(crate) fn set_max_spatial(&mut self, layer: Option<u8>) {
+        self.spatial.set_max(layer);
+    }
+
+    /// Whether the stream comes in spatial layers.
+    pub(crate) fn has_spatial(&self) -> bool {
+        self.spatial.count() > 1
+    }
+
+    /// The highest spatial layer that is forwarded now; above all of them: all are.
+    pub(crate) fn max_spatial(&self) -> u8 {
+        self.spatial.current()
+    }
+
     /// The source that is forwarded.
     pub(crate) fn current(&self) -> Option<Source> {
         self.span.as_ref().map(|s| s.source)
@@ -241,7 +273,8 @@ impl Rewriter {
     /// The source whose key frame is needed: that which is waited for, or the current one if layers that were left out
     /// find no other place to come back.
     pub(crate) fn needs_key_frame_of(&self) -> Option<Source> {
-        let current = self.current().filter(|_| self.thinning.needs_key_frame());
+        let needs = self.thinning.needs_key_frame() || self.spatial.needs_key_frame();
+        let current = self.current().filter(|_| needs);
         self.waits_for().or(current)
     }
 
@@ -289,7 +322,7 @@ impl Rewriter {
         if !self.concerns(source) {
             return Err(Dropped::OtherSource);
         }
-        let descriptor = codec::parse(packet.codec, payload);
+        let descriptor = codec::parse(packet.codec, packet.frame, payload);
         let descriptor = descriptor.map_err(|_| Dropped::Malformed)?;
         let mut switched = false;
         if self.waits_for() == Some(source) && descriptor.starts_key() && !packet.stale {
@@ -312,6 +345,29 @@ impl Rewriter {
             .forwarded
             .iter()
             .rposition(|f| f.source == source && f.publisher == packet.timestamp);
+        let is_key = descriptor.starts_key();
+        let mut recounted = false;
+        if let Some(layers) = descriptor.layers {
+            // A publisher may add layers without a key frame.
+            recounted = self.spatial.set_count(layers.count);
+            span.sizes = layers.sizes;
+        } else if is_key {
+            recounted = self.spatial.set_count(1);
+            span.sizes = [None; MAX_SPATIAL];
+        }
+        let begins = known.is_none() && self.thinning.is_newest(packet.seq);
+        // Where nothing is missing before it, the picture has no smallest layer.
+        let lacks_base = known.is_none() && self.thinning.follows(packet.seq);
+        let max_spatial = match known {
+            Some(i) => self.forwarded[i].max_spatial,
+            None if begins => self.spatial.begin_picture(is_key),
+            None => self.spatial.current(),
+        };
+        if descriptor.spatial > max_spatial {
+            let number =
+                self.thinning.leave_out_part(packet.seq, packet.timestamp, known.is_none());
+            return Err(self.left_out(number, seq, timestamp));
+        }
         let frame = match known {
             Some(i) => Some(self.forwarded[i].frame),
             None => self
@@ -322,32 +378,37 @@ impl Rewriter {
         let Some(frame) = frame else {
             let layer = descriptor.temporal;
             let number = self.thinning.leave_out(packet.seq, packet.timestamp, layer);
-            let reserved = (number == Number::Reserved).then_some((seq, timestamp));
-            if reserved.is_some() {
-                self.next_seq = self.next_seq.max(seq + 1);
-            }
-            return Err(Dropped::HigherLayer { reserved });
+            return Err(self.left_out(number, seq, timestamp));
         };
         self.thinning.number(packet.seq);
         let picture_id = descriptor
             .picture_id
             .map_or(0, |id| id.value.wrapping_add(span.picture_id) & id.mask());
         let tl0 = descriptor.tl0.map_or(0, |(value, _)| value.wrapping_add(span.tl0));
-        let same = descriptor.picture_id.is_none_or(|id| id.value == picture_id)
-            && descriptor.tl0.is_none_or(|(value, _)| value == tl0);
+        let same =
+            descriptor.picture_id.is_none_or(|id| id.offset.is_none() || id.value == picture_id)
+                && descriptor.tl0.is_none_or(|(value, _)| value == tl0);
         let rewrite = (!same).then_some(Rewrite { descriptor, picture_id, tl0 });
 
         let mut new_epoch = switched;
+        if recounted || begins && max_spatial != self.epoch_spatial {
+            self.size = span.size(max_spatial).or(self.size);
+            new_epoch = true;
+        }
         // A key frame that came after a newer one does not have the current size.
-        if descriptor.starts_key()
+        if is_key
             && packet.seq >= self.size_seq
-            && let Some(size) = codec::size(packet.codec, &descriptor, payload)
+            && let Some(base) = codec::size(packet.codec, &descriptor, payload)
         {
+            // That of the smallest layer the frame says itself, and may differ from what is said outside of it.
+            span.sizes[0] = Some(base);
+            let size = span.size(max_spatial).unwrap_or(base);
             new_epoch |= self.size != Some(size);
             (self.size, self.size_seq) = (Some(size), packet.seq);
         }
         if new_epoch {
             self.epoch = self.epoch.wrapping_add(1);
+            self.epoch_spatial = max_spatial;
         }
         let place = Forwarded {
             source,
@@ -356,6 +417,7 @@ impl Rewriter {
             epoch: self.epoch,
             picture_id: descriptor.picture_id.map(|id| id.value),
             frame,
+            max_spatial,
         };
         match known {
             Some(i) if new_epoch => self.forwarded[i] = place,
@@ -376,17 +438,28 @@ impl Rewriter {
             self.last_tl0 = tl0;
         }
         self.last_frame = self.last_frame.max(frame);
+        let marker = packet.marker || descriptor.end && descriptor.spatial == max_spatial;
         let out = PacketOut {
             seq,
             timestamp,
             frame: frame as u16,
             key: !descriptor.inter,
-            begin: descriptor.begin && descriptor.spatial == 0,
-            end: descriptor.end && packet.marker,
+            begin: descriptor.begin && (descriptor.spatial == 0 || lacks_base),
+            end: descriptor.end && marker,
+            marker,
             new_epoch,
             switched,
         };
         Ok((out, rewrite))
+    }
+
+    /// Why a packet that is left out is dropped. `seq` and `timestamp`: its place, were it forwarded.
+    fn left_out(&mut self, number: Number, seq: u64, timestamp: u32) -> Dropped {
+        let reserved = (number == Number::Reserved).then_some((seq, timestamp));
+        if reserved.is_some() {
+            self.next_seq = self.next_seq.max(seq + 1);
+        }
+        Dropped::HigherLayer { reserved }
     }
 
     /// Places a packet without payload (padding).
@@ -416,6 +489,7 @@ impl Rewriter {
             self.last_frame = i64::from(picture_id) - 1;
         }
         self.thinning.begin(packet.seq);
+        self.spatial.begin(descriptor.layers.map_or(1, |layers| layers.count));
         // Earlier frames of this source have other numbers.
         self.forwarded.retain(|f| f.source != source);
         self.span = Some(Span {
@@ -430,11 +504,18 @@ impl Rewriter {
                 after(self.last_tl0.into(), tl0.map_or(0, |t| t.0.into())) as u8
             },
             newest: None,
+            sizes: [None; MAX_SPATIAL],
         });
     }
 }
 
 impl Span {
+    /// Size of pictures up to a spatial layer, as the last key frame says.
+    fn size(&self, max_spatial: u8) -> Option<Size> {
+        let sizes = self.sizes.iter().take(usize::from(max_spatial) + 1);
+        sizes.rev().copied().flatten().next()
+    }
+
     /// The number of a frame that was not seen before; `None` where none is left for it. Picture ids count the frames
     /// that are missing too. Where frames were left out, only missing frames of the base temporal layer count, and a
     /// late frame has the number after the frame before it.

@@ -65,6 +65,7 @@ impl Encoder {
                     marker: last,
                     handover_delay: Duration::ZERO,
                     codec: windlass_types::VideoCodec::Vp9,
+                    frame: None,
                     stale: false,
                 };
                 self.seq += 1;
@@ -317,6 +318,203 @@ proptest! {
         let spread = numbers.iter().max().unwrap() - numbers.iter().min().unwrap() + 1;
         let missing = spread as usize - numbers.len();
         prop_assert!(missing <= lost + late.len(), "{} are missing of {} lost", missing, lost);
+    }
+}
+
+/// A publisher with three spatial layers in one encoding, in the flexible mode of VP9.
+struct Stacked(Encoder);
+
+impl Stacked {
+    fn new(seq: u64) -> Stacked {
+        Stacked(Encoder::new(Layer::Q, seq, 0, 32_700))
+    }
+
+    /// The next picture, whose layers have `packets` packets each.
+    fn picture(&mut self, key: bool, packets: usize, arrival: Instant) -> Vec<Sent> {
+        let encoder = &mut self.0;
+        let before = (encoder.timestamp, encoder.picture_id, encoder.tl0);
+        let mut picture = Vec::new();
+        for spatial in 0..3 {
+            (encoder.timestamp, encoder.picture_id, encoder.tl0) = before;
+            let mut layer = encoder.frame(key, packets, 33, arrival);
+            for sent in &mut layer {
+                sent.packet.marker &= spatial == 2;
+                sent.payload[0] |= 0x10;
+                // The distance to the frame before it takes the place of TL0PICIDX.
+                let references: &[u8] = if key { &[] } else { &[2] };
+                sent.payload.splice(4..5, references.iter().copied());
+                sent.payload[3] = spatial << 1 | u8::from(spatial > 0);
+            }
+            if key && spatial == 0 {
+                layer[0].payload[0] |= 2;
+                let sizes = [1u16, 2, 4].map(|n| [n * 320, n * 180].map(u16::to_be_bytes).concat());
+                layer[0].payload.splice(4..4, [&[0x50][..], &sizes.concat()].concat());
+            }
+            picture.append(&mut layer);
+        }
+        picture
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn pictures_have_the_lower_spatial_layers_whole_and_their_last_packet_the_marker(
+        steps in proptest::collection::vec((1usize..4, new_max(), 0usize..9, any::<bool>()), 1..100),
+        seq in 0u64..200_000,
+    ) {
+        let (mut publisher, mut rewriter) = (Stacked::new(seq), Rewriter::new(7));
+        rewriter.set_target(Some(source(Layer::Q)));
+        let now = Instant::now();
+        let (mut wanted, mut had, mut last) = (2, 2, None);
+        for (n, (packets, new, at, given)) in steps.into_iter().enumerate() {
+            let key = n == 0 || given && rewriter.needs_key_frame_of().is_some();
+            let mut got = Vec::new();
+            let begun_by = if at == 0 { new.map_or(wanted, |max| max.unwrap_or(2)) } else { wanted };
+            for (n, sent) in publisher.picture(key, packets, now).iter().enumerate() {
+                if let Some(max) = new.filter(|_| n == at) {
+                    wanted = max.unwrap_or(2);
+                    rewriter.set_max_spatial(max);
+                }
+                got.extend(run(&mut rewriter, std::slice::from_ref(sent)));
+            }
+            let max = if key { begun_by } else { had.min(begun_by) };
+            had = max;
+            let forwarded = packets * (usize::from(max) + 1);
+            prop_assert!(got[..forwarded].iter().all(Result::is_ok), "{got:?}, up to {max}");
+            let left_out = Err(Dropped::HigherLayer { reserved: None });
+            prop_assert!(got[forwarded..].iter().all(|got| *got == left_out), "{got:?}, up to {max}");
+            prop_assert_eq!(rewriter.needs_key_frame_of().is_some(), wanted > had);
+            for (n, out) in got.into_iter().flatten().enumerate() {
+                let ends = n + 1 == forwarded;
+                prop_assert_eq!((out.begin, out.end, out.marker), (n == 0, ends, ends));
+                if let Some((seq, frame)) = last {
+                    prop_assert_eq!(out.seq, seq + 1);
+                    prop_assert_eq!(out.frame, if n == 0 { frame + 1 } else { frame });
+                }
+                last = Some((out.seq, out.frame));
+            }
+        }
+    }
+
+    #[test]
+    fn of_spatial_layers_no_number_is_given_twice_and_only_losses_are_missing(
+        steps in proptest::collection::vec((1usize..4, new_max(), 0u8..20, 0usize..9), 1..150),
+    ) {
+        let (mut publisher, mut rewriter) = (Stacked::new(60), Rewriter::new(7));
+        rewriter.set_target(Some(source(Layer::Q)));
+        let (now, mut lost) = (Instant::now(), 0);
+        let (mut numbers, mut frames, mut late) = (HashSet::new(), HashMap::new(), Vec::new());
+        for (n, (packets, new, loss, at)) in steps.into_iter().enumerate() {
+            if let Some(max) = new {
+                rewriter.set_max_spatial(max);
+            }
+            let key = n == 0 || rewriter.needs_key_frame_of().is_some();
+            let mut flight = publisher.picture(key, packets, now);
+            flight.append(&mut late);
+            let at = at % (3 * packets);
+            match loss {
+                _ if n == 0 => {}
+                0 => {
+                    flight.remove(at);
+                    lost += 1;
+                }
+                1 => late = vec![flight.remove(at)],
+                _ => {}
+            }
+            for sent in flight {
+                let (seq, frame) = match run(&mut rewriter, std::slice::from_ref(&sent))[0] {
+                    Ok(out) => (out.seq, Some(out.frame)),
+                    Err(Dropped::HigherLayer { reserved: Some((seq, _)) }) => (seq, None),
+                    Err(Dropped::HigherLayer { reserved: None }) => continue,
+                    Err(other) => return Err(TestCaseError::fail(format!("{other:?}"))),
+                };
+                prop_assert!(numbers.insert(seq), "number {} twice", seq);
+                if let Some(frame) = frame {
+                    let of = sent.packet.timestamp;
+                    prop_assert_eq!(*frames.entry(frame).or_insert(of), of, "frame {} twice", frame);
+                }
+            }
+        }
+        let spread = numbers.iter().max().unwrap() - numbers.iter().min().unwrap() + 1;
+        let missing = spread as usize - numbers.len();
+        prop_assert!(missing <= lost + late.len(), "{} are missing of {} lost", missing, lost);
+    }
+}
+
+/// A viewer of three spatial layers up to one, and a publisher.
+fn limited(max: Option<u8>) -> (Stacked, Rewriter) {
+    let mut rewriter = Rewriter::new(0);
+    rewriter.set_target(Some(source(Layer::Q)));
+    rewriter.set_max_spatial(max);
+    (Stacked::new(10), rewriter)
+}
+
+#[test]
+fn late_pictures_have_their_numbers_although_higher_spatial_layers_are_left_out() {
+    let now = Instant::now();
+    let (mut publisher, mut rewriter) = limited(Some(0));
+    let pictures: Vec<_> = (0..4).map(|n| publisher.picture(n == 0, 1, now)).collect();
+    let mut number = |at: usize, layer: usize| {
+        let got = run(&mut rewriter, &pictures[at][layer..=layer])[0];
+        got.ok().map(|out| out.frame)
+    };
+    let first = number(0, 0).unwrap();
+    for at in 0..3 {
+        assert_eq!([number(at, 1), number(at, 2)], [None; 2], "left out");
+    }
+    assert_eq!(number(3, 0), Some(first + 3), "the smallest layers of 1 and 2 are missing");
+    assert_eq!((number(2, 0), number(1, 0)), (Some(first + 2), Some(first + 1)), "they come late");
+}
+
+#[test]
+fn a_picture_whose_smallest_layer_is_late_begins_with_it() {
+    let now = Instant::now();
+    let (mut publisher, mut rewriter) = limited(None);
+    run(&mut rewriter, &publisher.picture(true, 1, now));
+    let mut picture = publisher.picture(false, 1, now);
+    picture.swap(0, 1);
+    let got = run(&mut rewriter, &picture);
+    let begin: Vec<_> = got.into_iter().map(|out| out.expect("forwarded").begin).collect();
+    assert_eq!(begin, [false, true, false]);
+}
+
+#[test]
+fn a_picture_without_its_smallest_layer_is_no_gap_and_begins_with_the_next_one() {
+    let now = Instant::now();
+    for (max, frames) in [(Some(0), vec![0, 1]), (None, vec![0, 1, 2])] {
+        let (mut publisher, mut rewriter) = limited(max);
+        let mut sent = publisher.picture(true, 1, now);
+        let mut without = publisher.picture(false, 1, now);
+        without.remove(0);
+        publisher.0.seq -= 1;
+        without.iter_mut().for_each(|sent| sent.packet.seq -= 1);
+        sent.append(&mut without);
+        sent.append(&mut publisher.picture(false, 1, now));
+        let got: Vec<_> = run(&mut rewriter, &sent).into_iter().flatten().collect();
+        let begun: Vec<_> = got.iter().filter(|out| out.begin).collect();
+        let numbers: Vec<_> = begun.iter().map(|out| out.frame - begun[0].frame).collect();
+        assert_eq!(numbers, frames, "{max:?}");
+        assert!(got.windows(2).all(|pair| pair[1].seq == pair[0].seq + 1), "{got:?}");
+    }
+}
+
+#[test]
+fn the_size_is_that_of_the_largest_layer_and_of_the_smallest_what_its_frame_says() {
+    let now = Instant::now();
+    for (max, size) in [(Some(0), (322, 180)), (Some(1), (640, 360)), (None, (1280, 720))] {
+        let (mut publisher, mut rewriter) = limited(max);
+        let mut sent = publisher.picture(true, 1, now);
+        // The width of 320 in the frame's header, in the structure behind the flags, the id and the layers.
+        assert_eq!(sent[0].payload[5..7], 320u16.to_be_bytes());
+        sent[0].payload[5..7].copy_from_slice(&318u16.to_be_bytes());
+        let header = 4 + 13;
+        assert_eq!(sent[0].payload[header], 0x82);
+        sent[0].payload[header..header + 9]
+            .copy_from_slice(&crate::core::tests::calls::key_header(322, 180));
+        run(&mut rewriter, &sent);
+        assert_eq!(rewriter.epoch().1, Some(Size::new(size.0, size.1)), "{max:?}");
     }
 }
 

@@ -127,9 +127,10 @@ impl Slot {
         anchors: bool,
     ) -> Option<(TrackId, Rung)> {
         let current = self.video.current()?;
-        let plus = self.subscription.rung.filter(|r| r.enhanced() && r.layer() == current.layer);
-        let plus = plus.filter(|_| anchors && tapped == Some(current.layer));
-        Some((self.track?, plus.unwrap_or(Rung::plain(current.layer))))
+        let layer = self.subscription.spatial.layer(current.layer, self.video.max_spatial());
+        let plus = self.subscription.rung.filter(|r| r.enhanced() && r.layer() == layer);
+        let plus = plus.filter(|_| anchors && tapped == Some(layer));
+        Some((self.track?, plus.unwrap_or(Rung::plain(layer))))
     }
 }
 

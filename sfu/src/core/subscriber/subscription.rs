@@ -9,6 +9,7 @@ use super::view::View;
 use super::viewer_network::ViewerNetwork;
 use crate::api::{TrackId, TrackStats};
 use crate::core::allocation::allocator::Demand;
+use crate::core::publisher::layers::Spatial;
 
 /// The last announcement of a subscription to the client ([`SfuEvent::RungChanged`](crate::SfuEvent::RungChanged)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,6 +22,8 @@ pub(crate) struct AnnouncedRung {
     pub size: Size,
     /// Scale of the anchors: width of an anchor's frame over that of the layer.
     pub scale: u16,
+    /// Number of spatial layers in which the publisher sends the track.
+    pub spatial_layers: u8,
 }
 
 /// The state of a slot that ends with its track.
@@ -35,6 +38,8 @@ pub(crate) struct Subscription {
     pub rung: Option<Rung>,
     /// Highest temporal layer of the rung that is sent; `None`: all.
     pub max_temporal: Option<u8>,
+    /// The spatial layers in which the track comes.
+    pub spatial: Spatial,
     /// Bandwidth for the track where it is the one that is never paused, and its smallest layer is sent.
     pub room: Option<Bitrate>,
     /// Whether the client can decode neither the track's codec nor that of its backup.
@@ -59,6 +64,7 @@ impl Default for Subscription {
             demand: None,
             rung: None,
             max_temporal: None,
+            spatial: Spatial::default(),
             room: None,
             undecodable: false,
             paused: false,

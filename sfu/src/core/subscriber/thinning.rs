@@ -3,7 +3,8 @@
 //! Some publishers send temporal layers: the base layer is every second or fourth frame, and no frame of it needs one
 //! of a higher layer. A subscriber whose bandwidth does not suffice for all frames gets the lower layers. Frames are
 //! left out whole. One that has begun is forwarded to its end. Higher layers come back at a frame from which on they
-//! can be decoded ([`Descriptor::resumes`]).
+//! can be decoded ([`Descriptor::resumes`]). Of a picture in spatial layers, packets of the higher ones are left out
+//! ([`SpatialLimit`](super::spatial::SpatialLimit)).
 //!
 //! Packets that are left out have no number, so that the subscriber misses nothing. A packet that comes late may have
 //! had a number kept free for it. If its frame is left out, padding takes that number.
@@ -56,6 +57,10 @@ pub(crate) struct Thinning {
     forgotten: u64,
     /// Newest packet of the publisher.
     newest: u64,
+    /// The last picture of which a part came alone, and was left out.
+    part: Option<u32>,
+    /// Newest packet of a frame that was left out whole.
+    last_whole: u64,
     /// Whether frames were left out since the newest one that was forwarded.
     skipped: bool,
     /// Frames left out, of layers that are to come back.
@@ -71,6 +76,8 @@ impl Default for Thinning {
             packets: VecDeque::new(),
             forgotten: 0,
             newest: 0,
+            part: None,
+            last_whole: 0,
             skipped: false,
             held_back: 0,
         }
@@ -153,9 +160,7 @@ impl Thinning {
         if layer > max && !descriptor.starts_key() {
             return None;
         }
-        let closed = before.min(max) < ALL_TEMPORAL
-            || self.skipped
-            || self.packets.back().is_some_and(|last| *last > seq);
+        let closed = before.min(max) < ALL_TEMPORAL || self.skipped || self.last_whole > seq;
         let missing = seq > self.newest + 1;
         if is_newest {
             self.newest = seq;
@@ -176,17 +181,45 @@ impl Thinning {
             self.frames.push_back(timestamp);
             self.held_back += u32::from(layer.is_some_and(|layer| layer <= self.wanted));
         }
+        let number = self.leave_out_packet(seq);
+        if number == Number::None {
+            self.skipped = true;
+            self.last_whole = seq;
+        }
+        number
+    }
+
+    /// Leaves out a packet of a picture's higher spatial layers. `alone`: no packet of the picture was forwarded. Then
+    /// it lacks the lower layers, unless packets are missing before it.
+    pub(crate) fn leave_out_part(&mut self, seq: u64, timestamp: u32, alone: bool) -> Number {
+        if alone && self.part != Some(timestamp) {
+            self.part = Some(timestamp);
+            self.skipped |= self.follows(seq);
+        }
+        self.leave_out_packet(seq)
+    }
+
+    fn leave_out_packet(&mut self, seq: u64) -> Number {
         if seq <= self.newest {
             return Number::Reserved;
         }
         self.newest = seq;
-        self.skipped = true;
         if self.packets.len() == MAX_PACKETS {
             self.packets.pop_front();
             self.forgotten += 1;
         }
         self.packets.push_back(seq);
         Number::None
+    }
+
+    /// Whether a packet is newer than all before it.
+    pub(crate) fn is_newest(&self, seq: u64) -> bool {
+        seq > self.newest
+    }
+
+    /// Whether a packet comes right after the newest one.
+    pub(crate) fn follows(&self, seq: u64) -> bool {
+        seq == self.newest + 1
     }
 
     /// Notes a packet that has a number.
@@ -209,7 +242,7 @@ mod tests {
             spatial: 0,
             temporal,
             resumes,
-            size: None,
+            layers: None,
             len: 0,
         }
     }

@@ -284,11 +284,15 @@ impl Tap {
             self.next = Some(next + 1);
             let Waiting { packet, descriptor, payload } = waiting;
             let Some(descriptor) = descriptor else { continue };
-            if descriptor.begin {
+            // Of spatial layers the smallest is taken: the pictures of the others need all below them.
+            let base = descriptor.spatial == 0;
+            if descriptor.begin && base {
                 self.partial = Some(Partial { key: !descriptor.inter, ..Partial::default() });
             }
             let Some(partial) = self.partial.as_mut() else { continue };
-            partial.data.extend_from_slice(&payload[descriptor.len..]);
+            if base {
+                partial.data.extend_from_slice(&payload[descriptor.len..]);
+            }
             partial.arrival = partial.arrival.max(Some(packet.arrival));
             if partial.data.len() > self.max_frame_bytes {
                 self.gap();

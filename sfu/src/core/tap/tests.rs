@@ -33,6 +33,7 @@ fn frame(
                 marker: last,
                 handover_delay: Duration::ZERO,
                 codec: windlass_types::VideoCodec::Vp9,
+                frame: None,
                 stale: false,
             };
             (packet, payload.into())

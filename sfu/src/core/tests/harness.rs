@@ -86,6 +86,10 @@ pub(crate) struct Camera {
     pub(crate) layers: Vec<Layer>,
     /// Whether it sends VP8 instead of VP9.
     vp8: bool,
+    /// Number of spatial layers, if it sends them as one encoding.
+    pub(crate) spatial: usize,
+    /// Whether its next frame names them, though it may not be a key frame.
+    pub(crate) names_spatial: bool,
     pub(crate) seq: [u64; 3],
     pub(crate) number: u32,
     pub(crate) key_wanted: bool,
@@ -110,6 +114,32 @@ fn vp9_head(key: bool, part: u8, size: Size, id: u16, encrypted: bool) -> Vec<u8
         let size = u64::from(size.width - 1) << 16 | u64::from(size.height - 1);
         payload.extend([0x82, 0x49, 0x83, 0x42]);
         payload.extend((size << 28 | 0x2000_0000_0000_0000).to_be_bytes());
+    }
+    payload
+}
+
+/// The start of a packet of a spatial layer in VP9, of `count`. `names`: the frame's first packet names all of them.
+fn spatial_head(
+    key: bool,
+    names: bool,
+    part: u8,
+    spatial: usize,
+    count: usize,
+    id: u16,
+) -> Vec<u8> {
+    let names = names && part == 0 && spatial == 0;
+    let flags = 0xa0 | if key { 0 } else { 0x40 } | if part == 0 { 8 } else { 4 };
+    let [high, low] = id.to_be_bytes();
+    let layers = (spatial as u8) << 1 | u8::from(spatial > 0);
+    let mut payload = vec![flags | u8::from(names) << 1, high, low, layers, id as u8];
+    if names {
+        payload.push((count as u8 - 1) << 5 | 0x10);
+        for side in (0..count).flat_map(|n| [320u16 << n, 180 << n]) {
+            payload.extend(side.to_be_bytes());
+        }
+    }
+    if key && names {
+        payload.extend(super::calls::key_header(320, 180));
     }
     payload
 }
@@ -232,6 +262,25 @@ impl Harness {
             mid: Some(mid),
             layers: Layer::ALL.into(),
             vp8: self.codecs == [VideoCodec::Vp8],
+            due: Some(self.now),
+            key_wanted: true,
+            ..Camera::default()
+        };
+        answer.tracks[0].1
+    }
+
+    /// Publishes one encoding with three spatial layers; returns the track.
+    pub(crate) fn publish_spatial(&mut self) -> TrackId {
+        let at = self.client(PUBLISHER);
+        let mut api = self.clients[at].rtc.sdp_api();
+        let mid = api.add_media(MediaKind::Video, Direction::SendOnly, None, None, None);
+        let (sdp, pending) = api.apply().expect("offer");
+        let publish = vec![camera_at(mid)];
+        let offer = Offer { sdp: sdp.to_sdp_string(), publish, subscribe: Vec::new() };
+        let answer = self.exchange(at, PUBLISHER, &offer, pending);
+        self.camera = Camera {
+            mid: Some(mid),
+            spatial: 3,
             due: Some(self.now),
             key_wanted: true,
             ..Camera::default()
@@ -369,31 +418,46 @@ impl Harness {
                 payload.extend(vec![layer as u8; 200 << layer as u32]);
                 payload.extend(self.camera.number.to_be_bytes());
                 payload.push(layer as u8);
-                let seq = 70 + self.camera.seq[layer as usize];
-                self.camera.seq[layer as usize] += 1;
-                let timestamp = timestamp_of(self.camera.number, layer);
-                let vp8 = self.camera.vp8;
-                let rtc = &mut self.clients[0].rtc;
-                let pt = rtc
-                    .codec_config()
-                    .find(|p| {
-                        let (codec, format) = (p.spec().codec, p.spec().format);
-                        if vp8 { codec == Vp8 } else { format.profile_id == Some(0) }
-                    })
-                    .expect("the codec")
-                    .pt();
-                let mut api = rtc.direct_api();
-                let stream =
-                    api.stream_tx_by_mid(mid, Some(Rid::from(layer.rid()))).expect("stream");
-                stream.write_rtp(
-                    RtpWrite::new(pt, seq.into(), timestamp, self.now, payload)
-                        .marker(part == 1)
-                        .nackable(true),
-                );
-                let _ = rtc.handle_input(Input::Timeout(self.now));
-                self.drain(0);
+                self.send(mid, layer, true, part == 1, payload);
             }
         }
+        let count = self.camera.spatial;
+        let names = std::mem::take(&mut self.camera.names_spatial) || key;
+        for spatial in 0..count {
+            for part in 0..2u8 {
+                let mut payload = spatial_head(key, names, part, spatial, count, id);
+                payload.extend(vec![0; 200 << spatial]);
+                payload.push(spatial as u8);
+                self.send(mid, Layer::Q, false, part == 1 && spatial + 1 == count, payload);
+            }
+        }
+    }
+
+    /// Sends a packet of the camera's present frame, in an encoding that is `named` by its layer or the only one.
+    fn send(&mut self, mid: Mid, layer: Layer, named: bool, marker: bool, payload: Vec<u8>) {
+        let seq = 70 + self.camera.seq[layer as usize];
+        self.camera.seq[layer as usize] += 1;
+        let timestamp = timestamp_of(self.camera.number, layer);
+        let vp8 = self.camera.vp8;
+        let rtc = &mut self.clients[0].rtc;
+        let pt = rtc
+            .codec_config()
+            .find(|p| {
+                let (codec, format) = (p.spec().codec, p.spec().format);
+                if vp8 { codec == Vp8 } else { format.profile_id == Some(0) }
+            })
+            .expect("the codec")
+            .pt();
+        let mut api = rtc.direct_api();
+        let rid = named.then(|| Rid::from(layer.rid()));
+        let stream = api.stream_tx_by_mid(mid, rid).expect("stream");
+        stream.write_rtp(
+            RtpWrite::new(pt, seq.into(), timestamp, self.now, payload)
+                .marker(marker)
+                .nackable(true),
+        );
+        let _ = rtc.handle_input(Input::Timeout(self.now));
+        self.drain(0);
     }
 
     pub(crate) fn drain(&mut self, at: usize) {

@@ -16,4 +16,5 @@ mod recording;
 mod relay;
 mod rendition;
 mod scale;
+mod spatial;
 mod ways;

@@ -374,6 +374,7 @@ fn senseless_messages_of_another_node_change_nothing() {
         voice: None,
         blocks: Some(255),
         codec: windlass_types::VideoCodec::Vp9,
+        frame: None,
         payload: vec![0xff; 40].into(),
     };
     let known = harness.core.relayed_tracks().next().expect("known");

@@ -49,6 +49,7 @@ fn send(harness: &mut Harness, rendition: TrackId, number: u32) {
         voice: None,
         blocks: None,
         codec: VideoCodec::Vp8,
+        frame: None,
         payload: Arc::from(payload),
     };
     harness.core.on_rendered(harness.now, RendererAnswer::Packet(packet));

@@ -242,9 +242,10 @@ fn what_viewers_are_told_of_a_track_has_the_documented_shapes() {
                 width: 320,
                 height: 180,
                 scale: 2,
+                spatial_layers: 1,
             },
             json!({"type": "rung", "track": "t1", "rung": "q+", "epoch": 4, "width": 320,
-                "height": 180, "scale": 2}),
+                "height": 180, "scale": 2, "spatial_layers": 1}),
         ),
         (
             ServerMessage::Way {
