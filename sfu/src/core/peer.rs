@@ -404,8 +404,8 @@ fn write_video(
                     begin: out.begin,
                     end: out.end,
                 };
-                // It says that each picture needs the one before. Without it, Chromium takes the spatial layers of AV1 for
-                // pictures. Of other streams it does not know which packets are of one picture, nor what is missing.
+                // It says that each picture needs the one before. Without it, Chromium takes the spatial layers of AV1
+                // for pictures. Of other streams it is unknown which packets are of one picture, and what is missing.
                 if packet.codec == VideoCodec::Vp9 || slot.video.has_spatial() {
                     dependency.set(&mut ext_vals);
                 }

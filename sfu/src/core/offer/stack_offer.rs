@@ -76,8 +76,8 @@ impl Section {
         }
         write!(to, "\r\na=mid:{mid}\r\na={direction}\r\n")?;
         self.write_payloads(to)?;
-        // A publisher's descriptor is read for AV1 alone. Without it, Chromium's VP8 payloads say their temporal layer. So
-        // one that prefers AV1 and sends VP8 has no temporal layers here.
+        // A publisher's descriptor is read for AV1 alone. Without it, Chromium's VP8 payloads say their temporal layer.
+        // So one that prefers AV1 and sends VP8 has no temporal layers here.
         let is_av1 = self.chosen.first().is_some_and(|first| first.codec == Some(VideoCodec::Av1));
         let unread = self.line.sends && !self.line.receives && !is_av1;
         for (id, uri) in &self.extensions {

@@ -189,8 +189,8 @@ impl Layers {
         self.single.is_some()
     }
 
-    /// The layers of a packet's frame, by the publisher's Dependency Descriptor; `seq`: the packet's sequence number. Of
-    /// simulcast the descriptor is not read.
+    /// The layers of a packet's frame, by the publisher's Dependency Descriptor; `seq`: the packet's sequence number.
+    /// Of simulcast the descriptor is not read.
     pub(crate) fn frame_layers(
         &mut self,
         encoding: Encoding,
@@ -227,8 +227,8 @@ impl Layers {
         *known = size.or(*known);
     }
 
-    /// Takes the spatial layers that a packet of a layer says: a key frame's, or such as came without one. `None`: a key
-    /// frame has none.
+    /// Takes the spatial layers that a packet of a layer says: a key frame's, or such as came without one. `None`: a
+    /// key frame has none.
     pub(crate) fn on_spatial(&mut self, layer: Layer, said: Option<SpatialLayers>) {
         let said = said.filter(|_| !self.simulcast);
         let count = said.map_or(1, |layers| layers.count.min(Layer::ALL.len() - layer as usize));
