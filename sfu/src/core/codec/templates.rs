@@ -47,7 +47,7 @@ impl Templates {
         values.user_values.get()
     }
 
-    /// The same, where the pictures go on from those of former templates.
+    /// These templates, with pictures that go on from those of former templates.
     pub(crate) fn after(&self, former: Option<&Templates>) -> Templates {
         let picture = former.map_or(0, |former| former.picture_of(self.first).wrapping_add(1));
         Templates { picture, ..self.clone() }
