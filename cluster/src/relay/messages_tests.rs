@@ -26,7 +26,7 @@ fn all(now: Instant) -> Vec<Relayed> {
         voice: None,
         blocks: None,
         codec: VideoCodec::H264,
-        frame: Some(FrameLayers::from_bits(0b10_011_01_1_0)),
+        frame: Some(FrameLayers::from_bits(0b1_0011_0110)),
         payload: vec![1, 2, 3].into(),
     };
     let sound = RelayedPacket {

@@ -47,6 +47,11 @@ pub(crate) struct SpatialLayers {
     pub sizes: [Option<Size>; MAX_SPATIAL],
 }
 
+impl SpatialLayers {
+    /// The only layer of a key frame that names none.
+    pub(crate) const ONE: SpatialLayers = SpatialLayers { count: 1, sizes: [None; MAX_SPATIAL] };
+}
+
 /// What a packet's payload says of its frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Descriptor {

@@ -21,7 +21,7 @@ use super::spatial::{ALL_SPATIAL, SpatialLimit};
 use super::thinning::{Number, Numbering, Thinning};
 use crate::api::TrackId;
 use crate::core::codec;
-use crate::core::codec::descriptor::{Descriptor, MAX_SPATIAL};
+use crate::core::codec::descriptor::{Descriptor, MAX_SPATIAL, SpatialLayers};
 
 /// A source of packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -112,7 +112,7 @@ pub(crate) struct PacketOut {
     pub switched: bool,
 }
 
-/// New values of a packet's payload descriptor.
+/// Values of a packet's payload descriptor in the subscriber's timeline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Rewrite {
     descriptor: Descriptor,
@@ -121,6 +121,15 @@ pub(crate) struct Rewrite {
 }
 
 impl Rewrite {
+    /// The values, if they are others than the packet's.
+    fn changed(self) -> Option<Rewrite> {
+        let Rewrite { descriptor, picture_id, tl0 } = self;
+        let id = descriptor.picture_id.filter(|id| id.offset.is_some());
+        let same = id.is_none_or(|id| id.value == picture_id)
+            && descriptor.tl0.is_none_or(|(value, _)| value == tl0);
+        (!same).then_some(self)
+    }
+
     /// Writes the values into the packet's payload, or a copy of it.
     pub(crate) fn apply(self, payload: &mut [u8]) {
         self.descriptor.rewrite(payload, self.picture_id, self.tl0);
@@ -324,11 +333,10 @@ impl Rewriter {
         }
         let descriptor = codec::parse(packet.codec, packet.frame, payload);
         let descriptor = descriptor.map_err(|_| Dropped::Malformed)?;
-        let mut switched = false;
-        if self.waits_for() == Some(source) && descriptor.starts_key() && !packet.stale {
+        let is_key = descriptor.starts_key();
+        let switched = self.waits_for() == Some(source) && is_key && !packet.stale;
+        if switched {
             self.switch(source, packet, &descriptor);
-            (self.size, self.size_seq) = (None, 0);
-            switched = true;
         }
         let Some(span) = self.span.as_mut().filter(|s| s.source == source) else {
             return Err(Dropped::OtherSource);
@@ -345,16 +353,12 @@ impl Rewriter {
             .forwarded
             .iter()
             .rposition(|f| f.source == source && f.publisher == packet.timestamp);
-        let is_key = descriptor.starts_key();
-        let mut recounted = false;
-        if let Some(layers) = descriptor.layers {
-            // A publisher may add layers without a key frame.
-            recounted = self.spatial.set_count(layers.count);
+        // A publisher may add layers without a key frame.
+        let recounted = (is_key || descriptor.layers.is_some()) && {
+            let layers = descriptor.layers.unwrap_or(SpatialLayers::ONE);
             span.sizes = layers.sizes;
-        } else if is_key {
-            recounted = self.spatial.set_count(1);
-            span.sizes = [None; MAX_SPATIAL];
-        }
+            self.spatial.set_count(layers.count)
+        };
         let begins = known.is_none() && self.thinning.is_newest(packet.seq);
         // Where nothing is missing before it, the picture has no smallest layer.
         let lacks_base = known.is_none() && self.thinning.follows(packet.seq);
@@ -381,31 +385,16 @@ impl Rewriter {
             return Err(self.left_out(number, seq, timestamp));
         };
         self.thinning.number(packet.seq);
-        let picture_id = descriptor
-            .picture_id
-            .map_or(0, |id| id.value.wrapping_add(span.picture_id) & id.mask());
-        let tl0 = descriptor.tl0.map_or(0, |(value, _)| value.wrapping_add(span.tl0));
-        let same =
-            descriptor.picture_id.is_none_or(|id| id.offset.is_none() || id.value == picture_id)
-                && descriptor.tl0.is_none_or(|(value, _)| value == tl0);
-        let rewrite = (!same).then_some(Rewrite { descriptor, picture_id, tl0 });
-
-        let mut new_epoch = switched;
-        if recounted || begins && max_spatial != self.epoch_spatial {
+        let rewrite = span.rewrite(descriptor);
+        let other_layers = recounted || begins && max_spatial != self.epoch_spatial;
+        if other_layers {
             self.size = span.size(max_spatial).or(self.size);
-            new_epoch = true;
         }
-        // A key frame that came after a newer one does not have the current size.
-        if is_key
-            && packet.seq >= self.size_seq
-            && let Some(base) = codec::size(packet.codec, &descriptor, payload)
-        {
-            // That of the smallest layer the frame says itself, and may differ from what is said outside of it.
-            span.sizes[0] = Some(base);
-            let size = span.size(max_spatial).unwrap_or(base);
-            new_epoch |= self.size != Some(size);
-            (self.size, self.size_seq) = (Some(size), packet.seq);
-        }
+        let other_size = is_key && {
+            let size = codec::size(packet.codec, &descriptor, payload);
+            size.is_some_and(|size| self.take_size(packet.seq, size, max_spatial))
+        };
+        let new_epoch = switched || other_layers || other_size;
         if new_epoch {
             self.epoch = self.epoch.wrapping_add(1);
             self.epoch_spatial = max_spatial;
@@ -419,23 +408,13 @@ impl Rewriter {
             frame,
             max_spatial,
         };
-        match known {
-            Some(i) if new_epoch => self.forwarded[i] = place,
-            Some(_) => {}
-            None => {
-                if self.forwarded.len() == MAX_FRAMES {
-                    self.forwarded.pop_front();
-                }
-                self.forwarded.push_back(place);
-            }
-        }
-        let is_newest = seq >= self.next_seq;
-        if is_newest {
+        self.remember(known, new_epoch, place);
+        if seq >= self.next_seq {
             self.next_seq = seq + 1;
             self.last_timestamp = timestamp;
             self.last_arrival = Some(packet.arrival);
-            self.last_picture_id = picture_id;
-            self.last_tl0 = tl0;
+            self.last_picture_id = rewrite.picture_id;
+            self.last_tl0 = rewrite.tl0;
         }
         self.last_frame = self.last_frame.max(frame);
         let marker = packet.marker || descriptor.end && descriptor.spatial == max_spatial;
@@ -450,7 +429,32 @@ impl Rewriter {
             new_epoch,
             switched,
         };
-        Ok((out, rewrite))
+        Ok((out, rewrite.changed()))
+    }
+
+    /// Takes the size of a key frame's smallest spatial layer. Returns whether pictures have another size from it on.
+    fn take_size(&mut self, seq: u64, smallest: Size, max_spatial: u8) -> bool {
+        // A key frame that came after a newer one does not have the current size.
+        let Some(span) = self.span.as_mut().filter(|_| seq >= self.size_seq) else { return false };
+        // What is said outside of the frame may be older.
+        span.sizes[0] = Some(smallest);
+        let size = span.size(max_spatial);
+        self.size_seq = seq;
+        std::mem::replace(&mut self.size, size) != size
+    }
+
+    /// Remembers a frame that is forwarded; `known`: its place among those that are remembered already.
+    fn remember(&mut self, known: Option<usize>, new_epoch: bool, place: Forwarded) {
+        match known {
+            Some(i) if new_epoch => self.forwarded[i] = place,
+            Some(_) => {}
+            None => {
+                if self.forwarded.len() == MAX_FRAMES {
+                    self.forwarded.pop_front();
+                }
+                self.forwarded.push_back(place);
+            }
+        }
     }
 
     /// Why a packet that is left out is dropped. `seq` and `timestamp`: its place, were it forwarded.
@@ -488,8 +492,9 @@ impl Rewriter {
         if begins {
             self.last_frame = i64::from(picture_id) - 1;
         }
+        (self.size, self.size_seq) = (None, 0);
         self.thinning.begin(packet.seq);
-        self.spatial.begin(descriptor.layers.map_or(1, |layers| layers.count));
+        self.spatial.begin(descriptor.layers.unwrap_or(SpatialLayers::ONE).count);
         // Earlier frames of this source have other numbers.
         self.forwarded.retain(|f| f.source != source);
         self.span = Some(Span {
@@ -510,6 +515,14 @@ impl Rewriter {
 }
 
 impl Span {
+    /// The values of a packet's payload descriptor in the subscriber's timeline.
+    fn rewrite(&self, descriptor: Descriptor) -> Rewrite {
+        let id = descriptor.picture_id;
+        let picture_id = id.map_or(0, |id| id.value.wrapping_add(self.picture_id) & id.mask());
+        let tl0 = descriptor.tl0.map_or(0, |(value, _)| value.wrapping_add(self.tl0));
+        Rewrite { descriptor, picture_id, tl0 }
+    }
+
     /// Size of pictures up to a spatial layer, as the last key frame says.
     fn size(&self, max_spatial: u8) -> Option<Size> {
         let sizes = self.sizes.iter().take(usize::from(max_spatial) + 1);

@@ -489,7 +489,9 @@ fn a_picture_without_its_smallest_layer_is_no_gap_and_begins_with_the_next_one()
         let mut without = publisher.picture(false, 1, now);
         without.remove(0);
         publisher.0.seq -= 1;
-        without.iter_mut().for_each(|sent| sent.packet.seq -= 1);
+        for sent in &mut without {
+            sent.packet.seq -= 1;
+        }
         sent.append(&mut without);
         sent.append(&mut publisher.picture(false, 1, now));
         let got: Vec<_> = run(&mut rewriter, &sent).into_iter().flatten().collect();
