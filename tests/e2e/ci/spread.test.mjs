@@ -6,7 +6,7 @@ import { after, before, describe, test } from "node:test";
 import { enhanced, nativeFrames, publish, sleep, subscribe, until } from "../support/call.mjs";
 import { startNats } from "../support/nats.mjs";
 import { pictureGap, roomEvents, watchPicture, watchRoom } from "../support/picture.mjs";
-import { fewFrames, makeScene } from "../support/scene.mjs";
+import { makeScene, smallFrames } from "../support/scene.mjs";
 import { startServer } from "../support/server.mjs";
 
 describe("a room on three of four servers", () => {
@@ -24,7 +24,7 @@ describe("a room on three of four servers", () => {
   };
 
   before(async () => {
-    const scene = makeScene({ ...fewFrames, out: "output" });
+    const scene = makeScene({ ...smallFrames, out: "output" });
     nats = await startNats();
     worker = spawn(process.env.WINDLASS_BIN, ["enhance", "--listen", "127.0.0.1:0", "--nats", nats.url, "--cluster-token", "a-cluster-of-these-tests"], { stdio: "inherit" });
     const args = (ports) => ["--no-congestion-control", "--nats", nats.url, "--cluster-token", "a-cluster-of-these-tests", "--node-url", `ws://localhost:${ports.http}/ws`, "--node-listen", "127.0.0.1:0", "--node-max-participants", "1", "--drain-timeout", "10s"];

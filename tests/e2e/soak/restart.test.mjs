@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { countFreezes, enhanced, nativeFrames, publish, sleep, subscribe, until } from "../support/call.mjs";
 import { selectedPair } from "../support/paths.mjs";
-import { fewFrames, makeScene } from "../support/scene.mjs";
+import { makeScene, smallFrames } from "../support/scene.mjs";
 import { startServer } from "../support/server.mjs";
 import { freeUdpPort, UdpProxy } from "../support/udp_proxy.mjs";
 
@@ -30,7 +30,7 @@ async function seenAfter(freezes) {
 
 describe("a call behind a NAT that forgets it", { only: true }, () => {
   test("goes on from its new addresses without a restart", { only: true }, async () => {
-    const scene = makeScene({ ...fewFrames, out: "output" });
+    const scene = makeScene({ ...smallFrames, out: "output" });
     const server = await startServer({ path: {}, args: ["--tcp=off"] });
     const publisher = await publish(server, scene);
     const viewer = await subscribe(server);
@@ -59,7 +59,7 @@ describe("a call behind a NAT that forgets it", { only: true }, () => {
 
 describe("a call whose path is cut", () => {
   test("goes on over another path, with the same participants", async () => {
-    const scene = makeScene({ ...fewFrames, out: "output" });
+    const scene = makeScene({ ...smallFrames, out: "output" });
     const other = await freeUdpPort();
     // Clients are told of two ways, of which the second leads nowhere at first.
     const server = await startServer({ path: {}, args: ["--advertise", `127.0.0.1:${other}`, "--tcp=off"] });
@@ -109,7 +109,7 @@ describe("a call whose path is cut", () => {
   });
 
   test("goes on by TCP where UDP has ended", async () => {
-    const scene = makeScene({ ...fewFrames, out: "output" });
+    const scene = makeScene({ ...smallFrames, out: "output" });
     const server = await startServer({ path: {}, advertiseTcp: "127.0.0.1" });
     const publisher = await publish(server, scene);
     const viewer = await subscribe(server);

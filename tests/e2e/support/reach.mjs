@@ -1,12 +1,12 @@
 // A call over some way, and which way it went.
 import { countFreezes, enhanced, publish, sleep, subscribe, until } from "./call.mjs";
 import { selectedPair } from "./paths.mjs";
-import { fewFrames, makeScene } from "./scene.mjs";
+import { makeScene, smallFrames } from "./scene.mjs";
 import { startServer } from "./server.mjs";
 
 /** A call of twelve frames a second with these options of the server: the pairs of publisher and viewer, what was seen in `ms`, and metrics. */
 export async function callOver(options, ms = 3000) {
-  const scene = makeScene({ ...fewFrames, out: "output" });
+  const scene = makeScene({ ...smallFrames, out: "output" });
   const server = await startServer(options);
   const tabs = [];
   try {

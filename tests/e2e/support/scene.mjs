@@ -31,6 +31,9 @@ export const CLIPS = {
  */
 export const fewFrames = { clip: "d13", fps: 12, frames: 96 };
 
+/** For `makeScene`, in tests that need anchors and are not of their quality: the slowest of our CPUs makes them in time. */
+export const smallFrames = { ...fewFrames, width: 320, height: 180 };
+
 /** The folder of the clips (docs/CONTRIBUTING.md, *Clips*); null where there is none. */
 export function clipsFolder() {
   const folder = process.env.WINDLASS_CLIPS ?? path.resolve("../../../shared/clips");
