@@ -12,7 +12,7 @@ import { openPage } from "../support/browser.mjs";
 import { enhanced, nativeFrames, sleep, until } from "../support/call.mjs";
 import { Machines, whyNoMachines } from "../support/machines.mjs";
 import { callSeen, roomEvents, watchCall, watchRoom } from "../support/picture.mjs";
-import { makeScene } from "../support/scene.mjs";
+import { makeScene, smallFrames } from "../support/scene.mjs";
 import { labBinary } from "../support/server.mjs";
 import { skipped } from "../support/skips.mjs";
 
@@ -114,7 +114,7 @@ describe(`a cluster under faults, schedule ${SEED}`, { timeout: (SECONDS + 300) 
       m.start(bin, ["serve", ...own, ...shared], { LD_PRELOAD: clock, CLOCK_OFFSET: offset });
     }
     await until(async () => (await all("windlass_cluster_nodes")).every((n) => n === 3), "each server knows three", 30_000);
-    const scene = makeScene({ clip: "d13", out: "output" });
+    const scene = makeScene({ ...smallFrames, out: "output" });
     const origins = sfus.map((m) => `http://${m.address}:7880`).join(",");
     const args = [`--unsafely-treat-insecure-origin-as-secure=${origins}`];
     tabs = [];

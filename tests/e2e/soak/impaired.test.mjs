@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { enhanced, enhancedAt, nativeFrames, publish, remote, sleep, subscribe, until } from "../support/call.mjs";
 import { capture, numbers, quality } from "../support/capture.mjs";
-import { makeScene } from "../support/scene.mjs";
+import { fewFrames, makeScene } from "../support/scene.mjs";
 import { startServer } from "../support/server.mjs";
 
 /**
@@ -25,7 +25,7 @@ describe("a call over a path with 5 % loss and 50 ms of jitter", { only: true },
   let viewer;
 
   before(async () => {
-    scene = makeScene({ clip: "d13", out: "output" });
+    scene = makeScene({ ...fewFrames, out: "output" });
     // Without congestion control the rung is what the test says, not what loss makes of the estimate.
     server = await startServer({ args: ["--no-congestion-control"], path: { loss: 0.05, jitterMs: 50, seed: 7 } });
     // Nor is it what loss makes of the publisher's: Chromium once turned the half layer off for the rest of the call.
@@ -51,7 +51,7 @@ describe("a call over a path with 5 % loss and 50 ms of jitter", { only: true },
         `path dropped ${server.proxy.counts.dropped} of ${server.proxy.counts.dropped + server.proxy.counts.forwarded}`,
     );
     assert.ok(server.proxy.counts.dropped > 50);
-    assert.ok(captured.plain.length >= 100, `native frames ${captured.plain.length}`);
+    assert.ok(captured.plain.length >= 40, `native frames ${captured.plain.length}`);
     assert.ok(share >= 0.5, `${share}`);
     assert.ok(q.pairs >= 10 && q.enhanced > q.bicubic, JSON.stringify(q));
     assert.equal(numbers(captured.enhanced, scene).filter((n) => n < 0).length, 0);
@@ -78,7 +78,7 @@ describe("a call over a path with 5 % loss and 50 ms of jitter", { only: true },
     await until(isPlain, "the rung is plain", 10_000);
     await sleep(3000);
     const frames = (await nativeFrames(viewer.page)) - from;
-    assert.ok(frames >= 45, `${frames} frames decoded without an enhancer`);
+    assert.ok(frames >= 18, `${frames} frames decoded without an enhancer`);
     const used = async () => (await remote(viewer.page)).stats.anchorsUsed;
     const before = await used();
     await server.setEnhancer(true);
@@ -99,7 +99,7 @@ describe("a call over a path with 5 % loss and 50 ms of jitter", { only: true },
 
 describe("a call with congestion control over the same path", () => {
   test("video goes on and is enhanced on whatever rung fits", async () => {
-    const scene = makeScene({ clip: "d13", out: "output" });
+    const scene = makeScene({ ...fewFrames, out: "output" });
     const server = await startServer({ path: { loss: 0.05, jitterMs: 50, seed: 8 } });
     const publisher = await publish(server, scene);
     const viewer = await subscribe(server);
@@ -110,7 +110,7 @@ describe("a call with congestion control over the same path", () => {
       const frames = (await nativeFrames(viewer.page)) - from;
       const { rung } = await remote(viewer.page);
       console.log(`impaired, congestion control: ${frames} frames in 5 s at ${rung}`);
-      assert.ok(frames >= 60, `${frames}`);
+      assert.ok(frames >= 24, `${frames}`);
       assert.deepEqual([...viewer.errors, ...publisher.errors], []);
     } finally {
       await viewer.close();
