@@ -28,6 +28,8 @@ pub(crate) const TEST: &[&str] = &[
 pub(crate) const SOAK: &[&str] = &[
     "iproute2",
     "firefox-esr",
+    "webkit2gtk-driver",
+    "xvfb",
     "python3-gst-1.0",
     "gir1.2-gst-plugins-bad-1.0",
     "gir1.2-gst-rtsp-server-1.0",

@@ -4,7 +4,7 @@ import { probeDevice } from "./check/devices.js";
 import { only, openSignalling, probePath, probeSocket, type Signalling } from "./check/paths.js";
 import { probeSpeed } from "./check/speed.js";
 import { CHECK_TITLES, ok, TEXTS } from "./check/texts.js";
-import { type CheckResult, type Probes, results } from "./check.js";
+import { type CheckResult, check, type Probes, results } from "./check.js";
 import { deviceError } from "./devices/errors.js";
 import { unreachable, WindlassError } from "./errors.js";
 import { FakeServer, startServers, stopServers } from "./testing/server.js";
@@ -237,6 +237,16 @@ test("every part is reported once, in order, with its title", async () => {
     Object.keys(CHECK_TITLES),
   );
   assert.ok(found.every(({ outcome, title, name }) => outcome === "ok" && title === CHECK_TITLES[name]));
+});
+
+test("a browser without WebRTC, which Node is too, is told so", async () => {
+  const found: CheckResult[] = [];
+  for await (const result of check("https://calls.example/", { devices: false })) found.push(result);
+  const said = found.filter(({ outcome, detail }) => outcome === "failed" && detail === TEXTS.noWebRtc().detail);
+  assert.deepEqual(
+    said.map(({ name }) => name),
+    ["decode", "encode", "speed"],
+  );
 });
 
 test("without a server, media is not tried, and all else is", async () => {

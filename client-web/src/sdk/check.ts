@@ -65,7 +65,7 @@ export function check(url: string, options: CheckOptions = {}): AsyncGenerator<C
 
 function browserProbes({ token, room, assets = {} }: CheckOptions): Probes {
   const credentials = { room: room ?? `check-${Math.random().toString(36).slice(2, 12)}`, token };
-  return {
+  const probes: Probes = {
     open: (url) => openSignalling(url, credentials),
     path: probePath,
     device: (kind) => probeDevice(kind, navigator.mediaDevices as MediaDevices | undefined),
@@ -73,6 +73,9 @@ function browserProbes({ token, room, assets = {} }: CheckOptions): Probes {
     encode: probeEncode,
     speed: (url) => probeSpeed(filesOf(assets, url, document.baseURI)),
   };
+  if (typeof RTCPeerConnection !== "undefined") return probes;
+  const none = (): Promise<Finding> => Promise.resolve(TEXTS.noWebRtc());
+  return { ...probes, path: none, decode: none, encode: none, speed: none };
 }
 
 /** The results of all parts, in the order of {@link CHECK_TITLES}. @internal */

@@ -87,6 +87,7 @@ export const TEXTS = {
       "Answer its question, then run the check again.",
     ),
   notAsked: () => skipped("It was left out."),
+  noWebRtc: () => failed("This browser has no WebRTC.", "Use a current Chrome, Edge or Firefox: calls need it."),
   decodes: (how: string) => ok(how),
   noVp9: () =>
     failed("This browser has no VP9 for calls.", "Use a current Chrome, Edge or Firefox: it cannot join without VP9."),
