@@ -8,7 +8,7 @@ use anyhow::Result;
 use clap::{Args, ValueEnum};
 use windlass_netem::Profile;
 use windlass_signaling::access::TokenKey;
-use windlass_types::{Layer, Rung};
+use windlass_types::{Layer, Rung, VideoCodec};
 
 use super::children::Part;
 use super::signal::ServerUrl;
@@ -186,6 +186,10 @@ pub(crate) struct SentArgs {
     #[arg(long, value_delimiter = ',', default_values = ["q"], value_name = "q,h,f", value_parser = layer)]
     pub layers: Vec<Layer>,
 
+    /// The codec: vp9, vp8, h264 or av1. Others than vp9 are encoded by ffmpeg, and have no anchors.
+    #[arg(long, default_value = "vp9", value_name = "CODEC", value_parser = codec, conflicts_with = "media")]
+    pub codec: VideoCodec,
+
     /// A folder with q.ivf, h.ivf and f.ivf: VP9, profile 0, key frames at the same pictures. Layers without a file are
     /// not sent.
     #[arg(long, value_name = "DIR", conflicts_with = "clip")]
@@ -205,7 +209,7 @@ pub(crate) struct SentArgs {
     #[arg(long, default_value_t = 2.0, value_name = "S", value_parser = seconds)]
     pub key_every: f64,
 
-    /// The ffmpeg that reads the clip.
+    /// The ffmpeg that reads the clip, and encodes for --codec.
     #[arg(long, env = "WINDLASS_FFMPEG", value_name = "PATH")]
     pub ffmpeg: Option<PathBuf>,
 }
@@ -284,7 +288,8 @@ impl LoadtestArgs {
     /// The best rung that subscribers ask for. Without anchors it is the plain rung of the largest layer.
     pub(crate) fn rung(&self) -> Rung {
         let layers = || self.sent.layers.iter().copied();
-        if self.watched.no_anchors || self.server.peer == Peer::Janus {
+        let plain = self.sent.codec != VideoCodec::Vp9 || self.server.peer == Peer::Janus;
+        if self.watched.no_anchors || plain {
             return layers().max().map_or(Rung::F, Rung::plain);
         }
         let best = layers().filter(|&l| l < Layer::F).max();
@@ -331,6 +336,11 @@ fn seconds(text: &str) -> Result<f64, String> {
 
 fn layer(text: &str) -> Result<Layer, String> {
     Layer::from_rid(text).ok_or_else(|| "there are the layers q, h and f".into())
+}
+
+fn codec(text: &str) -> Result<VideoCodec, String> {
+    let value = serde_json::Value::String(text.into());
+    serde_json::from_value(value).map_err(|_| "there are the codecs vp9, vp8, h264 and av1".into())
 }
 
 fn rung(text: &str) -> Result<Rung, String> {

@@ -1,14 +1,15 @@
 //! The sources of recordings: IVF files, a clip that is encoded here, or the drawn scene.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 use windlass_files::ivf;
 use windlass_hybrid::resample::box_down;
-use windlass_types::Layer;
+use windlass_types::{Layer, VideoCodec};
 use windlass_vp9::Picture;
 
 use super::args::SentArgs;
+use super::coded::{Coder, Settings};
 use super::recording::{Frame, Recording};
 use super::scene;
 use crate::eval::clip::{self, Fps, Wanted};
@@ -46,26 +47,92 @@ pub(super) fn recording(args: &SentArgs) -> Result<Recording> {
     match (&args.media, &args.clip) {
         (Some(folder), _) => read(folder, &layers),
         (None, Some(file)) => code_clip(args, file, &layers),
-        (None, None) => drawn(&layers, args.clip_seconds, args.key_every),
+        (None, None) => drawn(&layers, args.clip_seconds, &Coding::of(args)?),
     }
 }
 
 /// Encoded frames of the scene, as publishers send it in a layer.
 pub(crate) fn scene_frames(rid: &str, seconds: f64) -> Result<Vec<Vec<u8>>> {
     let layer = Layer::from_rid(rid).context("there are the layers q, h and f")?;
-    let recording = drawn(&[layer], seconds, KEY_EVERY_S)?;
+    let recording = drawn(&[layer], seconds, &Coding { key_every_s: KEY_EVERY_S, by: None })?;
     Ok((0..recording.len())
         .flat_map(|n| recording.frames(n))
         .map(|(_, f)| f.data.clone())
         .collect())
 }
 
+/// How layers are encoded.
+struct Coding {
+    /// Seconds between key frames.
+    key_every_s: f64,
+    /// Another codec than VP9, and the ffmpeg that encodes it.
+    by: Option<(VideoCodec, PathBuf)>,
+}
+
+impl Coding {
+    fn of(args: &SentArgs) -> Result<Coding> {
+        let by = match args.codec {
+            VideoCodec::Vp9 => None,
+            codec => Some((codec, ffmpeg::find(args.ffmpeg.as_deref())?.reader)),
+        };
+        Ok(Coding { key_every_s: args.key_every, by })
+    }
+
+    fn codec(&self) -> VideoCodec {
+        self.by.as_ref().map_or(VideoCodec::Vp9, |(codec, _)| *codec)
+    }
+
+    /// An encoder of a layer, for pictures of the first one's size.
+    fn encoder(&self, layer: Layer, first: &Picture, fps: f64) -> Result<LayerEncoder> {
+        let (size, kbps) = ((first.width(), first.height()), kbps(layer));
+        let key_every = frames_of(self.key_every_s, fps);
+        let Some((codec, ffmpeg)) = &self.by else {
+            let (width, height) = size;
+            let config = EncoderConfig { width, height, fps, kbps, screen: false, cpu_used: None };
+            let encoder = Encoder::new(config)?;
+            return Ok(LayerEncoder::Vp9 { encoder, key_every, frames: Vec::new() });
+        };
+        let settings = Settings { codec: *codec, size, fps, kbps, key_every };
+        Ok(LayerEncoder::Other(Coder::start(ffmpeg, settings)?))
+    }
+}
+
+/// The encoder of one layer.
+enum LayerEncoder {
+    Vp9 { encoder: Encoder, key_every: usize, frames: Vec<Frame> },
+    Other(Coder),
+}
+
+impl LayerEncoder {
+    fn push(&mut self, picture: &Picture) -> Result<()> {
+        match self {
+            LayerEncoder::Vp9 { encoder, key_every, frames } => {
+                let data = if frames.len().is_multiple_of(*key_every) {
+                    encoder.encode_as(picture, FrameUse::Key)?
+                } else {
+                    encoder.encode(picture)?
+                };
+                frames.push(Frame::new(VideoCodec::Vp9, data));
+                Ok(())
+            }
+            LayerEncoder::Other(coder) => coder.push(picture),
+        }
+    }
+
+    fn finish(self) -> Result<Vec<Frame>> {
+        match self {
+            LayerEncoder::Vp9 { frames, .. } => Ok(frames),
+            LayerEncoder::Other(coder) => coder.finish(),
+        }
+    }
+}
+
 /// A recording of the moving scene.
-fn drawn(layers: &[Layer], seconds: f64, key_every: f64) -> Result<Recording> {
+fn drawn(layers: &[Layer], seconds: f64, coding: &Coding) -> Result<Recording> {
     let frames = frames_of(seconds, SCENE_FPS);
     let pictures = (0..frames).map(|n| Ok(n as f64 / frames as f64));
     let draw = |at: f64, by: usize| scene::draw(1280 / by, 720 / by, at);
-    code(pictures, layers, SCENE_FPS, key_every, draw)
+    code(pictures, layers, SCENE_FPS, coding, draw)
 }
 
 fn frames_of(seconds: f64, fps: f64) -> usize {
@@ -91,11 +158,12 @@ fn read(folder: &Path, layers: &[Layer]) -> Result<Recording> {
         let file = ivf::read(&file).with_context(named)?;
         fps = fps.or(Some(file.fps));
         let frames = file.frames.into_iter();
-        found.push((layer, frames.map(|frame| Frame::new(frame.to_vec())).collect()));
+        found.push((layer, frames.map(|f| Frame::new(VideoCodec::Vp9, f.to_vec())).collect()));
     }
     let fps =
         fps.with_context(|| format!("{} has none of the layers to send", folder.display()))?;
-    Recording::new(fps, found).with_context(|| format!("the files of {}", folder.display()))
+    Recording::new(VideoCodec::Vp9, fps, found)
+        .with_context(|| format!("the files of {}", folder.display()))
 }
 
 fn code_clip(args: &SentArgs, file: &Path, layers: &[Layer]) -> Result<Recording> {
@@ -114,7 +182,7 @@ fn code_clip(args: &SentArgs, file: &Path, layers: &[Layer]) -> Result<Recording
         Picture { y, u, v }
     };
     let shrunk = |picture: Picture, by| if by == 1 { picture } else { shrunk(picture, by) };
-    code(clip.frames.frames()?, layers, clip.fps, args.key_every, shrunk)
+    code(clip.frames.frames()?, layers, clip.fps, &Coding::of(args)?, shrunk)
         .with_context(|| format!("coding {}", file.display()))
 }
 
@@ -123,37 +191,27 @@ fn code<T: Clone>(
     pictures: impl Iterator<Item = Result<T>>,
     layers: &[Layer],
     fps: f64,
-    key_every: f64,
+    coding: &Coding,
     at_size: impl Fn(T, usize) -> Picture,
 ) -> Result<Recording> {
-    let key_every = frames_of(key_every, fps);
-    let mut coded: Vec<(Layer, Option<Encoder>, Vec<Frame>)> =
-        layers.iter().map(|&layer| (layer, None, Vec::new())).collect();
-    for (n, picture) in pictures.enumerate() {
+    let mut coded: Vec<(Layer, Option<LayerEncoder>)> =
+        layers.iter().map(|&layer| (layer, None)).collect();
+    for picture in pictures {
         interrupt::check()?;
         let picture = picture?;
-        for (layer, encoder, frames) in &mut coded {
+        for (layer, encoder) in &mut coded {
             let picture = at_size(picture.clone(), shrink(*layer));
             let encoder = match encoder {
                 Some(encoder) => encoder,
-                none => none.insert(Encoder::new(EncoderConfig {
-                    width: picture.width(),
-                    height: picture.height(),
-                    fps,
-                    kbps: kbps(*layer),
-                    screen: false,
-                    cpu_used: None,
-                })?),
+                none => none.insert(coding.encoder(*layer, &picture, fps)?),
             };
-            let data = if n.is_multiple_of(key_every) {
-                encoder.encode_as(&picture, FrameUse::Key)?
-            } else {
-                encoder.encode(&picture)?
-            };
-            frames.push(Frame::new(data));
+            encoder.push(&picture)?;
         }
     }
-    Recording::new(fps, coded.into_iter().map(|(layer, _, frames)| (layer, frames)).collect())
+    let finished = coded
+        .into_iter()
+        .map(|(layer, encoder)| Ok((layer, encoder.map_or(Ok(Vec::new()), LayerEncoder::finish)?)));
+    Recording::new(coding.codec(), fps, finished.collect::<Result<_>>()?)
 }
 
 #[cfg(test)]
@@ -164,7 +222,8 @@ mod tests {
         let frames = frames_of(seconds, SCENE_FPS);
         let pictures = (0..frames).map(|n| Ok(n as f64 / frames as f64));
         let draw = |at: f64, by: usize| scene::draw(640 / by, 360 / by, at);
-        code(pictures, &[Layer::Q, Layer::H], SCENE_FPS, key_every, draw).unwrap()
+        let coding = Coding { key_every_s: key_every, by: None };
+        code(pictures, &[Layer::Q, Layer::H], SCENE_FPS, &coding, draw).unwrap()
     }
 
     #[test]

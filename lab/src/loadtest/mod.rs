@@ -13,6 +13,7 @@ mod args;
 mod arrivals;
 mod balance;
 mod children;
+mod coded;
 mod course;
 mod downlinks;
 mod given_up;

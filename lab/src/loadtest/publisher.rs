@@ -13,7 +13,7 @@ use super::access::Access;
 use super::args::{Peer, Stack};
 use super::janus::Janus;
 use super::link::{Link, LinkEvent, Outgoing};
-use super::packets::packets;
+use super::packets::Packetizer;
 use super::recording::{Picture, Playhead, Recording};
 use super::signal::{ServerUrl, Signal, refusal};
 use super::signalling::Signalling;
@@ -59,9 +59,10 @@ pub(super) struct Publisher {
     pub stop: Stop,
 }
 
-/// The numbers of one layer's packets.
+/// The packets of one layer, and their numbers.
 struct Sending {
     layer: Layer,
+    packetizer: Packetizer,
     seq: u64,
     base: u32,
 }
@@ -72,7 +73,7 @@ impl Publisher {
         let name = format!("publisher {}", self.number);
         let access =
             self.access.map(|(profile, seed)| Access::of_publisher(profile, seed, Instant::now()));
-        let mut link = Link::new(self.stack, &self.server, access).await?;
+        let mut link = Link::new(self.stack, self.recording.codec, &self.server, access).await?;
         let mut signal = match self.peer {
             Peer::Windlass => {
                 let (mut signal, _) = Signal::join(&self.server, &self.room, &name).await?;
@@ -141,7 +142,8 @@ impl Publisher {
                 // Any first numbers are allowed. Different ones show mix-ups, high ones wrap around soon.
                 let salt = (self.number * 3 + n + 1) as u32;
                 let base = salt.wrapping_mul(0x9e37_79b9);
-                Sending { layer, seq: u64::from(salt.wrapping_mul(40_503) & 0x7fff), base }
+                let seq = u64::from(salt.wrapping_mul(40_503) & 0x7fff);
+                Sending { layer, packetizer: Packetizer::new(self.recording.codec), seq, base }
             })
             .collect();
         let begun = Instant::now();
@@ -221,7 +223,7 @@ impl Publisher {
         let (mut count, mut bytes) = (0, 0);
         for (layer, frame) in self.recording.frames(picture.at) {
             let Some(to) = sending.iter_mut().find(|s| s.layer == layer) else { continue };
-            let mut payloads = packets(&frame.data, frame.key, picture.number);
+            let mut payloads = to.packetizer.packets(frame, picture.number)?;
             if self.stamps {
                 for payload in &mut payloads {
                     stamp(payload, now_ns());

@@ -6,7 +6,7 @@
 //! continue over loops and jumps, so that receivers see one stream without end.
 
 use anyhow::{Result, bail, ensure};
-use windlass_types::Layer;
+use windlass_types::{Layer, VideoCodec};
 
 /// Clock rate of video in RTP, in Hz.
 pub(super) const CLOCK_HZ: f64 = 90_000.0;
@@ -14,20 +14,30 @@ pub(super) const CLOCK_HZ: f64 = 90_000.0;
 /// One encoded picture of one layer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Frame {
-    /// The VP9 frame.
+    /// The frame: of H.264 NAL units behind start codes, of AV1 a temporal unit.
     pub data: Vec<u8>,
     /// Whether the frame is a key frame.
     pub key: bool,
 }
 
 impl Frame {
-    /// A frame from its bytes. The first byte says whether it is a key frame (VP9 specification, 6.2: marker,
-    /// profile, shows an existing frame, kind).
-    pub(super) fn new(data: Vec<u8>) -> Frame {
-        let key = data.first().is_some_and(|head| {
-            // Profile 3 has a reserved bit; only profile 0 is sent in calls.
-            head >> 4 == 0b1000 && head & 0b1100 == 0
-        });
+    /// A frame from its bytes, which say whether it is a key frame.
+    pub(super) fn new(codec: VideoCodec, data: Vec<u8>) -> Frame {
+        let key = match codec {
+            // VP9 specification, 6.2: marker, profile, shows an existing frame, kind. Profile 3 has a reserved bit;
+            // only profile 0 is sent in calls.
+            VideoCodec::Vp9 => {
+                data.first().is_some_and(|head| head >> 4 == 0b1000 && head & 0b1100 == 0)
+            }
+            // RFC 6386, 9.1.
+            VideoCodec::Vp8 => data.first().is_some_and(|head| head & 1 == 0),
+            // A slice of an IDR picture.
+            VideoCodec::H264 => {
+                data.windows(4).any(|w| matches!(w, [0, 0, 1, head] if head & 0x1f == 5))
+            }
+            // A sequence header behind the temporal delimiter (two bytes); encoders of calls repeat it there.
+            VideoCodec::Av1 => data.get(2).is_some_and(|head| head >> 3 & 0xf == 1),
+        };
         Frame { data, key }
     }
 }
@@ -35,6 +45,8 @@ impl Frame {
 /// A camera's layers, each encoded once.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Recording {
+    /// The codec of all layers.
+    pub codec: VideoCodec,
     /// Pictures in a second.
     pub fps: f64,
     layers: Vec<(Layer, Vec<Frame>)>,
@@ -44,7 +56,11 @@ pub(super) struct Recording {
 
 impl Recording {
     /// A recording of layers, cut to the shortest; all must begin with key frames.
-    pub(super) fn new(fps: f64, layers: Vec<(Layer, Vec<Frame>)>) -> Result<Recording> {
+    pub(super) fn new(
+        codec: VideoCodec,
+        fps: f64,
+        layers: Vec<(Layer, Vec<Frame>)>,
+    ) -> Result<Recording> {
         ensure!((1.0..=120.0).contains(&fps), "{fps} frames a second are not between 1 and 120");
         let len = layers.iter().map(|(_, frames)| frames.len()).min().unwrap_or_default();
         ensure!(len > 0, "there is nothing to send: no layer has frames");
@@ -57,7 +73,7 @@ impl Recording {
                 late.map_or("?", |(layer, _)| layer.rid())
             );
         }
-        Ok(Recording { fps, layers, restarts, len })
+        Ok(Recording { codec, fps, layers, restarts, len })
     }
 
     /// The layers of the recording, smallest first.
@@ -159,13 +175,13 @@ mod tests {
     const INTER: u8 = 0x86;
 
     fn layer(kinds: &[u8]) -> Vec<Frame> {
-        kinds.iter().map(|&kind| Frame::new(vec![kind, 0])).collect()
+        kinds.iter().map(|&kind| Frame::new(VideoCodec::Vp9, vec![kind, 0])).collect()
     }
 
     fn recording() -> Recording {
         let q = layer(&[KEY, INTER, KEY, INTER, INTER, KEY]);
         let h = layer(&[KEY, INTER, INTER, INTER, INTER, KEY, INTER]);
-        Recording::new(30.0, vec![(Layer::Q, q), (Layer::H, h)]).unwrap()
+        Recording::new(VideoCodec::Vp9, 30.0, vec![(Layer::Q, q), (Layer::H, h)]).unwrap()
     }
 
     fn played(head: &mut Playhead, recording: &Recording, n: usize) -> Vec<usize> {
@@ -174,11 +190,11 @@ mod tests {
 
     #[test]
     fn a_frame_says_whether_it_is_a_key_frame() {
-        assert!(Frame::new(vec![KEY]).key);
+        assert!(Frame::new(VideoCodec::Vp9, vec![KEY]).key);
         for other in [INTER, 0x8a, 0x02] {
-            assert!(!Frame::new(vec![other]).key, "{other:#x}");
+            assert!(!Frame::new(VideoCodec::Vp9, vec![other]).key, "{other:#x}");
         }
-        assert!(!Frame::new(Vec::new()).key);
+        assert!(!Frame::new(VideoCodec::Vp9, Vec::new()).key);
     }
 
     #[test]
@@ -218,10 +234,11 @@ mod tests {
 
     #[test]
     fn what_cannot_be_played_is_refused_with_the_layer() {
-        let late = Recording::new(30.0, vec![(Layer::H, layer(&[INTER, KEY]))]).unwrap_err();
+        let late = Recording::new(VideoCodec::Vp9, 30.0, vec![(Layer::H, layer(&[INTER, KEY]))])
+            .unwrap_err();
         assert!(late.to_string().contains("layer h"), "{late}");
-        assert!(Recording::new(30.0, Vec::new()).is_err());
-        assert!(Recording::new(0.0, vec![(Layer::Q, layer(&[KEY]))]).is_err());
+        assert!(Recording::new(VideoCodec::Vp9, 30.0, Vec::new()).is_err());
+        assert!(Recording::new(VideoCodec::Vp9, 0.0, vec![(Layer::Q, layer(&[KEY]))]).is_err());
     }
 
     #[test]

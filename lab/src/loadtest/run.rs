@@ -7,6 +7,7 @@ use anyhow::{Context, Result, ensure};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use windlass_netem::Profile;
+use windlass_types::VideoCodec;
 
 use super::args::{LoadArgs, LoadtestArgs, Peer, ServerArgs, Stack};
 use super::balance::{self, Balance};
@@ -94,6 +95,11 @@ pub(crate) fn play(args: &LoadtestArgs) -> Result<Outcome> {
         args.server.peer == Peer::Windlass || !args.watched.idle,
         "--idle is for servers of ours"
     );
+    let usual = args.server.peer == Peer::Windlass && args.load.client == Stack::Str0m;
+    ensure!(
+        args.sent.codec == VideoCodec::Vp9 || usual,
+        "Janus's rooms here and the client on webrtc-rs are for VP9: leave --codec out"
+    );
     // Before any server is loaded: encoding takes CPU time.
     let recording = Arc::new(media::recording(&args.sent)?);
     let layers: Vec<String> = recording
@@ -101,7 +107,8 @@ pub(crate) fn play(args: &LoadtestArgs) -> Result<Outcome> {
         .map(|l| format!("{} {:.0} kbit/s", l.rid(), recording.kbps(l)))
         .collect();
     eprintln!(
-        "recording: {} pictures at {:.3} a second, a key frame every {:.1} s at most; {}",
+        "recording: {}, {} pictures at {:.3} a second, a key frame every {:.1} s at most; {}",
+        recording.codec.name(),
         recording.len(),
         recording.fps,
         recording.key_every_s(),
@@ -351,6 +358,7 @@ impl Spawner<'_> {
                 server: self.server.clone(),
                 peer: args.server.peer,
                 stack: args.load.client,
+                codec: args.sent.codec,
                 room: self.room(room),
                 publishers: rest.min(args.rooms.per_room.get()),
                 idle: args.watched.idle,

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 use windlass_netem::Profile;
 use windlass_protocol::{ClientMessage, Offer, Report, ServerMessage, Subscribe, Track, TrackKind};
-use windlass_types::Rung;
 use windlass_types::message::AnchorHeader;
+use windlass_types::{Rung, VideoCodec};
 
 use super::access::Access;
 use super::args::{Peer, Stack};
@@ -34,6 +34,8 @@ pub(super) struct Subscriber {
     pub peer: Peer,
     /// The WebRTC stack of the client.
     pub stack: Stack,
+    /// The codec of all video.
+    pub codec: VideoCodec,
     /// Name of the room.
     pub room: String,
     /// Number of publishers in the room.
@@ -81,7 +83,7 @@ impl Subscriber {
         let name = format!("subscriber {}", self.number);
         let access =
             self.access.map(|(profile, seed)| Access::of_subscriber(profile, seed, Instant::now()));
-        let mut link = Link::new(self.stack, &self.server, access).await?;
+        let mut link = Link::new(self.stack, self.codec, &self.server, access).await?;
         let (mut signal, wanted, taken) = match self.peer {
             Peer::Windlass => {
                 let (signal, welcome) = Signal::join(&self.server, &self.room, &name).await?;
@@ -266,9 +268,7 @@ impl Session<'_> {
             let took = now_ns().saturating_sub(sent);
             self.config.tally.lock().transit.record(took as f64 / 1e6);
         }
-        let (seq, timestamp) = (packet.seq, packet.timestamp);
-        let totals = &mut self.config.tally.lock();
-        taken.watching.packet(Instant::now(), seq, timestamp, &packet.payload, totals);
+        taken.watching.packet(Instant::now(), packet, &mut self.config.tally.lock());
     }
 
     fn message(&mut self, message: &[u8]) {

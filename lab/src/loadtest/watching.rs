@@ -8,6 +8,7 @@ use windlass_types::Rung;
 use windlass_types::message::Reassembler;
 
 use super::arrivals::{Arrivals, Packet};
+use super::link::Arrival;
 use super::tally::Totals;
 use crate::viewer::{HEADERS, Watcher};
 
@@ -112,24 +113,17 @@ impl Watching {
         self.pictures.wants_key(now)
     }
 
-    /// Takes a packet of video: its extended sequence number, its frame's timestamp and its payload. Padding has no
-    /// payload.
-    pub(super) fn packet(
-        &mut self,
-        now: Instant,
-        seq: u64,
-        timestamp: u32,
-        payload: &[u8],
-        totals: &mut Totals,
-    ) {
-        let flags = payload.first().copied().unwrap_or_default();
-        let (begins, ends) = (flags & 0x08 != 0, flags & 0x04 != 0);
+    /// Takes a packet of video.
+    pub(super) fn packet(&mut self, now: Instant, arrival: &Arrival, totals: &mut Totals) {
+        let &Arrival { seq, timestamp, part, .. } = arrival;
+        let bytes = arrival.payload.len();
+        let (begins, ends) = part.map_or((false, false), |part| (part.begins, part.ends));
         let before = self.video.complete;
-        self.video.push(now, Packet { seq, timestamp, begins, ends, bytes: payload.len() });
-        self.pictures.packet(now, seq, payload);
-        if !payload.is_empty() {
+        self.video.push(now, Packet { seq, timestamp, begins, ends, bytes });
+        self.pictures.packet(now, seq, part);
+        if part.is_some() {
             totals.received.packets += 1;
-            totals.received.media_bytes += payload.len() as u64 + HEADERS;
+            totals.received.media_bytes += bytes as u64 + HEADERS;
         }
         let whole = self.video.complete - before;
         if self.enhanced() {
@@ -212,12 +206,18 @@ impl Watching {
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
     use windlass_types::message::{AnchorHeader, encode_chunks};
 
     use super::*;
+    use crate::viewer::Part;
 
     /// A key frame in a packet.
-    const FRAME: [u8; 100] = [0x8c; 100];
+    fn frame(seq: u64, timestamp: u32) -> Arrival {
+        let part = Some(Part { begins: true, ends: true, key: true });
+        let payload = Bytes::from_static(&[0x8c; 100]);
+        Arrival { mid: String::new(), seq, timestamp, part, payload }
+    }
 
     fn anchor(timestamp: u32, part: u8, age_ms: u16) -> Vec<u8> {
         let header = AnchorHeader::new(
@@ -234,7 +234,7 @@ mod tests {
     fn an_anchor_is_as_late_as_it_comes_after_its_frame() {
         let now = Instant::now();
         let (mut watching, mut totals) = (Watching::default(), Totals::default());
-        watching.packet(now, 1, 900, &FRAME, &mut totals);
+        watching.packet(now, &frame(1, 900), &mut totals);
         let at = |ms| now + Duration::from_millis(ms);
         watching.message(at(120), &anchor(900, 0, 80), 150.0, &mut totals);
         assert_eq!((totals.anchors.whole, totals.anchors.late), (1, 0));
@@ -249,18 +249,18 @@ mod tests {
     fn frames_are_counted_as_enhanced_while_the_rung_is() {
         let now = Instant::now();
         let (mut watching, mut totals) = (Watching::default(), Totals::default());
-        watching.packet(now, 1, 1, &FRAME, &mut totals);
+        watching.packet(now, &frame(1, 1), &mut totals);
         watching.announce(Rung::QPlus, &mut totals);
-        watching.packet(now, 2, 2, &FRAME, &mut totals);
+        watching.packet(now, &frame(2, 2), &mut totals);
         watching.announce(Rung::Q, &mut totals);
-        watching.packet(now, 4, 4, &FRAME, &mut totals);
+        watching.packet(now, &frame(4, 4), &mut totals);
         assert_eq!((totals.received.frames, totals.received.frames_enhanced), (3, 1));
         assert_eq!((totals.received.lost, totals.received.expected), (1, 4));
-        watching.packet(now, 3, 3, &FRAME, &mut totals);
+        watching.packet(now, &frame(3, 3), &mut totals);
         assert_eq!(totals.received.lost, 0);
         watching.announce(Rung::QPlus, &mut totals);
         watching.refuse(true, &mut totals);
-        watching.packet(now, 5, 5, &FRAME, &mut totals);
+        watching.packet(now, &frame(5, 5), &mut totals);
         assert_eq!(
             (totals.received.frames, totals.received.frames_enhanced),
             (5, 1),
@@ -304,7 +304,7 @@ mod tests {
         let (mut watching, mut totals) = (Watching::default(), Totals::default());
         let at = |n: u64| start + Duration::from_millis(33) * n as u32;
         for n in (0..40).chain(60..70) {
-            watching.packet(at(n), n - if n < 60 { 0 } else { 20 }, n as u32, &FRAME, &mut totals);
+            watching.packet(at(n), &frame(n - if n < 60 { 0 } else { 20 }, n as u32), &mut totals);
         }
         assert_eq!((totals.display.shown, totals.display.freezes), (50, 1));
         assert!(
@@ -318,7 +318,7 @@ mod tests {
             totals.display.gap_max_ms
         );
         watching.pause(true, &mut totals);
-        watching.packet(at(200), 50, 200, &FRAME, &mut totals);
+        watching.packet(at(200), &frame(50, 200), &mut totals);
         assert_eq!((totals.display.shown, totals.display.freezes), (51, 1));
     }
 

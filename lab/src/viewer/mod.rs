@@ -2,9 +2,11 @@
 //! (`loadtest`).
 
 mod following;
+mod part;
 mod watcher;
 
 pub(crate) use following::{Following, LONG_WAIT, TENTH, Tenth};
+pub(crate) use part::Part;
 pub(crate) use watcher::Watcher;
 
 /// Bytes of a video packet besides its payload: IP, UDP, RTP with the extensions that the SFU writes, and the tag of

@@ -6,6 +6,8 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
+use super::part::Part;
+
 /// Time after which a missing packet is given up: the viewer then waits for the next key frame.
 const TIMEOUT: Duration = Duration::from_millis(400);
 /// Minimum time between two requests for a key frame.
@@ -18,9 +20,7 @@ const HELD_MAX: usize = 4096;
 #[derive(Debug)]
 struct Arrived {
     at: Instant,
-    begin: bool,
-    end: bool,
-    key: bool,
+    part: Part,
 }
 
 /// Shows the frames of one track, and counts freezes.
@@ -53,24 +53,24 @@ impl Watcher {
         self.shown = None;
     }
 
-    /// Takes a packet, by its extended sequence number and VP9 payload.
-    pub(crate) fn packet(&mut self, now: Instant, seq: u64, payload: &[u8]) {
-        let Some(&flags) = payload.first() else {
+    /// Takes a packet, by its extended sequence number. Padding is no part of a frame.
+    pub(crate) fn packet(&mut self, now: Instant, seq: u64, part: Option<Part>) {
+        let Some(part) = part else {
             // A probe's padding has numbers of its own stream. A packet without a frame's bytes is one of ours.
             if self.next.is_some_and(|next| seq >= next) {
-                self.held.insert(seq, Arrived { at: now, begin: false, end: false, key: false });
+                let part = Part { begins: false, ends: false, key: false };
+                self.held.insert(seq, Arrived { at: now, part });
                 self.consume(now);
             }
             return;
         };
-        let (key, begin, end) = (flags & 0x40 == 0, flags & 8 != 0, flags & 4 != 0);
-        if self.next.is_none() && begin && key {
+        if self.next.is_none() && part.begins && part.key {
             self.next = Some(seq);
             self.held = self.held.split_off(&seq);
             (self.broken, self.missing) = (false, None);
         }
         if self.next.is_none_or(|next| seq >= next) {
-            self.held.insert(seq, Arrived { at: now, begin, end, key });
+            self.held.insert(seq, Arrived { at: now, part });
         }
         if self.held.len() > HELD_MAX {
             self.held.pop_first();
@@ -98,7 +98,8 @@ impl Watcher {
     fn consume(&mut self, now: Instant) {
         if self.broken {
             // The frames behind a key frame do not need what is missing before it.
-            let key = self.held.iter().rev().find(|(_, p)| p.key && p.begin).map(|(&seq, _)| seq);
+            let begins_key = |arrived: &Arrived| arrived.part.key && arrived.part.begins;
+            let key = self.held.iter().rev().find(|(_, a)| begins_key(a)).map(|(&seq, _)| seq);
             if let Some(key) = key.filter(|&key| self.next.is_some_and(|next| key > next)) {
                 self.held = self.held.split_off(&key);
                 self.next = Some(key);
@@ -109,7 +110,7 @@ impl Watcher {
             let Some(packet) = self.held.remove(&next) else { break };
             self.next = Some(next + 1);
             self.missing = None;
-            if packet.end {
+            if packet.part.ends {
                 self.show(now.max(packet.at));
             }
         }
@@ -145,6 +146,11 @@ mod tests {
 
     const MS: fn(u64) -> Duration = Duration::from_millis;
 
+    /// A frame in one packet.
+    fn frame(key: bool) -> Option<Part> {
+        Some(Part { begins: true, ends: true, key })
+    }
+
     /// One packet a frame each 33 ms, without those for which `lost` says so.
     fn run(frames: u64, lost: impl Fn(u64) -> bool) -> Watcher {
         let start = Instant::now();
@@ -153,7 +159,7 @@ mod tests {
             let now = start + MS(33) * n as u32;
             let key = n == 0 || n == 90;
             if !lost(n) {
-                watcher.packet(now, n, &[0x8c | if key { 0 } else { 0x40 }]);
+                watcher.packet(now, n, frame(key));
             }
             watcher.wants_key(now);
         }
@@ -179,10 +185,10 @@ mod tests {
     fn whoever_comes_between_key_frames_asks_for_one() {
         let start = Instant::now();
         let mut watcher = Watcher::default();
-        watcher.packet(start, 7, &[0xcc]);
+        watcher.packet(start, 7, frame(false));
         assert!(!watcher.wants_key(start + TIMEOUT));
         assert!(watcher.wants_key(start + TIMEOUT + MS(1)));
-        watcher.packet(start + MS(500), 9, &[0x8c]);
+        watcher.packet(start + MS(500), 9, frame(true));
         assert_eq!(watcher.frames, 1);
         assert!(!watcher.wants_key(start + MS(2000)), "it has all that it needs");
     }
@@ -192,10 +198,10 @@ mod tests {
         let start = Instant::now();
         let mut watcher = run(10, |_| false);
         for n in 0..3 * HELD_MAX as u64 {
-            watcher.packet(start, 100 + n, &[0xcc]);
+            watcher.packet(start, 100 + n, frame(false));
         }
         assert!(watcher.held.len() <= HELD_MAX);
-        watcher.packet(start, 1 << 20, &[0x8c]);
+        watcher.packet(start, 1 << 20, frame(true));
         assert_eq!(watcher.frames, 11, "a key frame needs none of them");
     }
 
@@ -203,7 +209,7 @@ mod tests {
     fn a_repair_in_time_is_no_freeze() {
         let start = Instant::now();
         let mut watcher = run(58, |n| n == 55);
-        watcher.packet(start + MS(33 * 58), 55, &[0xcc]);
+        watcher.packet(start + MS(33 * 58), 55, frame(false));
         assert_eq!((watcher.frames, watcher.freezes, watcher.asks), (58, 0, 0));
     }
 }

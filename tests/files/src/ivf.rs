@@ -1,4 +1,4 @@
-//! IVF files of VP9: a header of 32 bytes, then frames with 12 bytes before each (length u32, time u64), all little
+//! IVF files, most of VP9: a header of 32 bytes, then frames with 12 bytes before each (length u32, time u64), all little
 //! endian.
 
 use std::fmt;
@@ -14,7 +14,7 @@ pub struct Ivf<'a> {
     pub fps: f64,
 }
 
-/// Why bytes are no IVF file of VP9.
+/// Why bytes are no IVF file, or not one of VP9.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IvfError {
     /// Another kind of file.
@@ -40,13 +40,25 @@ impl fmt::Display for IvfError {
 
 impl std::error::Error for IvfError {}
 
-/// Reads a file.
+/// Reads a file of VP9.
 ///
 /// # Errors
 ///
 /// Fails if it is no IVF file of VP9, is truncated, or has no frames.
 pub fn read(file: &[u8]) -> Result<Ivf<'_>, IvfError> {
-    if !file.starts_with(b"DKIF") || file.get(8..12) != Some(b"VP90") {
+    if file.get(8..12) != Some(b"VP90") {
+        return Err(IvfError::Other);
+    }
+    read_any(file)
+}
+
+/// Reads a file, of whatever codec.
+///
+/// # Errors
+///
+/// Fails if it is no IVF file, is truncated, or has no frames.
+pub fn read_any(file: &[u8]) -> Result<Ivf<'_>, IvfError> {
+    if !file.starts_with(b"DKIF") {
         return Err(IvfError::Other);
     }
     let number = |at: usize, bytes: usize| -> Option<u64> {
@@ -114,5 +126,14 @@ mod tests {
         assert_eq!(read(&file[..20]), Err(IvfError::Header));
         assert_eq!(read(&file[..32]), Err(IvfError::Empty));
         assert_eq!(read(b"RIFF"), Err(IvfError::Other));
+        assert_eq!(read_any(b"RIFF"), Err(IvfError::Other));
+    }
+
+    #[test]
+    fn a_file_of_another_codec_is_read_where_any_will_do() {
+        let mut file = write(&[vec![1]], (8, 8), 30);
+        file[8..12].copy_from_slice(b"AV01");
+        assert_eq!(read(&file), Err(IvfError::Other));
+        assert_eq!(read_any(&file).map(|ivf| ivf.frames.len()), Ok(1));
     }
 }

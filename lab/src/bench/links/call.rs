@@ -12,9 +12,10 @@ use windlass_testkit::{Access, World, WorldEvent};
 use windlass_types::message::{HTJ2K, Reassembler};
 use windlass_types::{
     Anchor, AnchorSource, Bitrate, EnhancerOutput, Rung, Size, StageTimes, TapFrame, TapInput,
+    VideoCodec,
 };
 
-use crate::viewer::{HEADERS, Watcher};
+use crate::viewer::{HEADERS, Part, Watcher};
 
 /// Time that super-resolution and encoding are assumed to take.
 const ENHANCING: Duration = Duration::from_millis(80);
@@ -185,7 +186,8 @@ impl Call {
                 let mut api = self.world.parties[at].client.rtc.direct_api();
                 let mid = api.stream_rx(&packet.header.ssrc).map(|s| s.mid());
                 if let Some(watcher) = mid.and_then(|mid| self.watchers.get_mut(&mid)) {
-                    watcher.packet(self.world.now, *packet.seq_no, &packet.payload);
+                    let part = Part::of(VideoCodec::Vp9, &packet.payload, packet.header.marker);
+                    watcher.packet(self.world.now, *packet.seq_no, part);
                 }
                 if let Some(tenth) = self.tenths.last_mut() {
                     tenth.media += packet.payload.len() as u64 + HEADERS;

@@ -12,7 +12,7 @@ mod webrtc_rs;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
-use windlass_types::Layer;
+use windlass_types::{Layer, VideoCodec};
 
 pub(crate) use self::address::any_for;
 use self::str0m::Str0m;
@@ -58,11 +58,12 @@ impl Link {
     /// A connection before its first offer, over the machine's own network or an emulated link.
     pub(super) async fn new(
         stack: Stack,
+        codec: VideoCodec,
         server: &ServerUrl,
         access: Option<Access>,
     ) -> Result<Link> {
         match stack {
-            Stack::Str0m => Ok(Link::Str0m(Box::new(Str0m::new(access)))),
+            Stack::Str0m => Ok(Link::Str0m(Box::new(Str0m::new(codec, access)))),
             Stack::WebrtcRs => {
                 Ok(Link::WebrtcRs(Box::new(WebrtcRs::new(&server.authority, access).await?)))
             }

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow, ensure};
 use bytes::{Bytes, BytesMut};
 use str0m::change::{SdpAnswer, SdpOffer, SdpPendingOffer};
+use str0m::format::PayloadParams;
 use str0m::media::{
     Direction, KeyframeRequestKind, MediaKind, Mid, Pt, Rid, Simulcast, SimulcastLayer,
 };
@@ -16,12 +17,13 @@ use str0m::net::{Protocol, Receive};
 use str0m::rtp::{RtpPacket, RtpWrite};
 use str0m::{Candidate, Event, IceConnectionState, Input, Output, Rtc};
 use tokio::net::UdpSocket;
-use windlass_types::Layer;
+use windlass_types::{Layer, VideoCodec};
 
 use super::address::{candidate, local_for};
 use super::traffic::{Arrival, LinkEvent, Outgoing};
 use crate::loadtest::access::Access;
 use crate::loadtest::tally::{LinkTotals, Totals};
+use crate::viewer::Part;
 
 /// Maximum length of a datagram that is read, in bytes.
 const DATAGRAM_BYTES: usize = 2048;
@@ -29,10 +31,18 @@ const DATAGRAM_BYTES: usize = 2048;
 const GRAIN: Duration = Duration::from_micros(500);
 /// Maximum number of datagrams that are read before other work.
 const BURST: usize = 64;
+/// Payload type of H.264 in our offers.
+const H264: u8 = 108;
+/// Payload type of retransmissions of H.264 in our offers.
+const H264_RTX: u8 = 109;
+/// H.264 in constrained baseline profile, level 3.1.
+const BASELINE: u32 = 0x0042_e01f;
 
 /// The WebRTC connection of one client.
 pub(in crate::loadtest) struct Str0m {
     rtc: Rtc,
+    /// The codec of all video.
+    codec: VideoCodec,
     /// The offer that waits for its answer.
     pending: Option<SdpPendingOffer>,
     /// Section and payload type of what the client sends.
@@ -60,16 +70,20 @@ struct Counted {
 
 impl Str0m {
     /// A connection before its first offer, over the machine's own network or an emulated link.
-    pub(super) fn new(access: Option<Access>) -> Str0m {
+    pub(super) fn new(codec: VideoCodec, access: Option<Access>) -> Str0m {
         let now = Instant::now();
-        let rtc = Rtc::builder()
-            .clear_codecs()
-            .enable_vp9(true)
-            .enable_opus(true, false)
-            .set_rtp_mode(true)
-            .build(now);
+        let mut config = Rtc::builder().clear_codecs().enable_opus(true, false).set_rtp_mode(true);
+        let known = config.codec_config();
+        match codec {
+            VideoCodec::Vp9 => known.enable_vp9(true),
+            VideoCodec::Vp8 => known.enable_vp8(true),
+            VideoCodec::Av1 => known.enable_av1(true),
+            // All of the stack's own are of several profiles. This one is what calls have.
+            VideoCodec::H264 => known.add_h264(H264.into(), Some(H264_RTX.into()), true, BASELINE),
+        }
         Str0m {
-            rtc,
+            rtc: config.build(now),
+            codec,
             pending: None,
             camera: None,
             socket: None,
@@ -130,9 +144,9 @@ impl Str0m {
         let answer = SdpAnswer::from_sdp_string(sdp).context("the server's answer")?;
         self.rtc.sdp_api().accept_answer(pending, answer).context("the server's answer")?;
         self.due = Instant::now();
-        let vp9 = self.vp9();
+        let negotiated = self.negotiated();
         if let Some((_, pt)) = &mut self.camera {
-            *pt = Some(vp9?);
+            *pt = Some(negotiated?);
         }
         Ok(())
     }
@@ -162,11 +176,16 @@ impl Str0m {
         Ok(())
     }
 
-    /// The payload type that VP9 profile 0 was negotiated for.
-    fn vp9(&self) -> Result<Pt> {
-        let vp9 = self.rtc.codec_config().find(|p| p.spec().format.profile_id == Some(0));
-        vp9.map(str0m::format::PayloadParams::pt)
-            .ok_or_else(|| anyhow!("the server does not take VP9"))
+    /// The payload type that was negotiated for the codec; of VP9 for profile 0.
+    fn negotiated(&self) -> Result<Pt> {
+        let video = |p: &PayloadParams| {
+            let spec = p.spec();
+            spec.codec.is_video() && spec.format.profile_id.is_none_or(|profile| profile == 0)
+        };
+        let found = self.rtc.codec_config().find(video);
+        found
+            .map(PayloadParams::pt)
+            .ok_or_else(|| anyhow!("the server does not take {}", self.codec.name()))
     }
 
     /// When the connection must be run next.
@@ -232,6 +251,7 @@ impl Str0m {
             mid: mid.to_string(),
             seq: *packet.seq_no,
             timestamp: packet.header.timestamp,
+            part: Part::of(self.codec, &packet.payload, packet.header.marker),
             payload: Bytes::from_owner(packet.payload),
         })
     }

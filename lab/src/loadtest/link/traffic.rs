@@ -4,6 +4,8 @@ use std::time::Instant;
 
 use bytes::Bytes;
 
+use crate::viewer::Part;
+
 /// A frame to be sent.
 pub(in crate::loadtest) struct Outgoing {
     /// When the frame was taken.
@@ -24,6 +26,8 @@ pub(in crate::loadtest) struct Arrival {
     pub seq: u64,
     /// RTP timestamp of the packet's frame.
     pub timestamp: u32,
+    /// The packet's place in its frame; `None` of padding.
+    pub part: Option<Part>,
     /// The packet's payload; padding has none.
     pub payload: Bytes,
 }

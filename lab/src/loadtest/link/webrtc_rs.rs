@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 use tokio::net::lookup_host;
-use windlass_types::Layer;
+use windlass_types::{Layer, VideoCodec};
 use windlass_webrtc_client::{Connection, Event, VideoPacket};
 
 use super::address::{candidate, local_for, with_candidate};
@@ -15,6 +15,7 @@ use super::traffic::{Arrival, LinkEvent, Outgoing};
 use super::tunnel::Tunnel;
 use crate::loadtest::access::Access;
 use crate::loadtest::tally::Totals;
+use crate::viewer::Part;
 
 /// The WebRTC connection of one client.
 pub(in crate::loadtest) struct WebrtcRs {
@@ -120,6 +121,7 @@ impl WebrtcRs {
                     mid: it.mid,
                     seq: it.seq,
                     timestamp: it.timestamp,
+                    part: Part::of(VideoCodec::Vp9, &it.payload, false),
                     payload: it.payload,
                 })),
             }

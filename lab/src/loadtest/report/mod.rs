@@ -84,6 +84,8 @@ pub(super) struct Setup {
     pub failed: u64,
     /// Length of the measured time, in s.
     pub seconds: f64,
+    /// Codec that publishers sent.
+    pub codec: String,
     /// RIDs of the layers that publishers sent, joined by commas.
     pub layers: String,
     /// Latency budget of an anchor, ms.
@@ -102,6 +104,7 @@ impl Setup {
             enhanced: span.now.subscriptions.enhanced,
             failed: span.now.clients.failed,
             seconds: span.seconds,
+            codec: recording.codec.name().to_owned(),
             layers: layers.join(","),
             budget_ms: args.report.budget_ms.get(),
         }
@@ -175,7 +178,7 @@ impl Report {
 #[cfg(test)]
 mod tests {
     use clap::Parser;
-    use windlass_types::Layer;
+    use windlass_types::{Layer, VideoCodec};
 
     use super::*;
     use crate::loadtest::recording::Frame;
@@ -193,8 +196,9 @@ mod tests {
     /// A run with so many anchors in time, late, and given up.
     fn report(in_time: u64, late: u64, given_up: u64) -> Report {
         let args = Cli::parse_from(["loadtest", "--publishers", "3"]).args;
-        let frame = Frame::new(vec![0x82, 0]);
-        let recording = Recording::new(30.0, vec![(Layer::Q, vec![frame])]).unwrap();
+        let frame = Frame::new(VideoCodec::Vp9, vec![0x82, 0]);
+        let recording =
+            Recording::new(VideoCodec::Vp9, 30.0, vec![(Layer::Q, vec![frame])]).unwrap();
         let figures = |n: u64| {
             Figures::parse(&format!(
                 "windlass_enhancer_late_infer_total {n}\nwindlass_enhancer_compute_seconds_sum {n}\n\
