@@ -7,6 +7,8 @@ import { makeScene } from "../support/scene.mjs";
 import { startServer } from "../support/server.mjs";
 import { skipped } from "../support/skips.mjs";
 
+const KEY = "#key=AAECAwQFBgcICQoLDA0ODw";
+
 /** Whether a page's calls have a codec: what it sends (`RTCRtpSender`), or what it plays (`RTCRtpReceiver`). */
 const has = (page, side, codec) =>
   page.evaluate(
@@ -86,8 +88,8 @@ describe("a room with Firefox and Chromium", { only: true, skip: skipped("a room
   let firefox;
   let fox;
 
-  const join = async (page, name, query) => {
-    await page.goto(`${server.url}/?room=call&name=${name}&auto=1&view=enhanced${query}`);
+  const join = async (page, name, query, room = "call") => {
+    await page.goto(`${server.url}/?room=${room}&name=${name}&auto=1&view=enhanced${query}`);
     await until(() => page.evaluate(() => window.windlass?.phase === "call"), `${name} joins`, 20_000);
   };
 
@@ -135,6 +137,25 @@ describe("a room with Firefox and Chromium", { only: true, skip: skipped("a room
     assert.ok(hr.width > lr.width, `${lr.width}, ${hr.width}`);
     const told = await fox.page.evaluate(() => document.querySelector(".tile .notice").textContent);
     assert.equal(told, "", "nothing is missing");
+  });
+
+  test("encrypted end to end, each shows the other's camera, larger than it came", async () => {
+    const [one, two] = [await chromium.newPage(), await firefox.newPage({ init: filmText })];
+    try {
+      await join(one.page, "One", `&layers=qh${KEY}`, "secret");
+      await join(two.page, "Two", `&layers=qh${KEY}`, "secret");
+      for (const [name, { page }] of [["Chromium", one], ["Firefox", two]]) {
+        await moves(page, ENHANCED);
+        const { state, stats } = await remote(page);
+        console.log(`encrypted, in ${name}: ${state}, ${stats.lr.width} to ${stats.hr.width} wide`);
+        assert.ok(stats.hr.width > stats.lr.width);
+        assert.equal(await page.evaluate(() => document.querySelector(".bar .encrypted").innerText), "Encrypted end to end");
+      }
+      assert.deepEqual([...one.errors, ...two.errors], []);
+    } finally {
+      await one.closePage();
+      await two.page.close();
+    }
   });
 
   for (const codec of ["vp8", "av1", "h264"]) {

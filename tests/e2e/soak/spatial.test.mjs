@@ -1,9 +1,14 @@
 // A publisher of spatial layers in one encoding (SVC of VP9 and AV1), as other pages and programs send them: each viewer gets as many as it shows and as
 // its link carries.
 import assert from "node:assert/strict";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
 import { describe, test } from "node:test";
 import { openPage } from "../support/browser.mjs";
 import { countFreezes, nativeFrames, receivedVideo, refused, remote, sleep, subscribe, until } from "../support/call.mjs";
+import { startNats } from "../support/nats.mjs";
+import { decode, manifest, order, probe, recordTo, webhooks } from "../support/recording.mjs";
 import { makeScene } from "../support/scene.mjs";
 import { startServer } from "../support/server.mjs";
 
@@ -98,6 +103,61 @@ describe("spatial layers of one encoding", { only: true }, () => {
       assert.deepEqual([...large.errors, ...small.errors, ...publisher.errors], []);
     });
   }
+
+  test("AV1: a viewer at another server has those of its tile", async (t) => {
+    const nats = await startNats();
+    t.after(() => nats.stop());
+    const cluster = ["--nats", nats.url, "--cluster-token", "a-cluster-of-these-tests", "--node-listen", "127.0.0.1:0", "--node-max-participants", "1"];
+    const args = (ports) => ["--no-congestion-control", "--device=off", ...cluster, "--node-url", `ws://localhost:${ports.http}/ws`];
+    const servers = await Promise.all([0, 1].map(() => startServer({ args })));
+    t.after(() => Promise.all(servers.map((server) => server.stop())));
+    const of = (metric) => Promise.all(servers.map(async (server) => (await server.metrics())[metric]));
+    await until(async () => (await of("windlass_cluster_nodes")).every((n) => n === 2), "each knows the other", 10_000);
+    const { width, smallest } = CASES[3];
+    const publisher = await publishLayers(servers[0], CASES[3]);
+    t.after(() => publisher.close());
+    await until(async () => (await sends(publisher.page)).framesEncoded > 30, "layers are sent", 30_000);
+    const viewer = await subscribe(servers[0]);
+    t.after(() => viewer.close());
+    await until(async () => (await remote(viewer.page)) !== undefined, "the track is there", 30_000);
+    assert.deepEqual(await of("windlass_sfu_participants"), [1, 1]);
+    const state = async () => ({ sends: await sends(publisher.page), viewer: [await receivedVideo(viewer.page), await remote(viewer.page)] });
+    await show(viewer.page, width, (width * 9) / 16);
+    await becomes(viewer, width, state);
+    const freezes = await countFreezes(viewer.page);
+    await show(viewer.page, smallest, (smallest * 9) / 16);
+    await becomes(viewer, smallest, state);
+    await sleep(3000);
+    await show(viewer.page, width, (width * 9) / 16);
+    await becomes(viewer, width, state);
+    const seen = await freezes();
+    console.log("AV1 over two servers, down and up:", JSON.stringify(seen));
+    assert.ok(seen.frozen < 0.1 && seen.fps > 10, JSON.stringify(seen));
+    assert.deepEqual([...viewer.errors, ...publisher.errors], []);
+  });
+
+  test("a recording has the smallest layer, and plays", async (t) => {
+    const folder = mkdtempSync(path.join(tmpdir(), "windlass-spatial-"));
+    t.after(() => rmSync(folder, { recursive: true }));
+    const hooks = await webhooks(folder);
+    t.after(() => hooks.close());
+    const server = await startServer({ args: ["--device=off", ...recordTo(folder, hooks)] });
+    t.after(() => server.stop());
+    const publisher = await publishLayers(server, CASES[0]);
+    t.after(() => publisher.close());
+    await until(async () => (await sends(publisher.page)).framesEncoded > 30, "layers are sent", 30_000);
+    assert.equal((await order(server, "POST")).status, 200);
+    await sleep(6000);
+    assert.equal((await order(server, "DELETE")).status, 204);
+    const { recording } = await until(() => hooks.told.find(({ type }) => type === "recording_ended"), "it has ended");
+    const [{ file, duration }] = manifest(path.join(folder, recording.id)).files;
+    const made = path.join(folder, recording.id, file);
+    const [video] = (await probe(made)).streams;
+    console.log(`recorded: ${JSON.stringify(video)} in ${duration} s`);
+    assert.deepEqual([video.codec_name, video.width], ["vp9", CASES[0].smallest]);
+    assert.ok(video.nb_read_packets > duration * 10, `${video.nb_read_packets} pictures in ${duration} s`);
+    await decode(made);
+  });
 
   test("a viewer whose link carries less gets fewer of them", async (t) => {
     const server = await startServer({ link: ["--profile", "300k", "--down-only"], args: ["--device=off"] });

@@ -50,7 +50,7 @@ export function manifest(made) {
 
 /** What ffprobe finds in a file. */
 export async function probe(file) {
-  const args = ["-v", "error", "-count_packets", "-show_entries", "stream=codec_name,start_time,nb_read_packets:format=duration"];
+  const args = ["-v", "error", "-count_packets", "-show_entries", "stream=codec_name,width,start_time,nb_read_packets:format=duration"];
   return JSON.parse((await run("ffprobe", [...args, "-of", "json", file])).stdout);
 }
 
