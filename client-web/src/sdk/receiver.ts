@@ -113,7 +113,7 @@ export class VideoReceiver {
     this.enhancedRung = enhanced;
     this.spatial = spatial;
     if (SCALES.includes(scale)) this.scale = scale;
-    this.post({ type: "rung", enhanced, scale, spatial });
+    this.postRung();
   }
 
   /** Sets how large the picture is shown, device pixels. */
@@ -207,7 +207,7 @@ export class VideoReceiver {
       this.restartTimer = setTimeout(() => {
         this.start();
         this.post({ type: "restart", enabled: this.listener !== null });
-        this.post({ type: "rung", enhanced: this.enhancedRung, scale: this.scale, spatial: this.spatial });
+        this.postRung();
         if (this.view !== null) this.post({ type: "shown", ...this.view });
       }, ms);
     }
@@ -219,6 +219,10 @@ export class VideoReceiver {
     this.passage?.copyTo(null);
     this.rebuilder?.close();
     this.rebuilder = null;
+  }
+
+  private postRung(): void {
+    this.post({ type: "rung", enhanced: this.enhancedRung, scale: this.scale, spatial: this.spatial });
   }
 
   private post(message: ToWorker, transfer: Transferable[] = []): void {

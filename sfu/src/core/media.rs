@@ -48,8 +48,13 @@ impl Core {
             TrackKind::Video => {
                 let codec = peer.and_then(|p| p.video_codec(rtp.header.payload_type));
                 let packet = codec.map(|codec| {
-                    let frame =
-                        track.layers.frame_layers(encoding, packet.seq, &rtp.header.ext_vals);
+                    // VP9 says it in each payload; the others have one layer.
+                    let frame = match codec {
+                        VideoCodec::Av1 => {
+                            track.layers.frame_layers(encoding, packet.seq, &rtp.header.ext_vals)
+                        }
+                        _ => None,
+                    };
                     PacketIn { codec, frame, ..packet }
                 });
                 let known = packet.and_then(|packet| {

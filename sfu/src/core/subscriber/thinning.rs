@@ -145,7 +145,7 @@ impl Thinning {
         if self.frames.iter().rev().any(|frame| *frame == timestamp) {
             return None;
         }
-        let is_newest = seq > self.newest;
+        let is_newest = self.is_newest(seq);
         let (layer, before) = (descriptor.temporal.unwrap_or(0), self.max());
         if is_newest && before < self.wanted {
             // A key frame begins anew for all layers.
@@ -161,7 +161,7 @@ impl Thinning {
             return None;
         }
         let closed = before.min(max) < ALL_TEMPORAL || self.skipped || self.last_whole > seq;
-        let missing = seq > self.newest + 1;
+        let missing = is_newest && !self.follows(seq);
         if is_newest {
             self.newest = seq;
             self.skipped = false;
@@ -200,7 +200,7 @@ impl Thinning {
     }
 
     fn leave_out_packet(&mut self, seq: u64) -> Number {
-        if seq <= self.newest {
+        if !self.is_newest(seq) {
             return Number::Reserved;
         }
         self.newest = seq;
