@@ -21,9 +21,9 @@ const DESCRIPTOR_BYTES: usize = 5;
 
 /// Makes the payloads of one layer.
 pub(super) enum Packetizer {
-    /// Of VP9.
+    /// The payloads of VP9, written here.
     Vp9,
-    /// Of another codec.
+    /// The payloads of another codec, by webrtc-rs.
     Other(Box<dyn Payloader>),
 }
 

@@ -147,8 +147,8 @@ mod tests {
     const MS: fn(u64) -> Duration = Duration::from_millis;
 
     /// A frame in one packet.
-    fn frame(key: bool) -> Option<Part> {
-        Some(Part { begins: true, ends: true, key })
+    fn frame(key: bool) -> Part {
+        Part { begins: true, ends: true, key }
     }
 
     /// One packet a frame each 33 ms, without those for which `lost` says so.
@@ -159,7 +159,7 @@ mod tests {
             let now = start + MS(33) * n as u32;
             let key = n == 0 || n == 90;
             if !lost(n) {
-                watcher.packet(now, n, frame(key));
+                watcher.packet(now, n, Some(frame(key)));
             }
             watcher.wants_key(now);
         }
@@ -185,10 +185,10 @@ mod tests {
     fn whoever_comes_between_key_frames_asks_for_one() {
         let start = Instant::now();
         let mut watcher = Watcher::default();
-        watcher.packet(start, 7, frame(false));
+        watcher.packet(start, 7, Some(frame(false)));
         assert!(!watcher.wants_key(start + TIMEOUT));
         assert!(watcher.wants_key(start + TIMEOUT + MS(1)));
-        watcher.packet(start + MS(500), 9, frame(true));
+        watcher.packet(start + MS(500), 9, Some(frame(true)));
         assert_eq!(watcher.frames, 1);
         assert!(!watcher.wants_key(start + MS(2000)), "it has all that it needs");
     }
@@ -198,10 +198,10 @@ mod tests {
         let start = Instant::now();
         let mut watcher = run(10, |_| false);
         for n in 0..3 * HELD_MAX as u64 {
-            watcher.packet(start, 100 + n, frame(false));
+            watcher.packet(start, 100 + n, Some(frame(false)));
         }
         assert!(watcher.held.len() <= HELD_MAX);
-        watcher.packet(start, 1 << 20, frame(true));
+        watcher.packet(start, 1 << 20, Some(frame(true)));
         assert_eq!(watcher.frames, 11, "a key frame needs none of them");
     }
 
@@ -209,7 +209,7 @@ mod tests {
     fn a_repair_in_time_is_no_freeze() {
         let start = Instant::now();
         let mut watcher = run(58, |n| n == 55);
-        watcher.packet(start + MS(33 * 58), 55, frame(false));
+        watcher.packet(start + MS(33 * 58), 55, Some(frame(false)));
         assert_eq!((watcher.frames, watcher.freezes, watcher.asks), (58, 0, 0));
     }
 }

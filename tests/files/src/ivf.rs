@@ -1,5 +1,5 @@
-//! IVF files, most of VP9: a header of 32 bytes, then frames with 12 bytes before each (length u32, time u64), all little
-//! endian.
+//! IVF files, most of VP9: a header of 32 bytes, then frames with 12 bytes before each (length u32, time u64), all
+//! little endian.
 
 use std::fmt;
 
