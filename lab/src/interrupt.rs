@@ -98,6 +98,12 @@ pub(crate) fn end_with_us(pid: Option<u32>) {
     started().extend(pid.and_then(|pid| Pid::from_raw(pid as i32)));
 }
 
+/// Forgets a process that has ended: its number may be another one's soon.
+pub(crate) fn ended(pid: u32) {
+    let ended = Pid::from_raw(pid as i32);
+    started().retain(|&pid| Some(pid) != ended);
+}
+
 fn started() -> std::sync::MutexGuard<'static, Vec<Pid>> {
     STARTED.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -38,6 +38,32 @@ fn publishers_are_seen_and_enhanced_by_a_server_of_our_own() {
 }
 
 #[test]
+fn another_codec_is_received_whole_without_anchors() {
+    for codec in ["vp8", "h264", "av1"] {
+        let sent = ["loadtest", "--own", "--publishers", "1", "--codec", codec];
+        let short = ["--ramp", "0.5", "--seconds", "3", "--clip-seconds", "2", "--key-every", "1"];
+        let ran = windlass_lab(&[&sent[..], &short, &["--json"]].concat());
+        assert!(ran.status.success(), "{codec}: {}", String::from_utf8_lossy(&ran.stderr));
+        let report: Value = serde_json::from_slice(&ran.stdout).expect("one JSON object");
+        let row = &report["rows"][0];
+        let count = |key: &str| row[key].as_u64().unwrap_or_else(|| panic!("{key} in {row}"));
+        assert_eq!(row["codec"].as_str().map(str::to_lowercase).as_deref(), Some(codec));
+        assert_eq!((count("failed"), count("enhanced"), count("anchors")), (0, 0, 0), "{row}");
+        assert!(count("frames") > 30, "{row}");
+        assert!(row["shown_fps"].as_f64() > Some(10.0), "{row}");
+    }
+}
+
+#[test]
+fn what_is_for_vp9_alone_is_refused_with_another_codec() {
+    for more in [&["--media", "."][..], &["--client", "webrtc-rs"]] {
+        let ran = windlass_lab(&[&["loadtest", "--codec", "vp8"], more].concat());
+        let error = String::from_utf8_lossy(&ran.stderr);
+        assert!(!ran.status.success() && error.contains("leave --codec out"), "{error}");
+    }
+}
+
+#[test]
 fn rooms_on_two_threads_are_both_seen_and_enhanced() {
     let row = &call("1", &["--forwarding-threads", "2"]);
     let count = |key: &str| row[key].as_u64().unwrap_or_else(|| panic!("{key} in {row}"));

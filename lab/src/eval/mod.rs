@@ -23,6 +23,7 @@ mod decay;
 mod display;
 #[cfg(test)]
 mod face;
+pub(crate) mod fed;
 pub(crate) mod ffmpeg;
 mod frame_worth;
 pub(crate) mod frames;

@@ -3,17 +3,14 @@
 //! Both built-in models at once: `vmaf_v0.6.1` and `vmaf_v0.6.1neg`, which does not reward
 //! sharpening. Raw video has no time stamps, so pictures pair by number.
 
-use std::io::BufWriter;
 use std::path::Path;
-use std::process::{Child, ChildStdin, Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
-use tempfile::TempDir;
 use windlass_vp9::Picture;
 
-use super::frames::{FrameStore, write_i420};
-use crate::interrupt;
+use super::fed::Fed;
+use super::frames::FrameStore;
 
 /// Scores of the frames of a clip, 0 to 100.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,9 +24,7 @@ pub(super) struct Scores {
 /// A running comparison of pictures with a stored original.
 #[derive(Debug)]
 pub(super) struct Vmaf {
-    child: Child,
-    pipe: BufWriter<ChildStdin>,
-    folder: TempDir,
+    ffmpeg: Fed,
     frames: usize,
 }
 
@@ -39,8 +34,6 @@ const LOG: &str = "vmaf.json";
 impl Vmaf {
     /// Starts `ffmpeg` on the pictures of `original`.
     pub(super) fn start(ffmpeg: &Path, original: &FrameStore) -> Result<Vmaf> {
-        let folder =
-            TempDir::with_prefix("windlass-vmaf-").context("making a temporary folder for VMAF")?;
         let size = original.size().to_string();
         let raw = ["-f", "rawvideo", "-pix_fmt", "yuv420p", "-framerate", "25", "-s", &size, "-i"];
         // The log's name is relative to the folder: a path could hold characters that filters give meaning to.
@@ -48,42 +41,21 @@ impl Vmaf {
             "[0:v][1:v]libvmaf=model='version=vmaf_v0.6.1\\:name=vmaf|version=vmaf_v0.6.1neg\\:name=vmaf_neg':\
              log_fmt=json:log_path={LOG}:n_threads=2"
         );
-        let mut child = interrupt::shield(&mut Command::new(ffmpeg))
-            .args(["-hide_banner", "-loglevel", "error"])
-            .args(raw)
-            .arg("pipe:0")
-            .args(raw)
-            .arg(original.path())
-            .args(["-lavfi", &filter, "-f", "null", "-"])
-            .current_dir(folder.path())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .with_context(|| format!("starting {}", ffmpeg.display()))?;
-        let pipe = child.stdin.take().context("ffmpeg started without its pipe")?;
-        let pipe = BufWriter::with_capacity(1 << 20, pipe);
-        Ok(Vmaf { child, pipe, folder, frames: original.len() })
+        let path = original.path().to_str().context("the temporary folder's name is no text")?;
+        let ends = ["-lavfi", &filter, "-f", "null", "-"];
+        let arguments = [&raw[..], &["pipe:0"], &raw[..], &[path], &ends[..]].concat();
+        let ffmpeg = Fed::start(ffmpeg, "computing VMAF".to_owned(), &arguments)?;
+        Ok(Vmaf { ffmpeg, frames: original.len() })
     }
 
     /// Adds the next picture.
     pub(super) fn push(&mut self, picture: &Picture) -> Result<()> {
-        write_i420(&mut self.pipe, picture).context("ffmpeg stopped while computing VMAF")
+        self.ffmpeg.push(picture)
     }
 
     /// Waits for the scores.
     pub(super) fn finish(self) -> Result<Scores> {
-        // Closing the pipe tells ffmpeg that all pictures are there; what it has to say comes with its status.
-        let closed = self.pipe.into_inner().map(drop);
-        let done = self.child.wait_with_output().context("waiting for ffmpeg")?;
-        let said = String::from_utf8_lossy(&done.stderr);
-        ensure!(
-            done.status.success() && closed.is_ok(),
-            "ffmpeg failed to compute VMAF: {}",
-            said.lines().next_back().unwrap_or("it gave no reason")
-        );
-        let log = std::fs::read(self.folder.path().join(LOG)).context("reading the VMAF scores")?;
-        let scores = parse(&log)?;
+        let scores = parse(&self.ffmpeg.finish(LOG)?)?;
         ensure!(
             scores.vmaf.len() == self.frames,
             "ffmpeg scored {} of {} frames",

@@ -187,7 +187,7 @@ pub(crate) struct SentArgs {
     pub layers: Vec<Layer>,
 
     /// The codec: vp9, vp8, h264 or av1. Others than vp9 are encoded by ffmpeg, and have no anchors.
-    #[arg(long, default_value = "vp9", value_name = "CODEC", value_parser = codec, conflicts_with = "media")]
+    #[arg(long, default_value = "vp9", value_name = "CODEC", value_parser = codec)]
     pub codec: VideoCodec,
 
     /// A folder with q.ivf, h.ivf and f.ivf: VP9, profile 0, key frames at the same pictures. Layers without a file are
@@ -290,7 +290,8 @@ impl LoadtestArgs {
         let layers = || self.sent.layers.iter().copied();
         let plain = self.sent.codec != VideoCodec::Vp9 || self.server.peer == Peer::Janus;
         if self.watched.no_anchors || plain {
-            return layers().max().map_or(Rung::F, Rung::plain);
+            let asked = self.watched.max_rung.filter(|rung| !rung.enhanced());
+            return asked.unwrap_or_else(|| layers().max().map_or(Rung::F, Rung::plain));
         }
         let best = layers().filter(|&l| l < Layer::F).max();
         let usual = best.map_or(Rung::F, |layer| Rung::plus(layer).unwrap_or(Rung::F));

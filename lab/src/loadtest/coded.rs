@@ -1,27 +1,22 @@
 //! Encodes a layer in another codec than VP9, by ffmpeg, as calls do.
 
-use std::io::{BufWriter, Write as _};
 use std::path::Path;
-use std::process::{Child, ChildStdin, Command, Stdio};
 
-use anyhow::{Context, Result, ensure};
-use tempfile::TempDir;
+use anyhow::{Context, Result};
 use windlass_files::ivf;
 use windlass_types::VideoCodec;
 use windlass_vp9::Picture;
 
 use super::recording::Frame;
-use crate::interrupt;
+use crate::eval::fed::Fed;
 
-/// The file that ffmpeg writes, in a folder of its own.
+/// The file that ffmpeg writes.
 const CODED: &str = "coded";
 
 /// The encoder of one layer.
 pub(super) struct Coder {
     codec: VideoCodec,
-    child: Child,
-    pipe: BufWriter<ChildStdin>,
-    folder: TempDir,
+    ffmpeg: Fed,
 }
 
 /// How a layer is encoded.
@@ -43,45 +38,24 @@ impl Coder {
     /// Starts an encoder.
     pub(super) fn start(ffmpeg: &Path, settings: Settings) -> Result<Coder> {
         let Settings { codec, size: (width, height), fps, kbps, key_every } = settings;
-        let folder = TempDir::with_prefix("windlass-coded-").context("making a folder")?;
         let (size, fps) = (format!("{width}x{height}"), fps.to_string());
-        let (rate, key_every) = (format!("{kbps}k"), key_every.to_string());
-        let mut child = interrupt::shield(&mut Command::new(ffmpeg))
-            .args(["-v", "error", "-f", "rawvideo", "-pix_fmt", "yuv420p", "-s", &size])
-            .args(["-r", &fps, "-i", "pipe:0", "-b:v", &rate, "-g", &key_every])
-            .args(["-keyint_min", &key_every])
-            .args(arguments(codec))
-            .arg(folder.path().join(CODED))
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .with_context(|| format!("starting {}", ffmpeg.display()))?;
-        let pipe = child.stdin.take().context("ffmpeg started without its pipe")?;
-        Ok(Coder { codec, child, pipe: BufWriter::with_capacity(1 << 20, pipe), folder })
+        let (rate, keys) = (format!("{kbps}k"), key_every.to_string());
+        let raw =
+            ["-f", "rawvideo", "-pix_fmt", "yuv420p", "-s", &size, "-r", &fps, "-i", "pipe:0"];
+        let rates = ["-b:v", &rate, "-g", &keys, "-keyint_min", &keys];
+        let arguments = [&raw[..], &rates[..], arguments(codec), &[CODED]].concat();
+        let ffmpeg = Fed::start(ffmpeg, format!("encoding {}", codec.name()), &arguments)?;
+        Ok(Coder { codec, ffmpeg })
     }
 
     /// Adds the next picture.
     pub(super) fn push(&mut self, picture: &Picture) -> Result<()> {
-        for plane in picture.planes() {
-            self.pipe.write_all(plane.samples()).context("ffmpeg stopped while it encoded")?;
-        }
-        Ok(())
+        self.ffmpeg.push(picture)
     }
 
     /// The encoded frames.
     pub(super) fn finish(self) -> Result<Vec<Frame>> {
-        let closed = self.pipe.into_inner().map(drop);
-        let done = self.child.wait_with_output().context("waiting for ffmpeg")?;
-        let said = String::from_utf8_lossy(&done.stderr);
-        ensure!(
-            done.status.success() && closed.is_ok(),
-            "ffmpeg cannot encode {}: {}",
-            self.codec.name(),
-            said.lines().next_back().unwrap_or("it gave no reason")
-        );
-        let file = std::fs::read(self.folder.path().join(CODED)).context("reading the frames")?;
-        frames(self.codec, &file)
+        frames(self.codec, &self.ffmpeg.finish(CODED)?)
     }
 }
 
@@ -134,14 +108,20 @@ fn frames(codec: VideoCodec, file: &[u8]) -> Result<Vec<Frame>> {
     Ok(cut.into_iter().map(|frame| Frame::new(codec, frame.to_vec())).collect())
 }
 
-/// The pictures of an H.264 stream, which begin with a delimiter each (NAL unit 9).
+/// The pictures of an H.264 stream, which begin with a delimiter each (NAL unit 9). A start code may have a zero more
+/// before it, which is no part of the picture before.
 fn delimited(stream: &[u8]) -> Vec<&[u8]> {
     const LEN: usize = 4;
     let begins = |window: &[u8]| matches!(window, [0, 0, 1, head] if head & 0x1f == 9);
     let starts: Vec<usize> =
         stream.windows(LEN).enumerate().filter(|(_, w)| begins(w)).map(|(at, _)| at).collect();
     let ends = starts.iter().skip(1).copied().chain([stream.len()]);
-    starts.iter().zip(ends).map(|(&from, to)| &stream[from..to]).collect()
+    starts.iter().zip(ends).map(|(&from, to)| without_zeros(&stream[from..to])).collect()
+}
+
+fn without_zeros(picture: &[u8]) -> &[u8] {
+    let end = picture.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
+    &picture[..end]
 }
 
 #[cfg(test)]
@@ -154,9 +134,10 @@ mod tests {
 
     #[test]
     fn a_stream_is_cut_at_its_delimiters() {
-        let stream = [0, 0, 0, 1, 9, 16, 0, 0, 1, 0x65, 7, 0, 0, 1, 9, 16, 0, 0, 1, 0x61, 8];
+        let stream = [0, 0, 0, 1, 9, 16, 0, 0, 1, 0x65, 7, 0, 0, 0, 1, 9, 16, 0, 0, 1, 0x61, 8];
         let pictures = delimited(&stream);
         assert_eq!(pictures.len(), 2);
+        assert_eq!(pictures[0], [0, 0, 1, 9, 16, 0, 0, 1, 0x65, 7]);
         assert_eq!(pictures[1], [0, 0, 1, 9, 16, 0, 0, 1, 0x61, 8]);
         assert!(delimited(&[]).is_empty());
     }

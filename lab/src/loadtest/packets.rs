@@ -1,6 +1,8 @@
-//! One frame as RTP payloads. Of VP9 each is the payload descriptor of RFC 9628 as Chromium writes it for one spatial
-//! and one temporal layer (non-flexible mode, 15-bit picture id, layer indices), then a part of the frame. Those of
-//! other codecs are webrtc-rs's; [of VP9 its own take every frame for a key frame](../../webrtc-client/README.md).
+//! One frame as RTP payloads. A payload of VP9 is the descriptor of RFC 9628 as Chromium writes it for one spatial and
+//! one temporal layer (non-flexible mode, 15-bit picture id, layer indices), then a part of the frame.
+//!
+//! The payloads of other codecs are made by webrtc-rs. It has a payloader of VP9 too, which marks every frame as a key
+//! frame, so ours is used.
 //!
 //! The WebRTC stack has a packetiser too, but only with its own timestamps and numbers, which a replay sets itself.
 

@@ -14,7 +14,7 @@ pub(super) const CLOCK_HZ: f64 = 90_000.0;
 /// One encoded picture of one layer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Frame {
-    /// The frame: of H.264 NAL units behind start codes, of AV1 a temporal unit.
+    /// The encoded frame. H.264: NAL units with start codes. AV1: a temporal unit.
     pub data: Vec<u8>,
     /// Whether the frame is a key frame.
     pub key: bool,

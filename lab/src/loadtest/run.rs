@@ -100,6 +100,10 @@ pub(crate) fn play(args: &LoadtestArgs) -> Result<Outcome> {
         args.sent.codec == VideoCodec::Vp9 || usual,
         "Janus's rooms here and the client on webrtc-rs are for VP9: leave --codec out"
     );
+    ensure!(
+        args.sent.codec == VideoCodec::Vp9 || args.sent.media.is_none(),
+        "the files of --media are of VP9: leave --codec out"
+    );
     // Before any server is loaded: encoding takes CPU time.
     let recording = Arc::new(media::recording(&args.sent)?);
     let layers: Vec<String> = recording

@@ -48,7 +48,8 @@ impl Core {
             TrackKind::Video => {
                 let codec = peer.and_then(|p| p.video_codec(rtp.header.payload_type));
                 let packet = codec.map(|codec| {
-                    // VP9 says it in each payload; the others have one layer.
+                    // Only AV1 needs the descriptor. VP9 has its layers in each payload; VP8 and H.264 have one
+                    // spatial layer.
                     let frame = match codec {
                         VideoCodec::Av1 => {
                             track.layers.frame_layers(encoding, packet.seq, &rtp.header.ext_vals)

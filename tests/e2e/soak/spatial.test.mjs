@@ -132,7 +132,7 @@ describe("spatial layers of one encoding", { only: true }, () => {
     await becomes(viewer, width, state);
     const seen = await freezes();
     console.log("AV1 over two servers, down and up:", JSON.stringify(seen));
-    assert.ok(seen.frozen < 0.1 && seen.fps > 10, JSON.stringify(seen));
+    assert.ok(seen.frozen < 0.1 && seen.fps > 5, JSON.stringify(seen));
     assert.deepEqual([...viewer.errors, ...publisher.errors], []);
   });
 
@@ -155,7 +155,7 @@ describe("spatial layers of one encoding", { only: true }, () => {
     const [video] = (await probe(made)).streams;
     console.log(`recorded: ${JSON.stringify(video)} in ${duration} s`);
     assert.deepEqual([video.codec_name, video.width], ["vp9", CASES[0].smallest]);
-    assert.ok(video.nb_read_packets > duration * 10, `${video.nb_read_packets} pictures in ${duration} s`);
+    assert.ok(video.nb_read_packets > duration * 5, `${video.nb_read_packets} pictures in ${duration} s`);
     await decode(made);
   });
 

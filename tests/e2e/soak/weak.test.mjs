@@ -57,7 +57,7 @@ describe("a call over a weak network", { only: true }, () => {
   test("20 % of packets lost, each way, at both ends", async (t) => {
     const seen = await call(t, { loss: 0.2 });
     assert.ok(seen.fps >= 5, JSON.stringify(seen));
-    // 41 % seen: of three packets one is lost on the whole way.
+    // Measured: 41 %. About a third of all packets is lost from end to end.
     assert.ok(seen.frozen < 0.7, JSON.stringify(seen));
     assert.ok(seen.twice < seen.once, JSON.stringify(seen));
   });

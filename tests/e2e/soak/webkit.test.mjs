@@ -1,5 +1,5 @@
-// WebKit as far as it can be had here: that of WebKitGTK has no WebRTC, and so no calls. Its page says so; and all of the SDK behind
-// WebRTC runs in it: the decoder, bit for bit, and the rebuilt picture on a canvas, as Safari would show it.
+// WebKit as far as it can be had here. That of WebKitGTK has no WebRTC, and so no calls; the page says so. The parts behind WebRTC run
+// in it: the decoder, bit for bit, and the rebuilder, whose pictures a canvas shows.
 //
 // Runs beside light files.
 import assert from "node:assert/strict";
@@ -61,8 +61,9 @@ describe("WebKit", { only: true, skip: skipped("WebKit", webkitMissing) }, () =>
     }
   });
 
-  test("a film of a call is rebuilt with its anchors, and shown by a canvas", { only: true }, async () => {
+  test("a film of a call is rebuilt with its anchors, and shown by a canvas", { only: true }, async (t) => {
     const folder = mkdtempSync(path.join(tmpdir(), "windlass-webkit-"));
+    t.after(() => rmSync(folder, { recursive: true, force: true }));
     const scene = makeScene({ ...fewFrames, out: "output" });
     const film = path.join(folder, "film.ivf");
     const coding = ["-c:v", "libvpx-vp9", "-deadline", "realtime", "-cpu-used", "7", "-b:v", "300k", "-f", "ivf"];
@@ -94,7 +95,6 @@ describe("WebKit", { only: true, skip: skipped("WebKit", webkitMissing) }, () =>
       assert.ok(numbers.every((n, i) => n >= 0 && (i === 0 || n >= numbers[i - 1])), `${numbers}`);
     } finally {
       files.close();
-      rmSync(folder, { recursive: true });
     }
   });
 });

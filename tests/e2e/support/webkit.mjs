@@ -6,8 +6,8 @@ import { endAfterTests } from "./leftovers.mjs";
 import { freePort } from "./ports.mjs";
 
 const [DRIVER, SCREEN] = ["/usr/bin/WebKitWebDriver", "/usr/bin/Xvfb"];
-/** A limit for scripts, ms: the CPUs may have other things to do. */
-const SCRIPT_MS = 300_000;
+/** A limit for scripts, ms: the CPUs may have other things to do. Node gives an answer up after 300 s. */
+const SCRIPT_MS = 240_000;
 
 /** What a test in WebKit lacks here; false: nothing. */
 export const webkitMissing = [DRIVER, SCREEN].some((file) => !existsSync(file)) && "no WebKitGTK (apt-get install webkit2gtk-driver xvfb)";
@@ -22,7 +22,7 @@ async function firstLine({ stdout }) {
   throw new Error("the screen for WebKit did not begin");
 }
 
-/** Opens a browser with one page, of which `errors` has what its scripts did not catch. */
+/** Opens a browser with one page. */
 export async function openWebkit() {
   const screen = spawn(SCREEN, ["-displayfd", "1", "-screen", "0", "1280x800x24", "-nolisten", "tcp"], { stdio: ["ignore", "pipe", "ignore"] });
   const programs = [screen];
@@ -57,8 +57,12 @@ export async function openWebkit() {
     },
     async close() {
       await command("DELETE", session).catch(() => {});
-      end();
-      if (screen.exitCode === null && screen.signalCode === null) await once(screen, "exit");
+      // The screen leaves its lock behind where it is killed.
+      for (const program of programs.reverse()) {
+        if (program.exitCode !== null || program.signalCode !== null) continue;
+        program.kill();
+        await once(program, "exit");
+      }
       ended();
     },
   };

@@ -6,7 +6,7 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, anyhow, ensure};
+use anyhow::{Context, Result, ensure};
 use bytes::{Bytes, BytesMut};
 use str0m::change::{SdpAnswer, SdpOffer, SdpPendingOffer};
 use str0m::format::PayloadParams;
@@ -144,7 +144,7 @@ impl Str0m {
         let answer = SdpAnswer::from_sdp_string(sdp).context("the server's answer")?;
         self.rtc.sdp_api().accept_answer(pending, answer).context("the server's answer")?;
         self.due = Instant::now();
-        let negotiated = self.negotiated();
+        let negotiated = self.negotiated(sdp);
         if let Some((_, pt)) = &mut self.camera {
             *pt = Some(negotiated?);
         }
@@ -176,16 +176,18 @@ impl Str0m {
         Ok(())
     }
 
-    /// The payload type that was negotiated for the codec; of VP9 for profile 0.
-    fn negotiated(&self) -> Result<Pt> {
+    /// The payload type of the codec, which the answer must have; of VP9 that of profile 0.
+    fn negotiated(&self, answer: &str) -> Result<Pt> {
+        // The stack keeps what the answer leaves out.
+        let named = format!(" {}/90000", self.codec.name());
+        let takes = answer.lines().any(|l| l.starts_with("a=rtpmap:") && l.ends_with(&named));
+        ensure!(takes, "the server does not take {}", self.codec.name());
         let video = |p: &PayloadParams| {
             let spec = p.spec();
             spec.codec.is_video() && spec.format.profile_id.is_none_or(|profile| profile == 0)
         };
         let found = self.rtc.codec_config().find(video);
-        found
-            .map(PayloadParams::pt)
-            .ok_or_else(|| anyhow!("the server does not take {}", self.codec.name()))
+        found.map(PayloadParams::pt).context("no video is offered")
     }
 
     /// When the connection must be run next.
