@@ -54,10 +54,8 @@ impl Fed {
 
     /// Adds the next picture.
     pub(crate) fn push(&mut self, picture: &Picture) -> Result<()> {
-        match &mut self.pipe {
-            Some(pipe) if write_i420(pipe, picture).is_ok() => Ok(()),
-            _ => Err(self.failure()),
-        }
+        let written = self.pipe.as_mut().is_some_and(|pipe| write_i420(pipe, picture).is_ok());
+        if written { Ok(()) } else { Err(self.failure()) }
     }
 
     /// Waits for ffmpeg, and returns what it wrote into this file.
