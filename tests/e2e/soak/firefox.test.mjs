@@ -147,9 +147,10 @@ describe("a room with Firefox and Chromium", { only: true, skip: skipped("a room
       for (const [name, { page }] of [["Chromium", one], ["Firefox", two]]) {
         // Two browsers encode, decode and rebuild two calls: few frames will do.
         await moves(page, ENHANCED, 20);
-        const { state, stats } = await remote(page);
+        // One that finds its machine too busy shows the native picture for a while.
+        const rebuilt = async () => (await remote(page)).state === "rebuilt" && remote(page);
+        const { state, stats } = await until(rebuilt, "the picture is rebuilt", 60_000, () => remote(page));
         console.log(`encrypted, in ${name}: ${state}, ${stats.lr.width} to ${stats.hr.width} wide`);
-        assert.equal(state, "rebuilt");
         assert.ok(stats.hr.width > stats.lr.width);
         assert.equal(await page.evaluate(() => document.querySelector(".bar .encrypted").innerText), "Encrypted end to end");
       }
