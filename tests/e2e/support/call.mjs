@@ -102,7 +102,7 @@ export const setVisibility = (page, state) =>
 
 /** Waits until the first remote video shows enhanced pictures. */
 export function enhanced(page, timeoutMs = 25_000) {
-  return until(async () => (await remote(page))?.state === "enhanced" && (await remote(page)), "the picture is enhanced", timeoutMs);
+  return until(async () => (await remote(page))?.state === "enhanced" && (await remote(page)), "the picture is enhanced", timeoutMs, () => remote(page));
 }
 
 /** Waits until the enhanced picture is `width` wide: a call starts low and climbs with the bandwidth estimates. */
