@@ -85,16 +85,17 @@ describe("a call over a path with 5 % loss and 50 ms of jitter", { only: true },
     await until(async () => (await used()) > before, "anchors are used again", 30_000);
   });
 
-  test("a second and a third subscriber join late and see the same", { only: true }, async () => {
+  test("a second and after it a third subscriber join late and see the same", { only: true }, async () => {
     const second = await subscribe(server, { name: "Second", browser: viewer });
     // Of twelve frames a second fewer become anchors, and of these some are lost.
     await enhanced(second.page, 60_000);
+    // Three pages that rebuild are more than two slow CPUs have.
+    await second.closePage();
     const third = await subscribe(server, { name: "Third", browser: viewer });
     await until(async () => (await nativeFrames(third.page)) > 10, "the third sees video", 20_000);
     await enhanced(third.page, 60_000);
     assert.deepEqual([...second.errors, ...third.errors, ...viewer.errors, ...publisher.errors], []);
-    await second.page.close();
-    await third.page.close();
+    await third.closePage();
   });
 });
 
