@@ -69,29 +69,27 @@ describe("WebKit", { only: true, skip: skipped("WebKit", webkitMissing) }, () =>
     const coding = ["-c:v", "libvpx-vp9", "-deadline", "realtime", "-cpu-used", "7", "-b:v", "300k", "-f", "ivf"];
     execFileSync("ffmpeg", ["-v", "error", "-i", scene.file, "-vf", "scale=320:180:flags=area", ...coding, film]);
     const cases = twin([film, "--call", "2"]);
-    const hex = framesOf(readFileSync(film)).map((frame) => Buffer.from(frame).toString("hex"));
-    const json = (value) => Buffer.from(JSON.stringify(value));
-    const files = await serveFiles({
+    const { length } = framesOf(readFileSync(film));
+    const files = await serveFiles(pageFiles(MODULE, {
       "/player.html": file("wasm/player.html"),
       "/sdk.mjs": bundle("../sdk/output.ts", "../sdk/rebuilder.ts"),
       "/worker.js": file("../../client-web/dist/worker.js"),
-      "/windlass.wasm": MODULE,
-      "/cases.json": json(cases),
-      "/film.json": json(hex),
-    });
+      "/stream": film,
+      "/cases.json": Buffer.from(JSON.stringify(cases)),
+    }));
     try {
       await webkit.goto(`${files.url}player.html`);
       const digest = createHash("sha256").update(readFileSync(MODULE)).digest("hex");
       const seen = await webkit.evaluate((what) => window.play(what), { fps: scene.fps, rows: CODE_ROWS, digest });
       const { hr, anchorsUsed, decodeMs, faults } = seen.stats;
       const numbers = seen.pictures.map(({ width, luma }) => readNumber(luma, width, scene.width));
-      console.log(`WebKit: ${seen.states}; ${numbers.length} of ${hex.length} pictures, ${anchorsUsed} anchors, ${decodeMs?.toFixed(1)} ms a picture`);
+      console.log(`WebKit: ${seen.states}; ${numbers.length} of ${length} pictures, ${anchorsUsed} anchors, ${decodeMs?.toFixed(1)} ms a picture`);
       assert.deepEqual(seen.failures, []);
       assert.equal(seen.output, "post");
       assert.ok(seen.states.includes("enhanced"), `${seen.states}`);
       assert.deepEqual([hr.width, hr.height, faults], [scene.width, scene.height, 0]);
       assert.ok(anchorsUsed > 0);
-      assert.ok(numbers.length > hex.length / 2, `${numbers}`);
+      assert.ok(numbers.length > length / 2, `${numbers}`);
       assert.ok(numbers.every((n, i) => n >= 0 && (i === 0 || n >= numbers[i - 1])), `${numbers}`);
     } finally {
       files.close();
