@@ -87,12 +87,13 @@ describe("a call over a path with 5 % loss and 50 ms of jitter", { only: true },
 
   test("a second and after it a third subscriber join late and see the same", { only: true }, async () => {
     const second = await subscribe(server, { name: "Second", browser: viewer });
-    await enhanced(second.page, 30_000);
+    // Of twelve frames a second fewer become anchors, and of these some are lost.
+    await enhanced(second.page, 60_000);
     // Three pages that rebuild are more than two slow CPUs have.
     await second.closePage();
     const third = await subscribe(server, { name: "Third", browser: viewer });
     await until(async () => (await nativeFrames(third.page)) > 10, "the third sees video", 20_000);
-    await enhanced(third.page, 30_000);
+    await enhanced(third.page, 60_000);
     assert.deepEqual([...second.errors, ...third.errors, ...viewer.errors, ...publisher.errors], []);
     await third.closePage();
   });
