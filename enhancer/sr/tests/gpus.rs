@@ -16,7 +16,7 @@ use windlass_sr::cuda::coder::SharedCoder;
 use windlass_sr::cuda::{GpuStats, gpus};
 use windlass_sr::{
     Architecture, CudaEngine, CudaError, Engine, EngineChoice, InferError, Input, Luma, Model,
-    Residual, embedded_model,
+    Residual,
 };
 use windlass_vp9::PlaneSize;
 
@@ -170,7 +170,7 @@ fn nothing_is_allocated_once_the_sizes_are_known() {
 fn engines_are_spread_over_the_gpus_and_move_when_one_is_lost() {
     let two = [("EMULATED_DEVICES", "2")];
     on_emulated_device("engines_are_spread_over_the_gpus_and_move_when_one_is_lost", &two, || {
-        let model = embedded_model().expect("built in");
+        let model = model(1);
         let mut engines: Vec<_> =
             (0..6).map(|_| EngineChoice::Auto.engine(model.clone())).collect();
         let counts = || gpus().iter().map(|gpu| gpu.engines).collect::<Vec<_>>();
@@ -179,7 +179,7 @@ fn engines_are_spread_over_the_gpus_and_move_when_one_is_lost() {
         let before: Vec<_> = engines.iter_mut().map(|e| infer(e.as_mut(), 3)).collect();
         fs::write(told("EMULATED_LOST", "0"), "").expect("a file");
         let after: Vec<_> = engines.iter_mut().map(|e| infer(e.as_mut(), 3)).collect();
-        assert_eq!(before, after);
+        assert!(before == after, "another answer once the first GPU is lost");
         assert_eq!(counts(), [0, 6]);
         assert!(engines.iter().all(|engine| engine.backend() == "cuda"));
         assert_eq!(engines[0].accelerators(), Some(1));
