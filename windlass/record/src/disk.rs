@@ -172,11 +172,8 @@ impl<F: Files> Disk<F> {
         };
         let Some(room) = room else { return };
         let Some(recording) = self.recordings.get_mut(&room) else { return };
-        let (gaps, late) = (recording.gaps, recording.late());
-        let anchors = recording.anchors_dropped();
         let result = recording.input(input, &mut self.files, &self.hooks.who);
-        self.queue.lost(recording.gaps - gaps, recording.late() - late);
-        self.queue.anchors_lost(recording.anchors_dropped() - anchors);
+        self.queue.lost(recording.take_losses());
         self.after(&room, result);
     }
 

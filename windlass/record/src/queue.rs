@@ -2,6 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
+use crate::recording::Losses;
+
 /// Maximum frames and packets that wait for the disk: ten seconds of twenty participants.
 const MAX_QUEUED: usize = 32_768;
 /// Share of the queue that anchors may fill, with the media: the rest is for media alone.
@@ -79,9 +81,10 @@ impl Queue {
         }
     }
 
-    pub(crate) fn lost(&self, gaps: u64, late: u64) {
-        self.gaps.fetch_add(gaps, Ordering::Relaxed);
-        self.late.fetch_add(late, Ordering::Relaxed);
+    pub(crate) fn lost(&self, losses: Losses) {
+        self.gaps.fetch_add(losses.gaps, Ordering::Relaxed);
+        self.late.fetch_add(losses.late, Ordering::Relaxed);
+        self.anchors_lost(losses.anchors);
     }
 
     pub(crate) fn failed(&self) {

@@ -1,7 +1,7 @@
 //! One recording: the groups of its participants, their files, and its manifest. The thread of [`crate::disk`] runs it.
 //! Files are written through [`Files`], which tests replace.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
@@ -18,6 +18,11 @@ use crate::webm::{Shape, Slot, VideoCodec, Webm};
 
 /// Maximum time for which a cluster is not written although no frame ends it.
 const MAX_UNWRITTEN: Duration = Duration::from_secs(2);
+/// Number of files up to which the manifest is written at once whenever it changes. A longer one costs more, and people
+/// who come and go must not keep the disk busy.
+const PROMPT_FILES: usize = 100;
+/// Minimum time between two writes of a longer manifest.
+const MANIFEST_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A file that is being written.
 struct Writing {
@@ -40,15 +45,34 @@ struct Stream {
     anchors: Anchors,
 }
 
+/// A number that no other stream of a recording has had.
+type StreamNumber = u64;
+
 /// A recording of a room, with the files that are being written.
 pub(crate) struct Recording {
     pub(crate) manifest: Manifest,
     folder: PathBuf,
     epoch: Epoch,
-    streams: Vec<Stream>,
-    tracks: HashMap<TrackId, (usize, Slot)>,
+    /// The streams that have tracks.
+    streams: BTreeMap<StreamNumber, Stream>,
+    next_stream: StreamNumber,
+    tracks: HashMap<TrackId, (StreamNumber, Slot)>,
+    losses: Losses,
+    /// Time at which the manifest was last written.
+    saved: Option<Instant>,
+    /// Whether it has changed since.
+    unsaved: bool,
+}
+
+/// What is missing in a recording.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Losses {
     /// Number of gaps in video.
     pub(crate) gaps: u64,
+    /// Number of audio packets that came too late.
+    pub(crate) late: u64,
+    /// Number of anchors that were dropped.
+    pub(crate) anchors: u64,
 }
 
 /// Start of the recorder, from which times are counted.
@@ -64,8 +88,17 @@ pub(crate) type Wanted = Vec<TrackId>;
 
 impl Recording {
     pub(crate) fn new(manifest: Manifest, folder: PathBuf, epoch: Epoch) -> Recording {
-        let (streams, tracks) = (Vec::new(), HashMap::new());
-        Recording { manifest, folder, epoch, streams, tracks, gaps: 0 }
+        Recording {
+            manifest,
+            folder,
+            epoch,
+            streams: BTreeMap::new(),
+            next_stream: 0,
+            tracks: HashMap::new(),
+            losses: Losses::default(),
+            saved: None,
+            unsaved: false,
+        }
     }
 
     /// Folder of the recording.
@@ -97,15 +130,20 @@ impl Recording {
                 self.media(track, packet.into(), arrival, files, who, &mut wanted)?;
             }
             RecordInput::Anchor(anchor) => {
-                let Some(&(index, _)) = self.tracks.get(&anchor.track) else { return Ok(wanted) };
-                self.streams[index].anchors.push(anchor, files);
+                let Some((_, stream)) = self.stream_of(anchor.track) else { return Ok(wanted) };
+                stream.anchors.push(anchor, files);
+                let dropped = std::mem::take(&mut stream.anchors.dropped);
+                self.losses.anchors += dropped;
             }
-            RecordInput::Gap(_) => self.gaps += 1,
+            RecordInput::Gap(_) => self.losses.gaps += 1,
             RecordInput::End(track) => {
-                let Some((index, _)) = self.tracks.remove(&track) else { return Ok(wanted) };
-                if self.streams[index].group.end(track) {
-                    let steps = self.streams[index].group.finish();
-                    self.carry_out(index, steps, files, who, &mut wanted)?;
+                let Some((number, stream)) = self.stream_of(track) else { return Ok(wanted) };
+                let steps = stream.group.end(track).then(|| stream.group.finish());
+                self.tracks.remove(&track);
+                if let Some(steps) = steps {
+                    let done = self.carry_out(number, steps, files, who, &mut wanted);
+                    self.streams.remove(&number);
+                    done?;
                 }
             }
         }
@@ -119,15 +157,27 @@ impl Recording {
         let free = |stream: &Stream| {
             stream.participant == participant && stream.screen == screen && !stream.group.has(slot)
         };
-        let index = self.streams.iter().position(free).unwrap_or_else(|| {
-            let (names, group, anchors) = (HashMap::new(), Group::default(), Anchors::default());
-            let writing = None;
-            self.streams.push(Stream { participant, screen, names, group, writing, anchors });
-            self.streams.len() - 1
+        let found = self.streams.iter().find(|(_, stream)| free(stream)).map(|(number, _)| *number);
+        let number = found.unwrap_or_else(|| {
+            self.next_stream += 1;
+            self.next_stream
         });
-        self.streams[index].group.begin(slot, track);
-        self.streams[index].names.insert(slot, name);
-        self.tracks.insert(track, (index, slot));
+        let stream = self.streams.entry(number).or_insert_with(|| Stream {
+            participant,
+            screen,
+            names: HashMap::new(),
+            group: Group::default(),
+            writing: None,
+            anchors: Anchors::default(),
+        });
+        stream.group.begin(slot, track);
+        stream.names.insert(slot, name);
+        self.tracks.insert(track, (number, slot));
+    }
+
+    fn stream_of(&mut self, track: TrackId) -> Option<(StreamNumber, &mut Stream)> {
+        let (number, _) = *self.tracks.get(&track)?;
+        Some((number, self.streams.get_mut(&number)?))
     }
 
     fn media(
@@ -139,9 +189,9 @@ impl Recording {
         who: &Who,
         wanted: &mut Wanted,
     ) -> io::Result<()> {
-        let Some(&(index, _)) = self.tracks.get(&track) else { return Ok(()) };
-        let steps = self.streams[index].group.push(media, arrival);
-        self.carry_out(index, steps, files, who, wanted)
+        let Some((number, stream)) = self.stream_of(track) else { return Ok(()) };
+        let steps = stream.group.push(media, arrival);
+        self.carry_out(number, steps, files, who, wanted)
     }
 
     /// Does what is due at `now`.
@@ -152,10 +202,12 @@ impl Recording {
         who: &Who,
     ) -> io::Result<Wanted> {
         let (mut wanted, at) = (Wanted::default(), self.micros(now));
-        for index in 0..self.streams.len() {
-            let steps = self.streams[index].group.advance(at);
-            self.carry_out(index, steps, files, who, &mut wanted)?;
-            let Some(writing) = &mut self.streams[index].writing else { continue };
+        for number in self.numbers() {
+            let Some(stream) = self.streams.get_mut(&number) else { continue };
+            let steps = stream.group.advance(at);
+            self.carry_out(number, steps, files, who, &mut wanted)?;
+            let stream = self.streams.get_mut(&number);
+            let Some(writing) = stream.and_then(|stream| stream.writing.as_mut()) else { continue };
             if now.saturating_duration_since(writing.flushed) >= MAX_UNWRITTEN {
                 if let Some(cluster) = writing.webm.flush() {
                     files.append(&writing.path, &cluster)?;
@@ -163,7 +215,26 @@ impl Recording {
                 writing.flushed = now;
             }
         }
+        if self.unsaved {
+            self.save(now, files)?;
+        }
         Ok(wanted)
+    }
+
+    /// Writes the manifest, or leaves that to a later step if it is long and was written a moment ago.
+    fn save(&mut self, now: Instant, files: &mut dyn Files) -> io::Result<()> {
+        self.unsaved = true;
+        let lately = |saved| now.saturating_duration_since(saved) < MANIFEST_INTERVAL;
+        if self.manifest.files.len() > PROMPT_FILES && self.saved.is_some_and(lately) {
+            return Ok(());
+        }
+        files.save(&self.manifest, &self.folder)?;
+        (self.saved, self.unsaved) = (Some(now), false);
+        Ok(())
+    }
+
+    fn numbers(&self) -> Vec<StreamNumber> {
+        self.streams.keys().copied().collect()
     }
 
     /// Completes all files and the manifest. Goes on after an error, and returns the first one.
@@ -176,9 +247,10 @@ impl Recording {
     ) -> io::Result<()> {
         // Nobody waits for key frames any more.
         let (mut unwanted, mut result) = (Wanted::default(), Ok(()));
-        for index in 0..self.streams.len() {
-            let steps = self.streams[index].group.finish();
-            let done = self.carry_out(index, steps, files, who, &mut unwanted);
+        for number in self.numbers() {
+            let Some(stream) = self.streams.get_mut(&number) else { continue };
+            let steps = stream.group.finish();
+            let done = self.carry_out(number, steps, files, who, &mut unwanted);
             result = result.and(done);
         }
         self.manifest.ended = Some(seconds(SystemTime::now()));
@@ -189,7 +261,7 @@ impl Recording {
 
     fn carry_out(
         &mut self,
-        index: usize,
+        number: StreamNumber,
         steps: Vec<Step>,
         files: &mut dyn Files,
         who: &Who,
@@ -198,10 +270,10 @@ impl Recording {
         for step in steps {
             match step {
                 Step::KeyFrame(track) => wanted.push(track),
-                Step::Open { shape, at } => self.open(index, shape, at, files, who)?,
+                Step::Open { shape, at } => self.open(number, shape, at, files, who)?,
                 Step::Write { slot, at, key, data, frame } => {
-                    let Stream { writing: Some(writing), anchors, .. } = &mut self.streams[index]
-                    else {
+                    let stream = self.streams.get_mut(&number);
+                    let Some(Stream { writing: Some(writing), anchors, .. }) = stream else {
                         continue;
                     };
                     count(&mut self.manifest.files[writing.index], slot);
@@ -213,21 +285,25 @@ impl Recording {
                         files.append(&writing.path, &cluster)?;
                     }
                 }
-                Step::Close => self.close(index, files)?,
+                Step::Close => self.close(number, files)?,
             }
+        }
+        if let Some(Stream { group, anchors, .. }) = self.streams.get_mut(&number) {
+            self.losses.late += std::mem::take(&mut group.late);
+            self.losses.anchors += std::mem::take(&mut anchors.dropped);
         }
         Ok(())
     }
 
     fn open(
         &mut self,
-        index: usize,
+        number: StreamNumber,
         shape: Shape,
         at: i64,
         files: &mut dyn Files,
         who: &Who,
     ) -> io::Result<()> {
-        let stream = &mut self.streams[index];
+        let Some(stream) = self.streams.get_mut(&number) else { return Ok(()) };
         let began = self.epoch.wall + Duration::from_micros(at.max(0).unsigned_abs());
         let (webm, head) = Webm::new(shape, VideoCodec::Vp9, began);
         let id = stream.participant.to_string();
@@ -263,12 +339,13 @@ impl Recording {
         let index = self.manifest.files.len() - 1;
         files.append(&path, &head)?;
         stream.anchors.begin(enhanced.then(|| anchors_of(&whole)));
-        stream.writing = Some(Writing { webm, path, index, flushed: Instant::now() });
-        files.save(&self.manifest, &self.folder)
+        let now = Instant::now();
+        stream.writing = Some(Writing { webm, path, index, flushed: now });
+        self.save(now, files)
     }
 
-    fn close(&mut self, index: usize, files: &mut dyn Files) -> io::Result<()> {
-        let stream = &mut self.streams[index];
+    fn close(&mut self, number: StreamNumber, files: &mut dyn Files) -> io::Result<()> {
+        let Some(stream) = self.streams.get_mut(&number) else { return Ok(()) };
         stream.anchors.end(files);
         let Some(Writing { webm, path, index, .. }) = stream.writing.take() else {
             return Ok(());
@@ -281,17 +358,12 @@ impl Recording {
         file.duration = milliseconds(duration.as_secs_f64());
         file.bytes = written + finish.tail.len() as u64;
         file.complete = true;
-        files.save(&self.manifest, &self.folder)
+        self.save(Instant::now(), files)
     }
 
-    /// Number of anchors that were dropped.
-    pub(crate) fn anchors_dropped(&self) -> u64 {
-        self.streams.iter().map(|stream| stream.anchors.dropped).sum()
-    }
-
-    /// Number of audio packets that came too late.
-    pub(crate) fn late(&self) -> u64 {
-        self.streams.iter().map(|stream| stream.group.late).sum()
+    /// What has been lost since the last call.
+    pub(crate) fn take_losses(&mut self) -> Losses {
+        std::mem::take(&mut self.losses)
     }
 }
 
@@ -320,4 +392,75 @@ pub(crate) fn seconds(at: SystemTime) -> f64 {
 
 fn milliseconds(seconds: f64) -> f64 {
     (seconds * 1000.0).round() / 1000.0
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use windlass_types::recording::{RecordedPacket, RecordedTime};
+
+    use super::*;
+    use crate::webm::Patch;
+
+    /// Files that take everything, and count how often the manifest is written.
+    #[derive(Default)]
+    struct Counting {
+        saved: usize,
+    }
+
+    impl Files for Counting {
+        fn append(&mut self, _: &Path, _: &[u8]) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn complete(&mut self, _: &Path, _: &[Patch], _: &Path) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn close(&mut self, _: &Path) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn save(&mut self, _: &Manifest, _: &Path) -> io::Result<()> {
+            self.saved += 1;
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn of_those_who_have_left_only_the_manifest_tells_and_the_disk_is_not_kept_busy() {
+        let (mut files, start) = (Counting::default(), Instant::now());
+        let epoch = Epoch { instant: start, wall: SystemTime::now() };
+        let order = crate::Order {
+            recording: "rec_1".to_owned(),
+            room: "tea".to_owned(),
+            participant: None,
+            enhanced: false,
+            started: seconds(epoch.wall),
+            part: "a1".to_owned(),
+        };
+        let mut recording = Recording::new(order.manifest(), PathBuf::new(), epoch);
+        let who: Who = Box::new(|_| None);
+        let people = PROMPT_FILES as u64 + 200;
+        for n in 0..people {
+            let (track, participant) = (TrackId(n), ParticipantId(n));
+            let (kind, name) = (TrackKind::Audio, "microphone".to_owned());
+            let begin = RecordedTrack { track, room: "tea".into(), participant, kind, name };
+            let time = RecordedTime { rtp: 0, arrival: start, report: None };
+            let packet = RecordedPacket { track, time, data: Bytes::from_static(&[0xf8]) };
+            for input in
+                [RecordInput::Begin(begin), RecordInput::Audio(packet), RecordInput::End(track)]
+            {
+                recording.input(input, &mut files, &who).unwrap();
+            }
+        }
+        assert!(recording.streams.is_empty() && recording.tracks.is_empty());
+        assert_eq!(recording.manifest.files.len() as u64, people);
+        assert!(recording.manifest.files.iter().all(|file| file.complete));
+        // Each of the first ones when it begins and ends, and of the others one a second.
+        assert!(files.saved < 2 * PROMPT_FILES + 50, "{}", files.saved);
+        let saved = files.saved;
+        recording.advance(Instant::now() + MANIFEST_INTERVAL, &mut files, &who).unwrap();
+        assert_eq!(files.saved, saved + 1, "the rest of it");
+    }
 }
