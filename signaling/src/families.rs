@@ -139,15 +139,15 @@ const FAMILIES: &[Family] = &[
     ),
     Family::counter(
         "windlass_client_anchors_late_total",
-        "Anchors that reached clients after their frame, as they report.",
+        "Used anchors that came after a later frame was shown, as clients report. Most do: an anchor takes about 100 ms.",
     ),
     Family::counter(
         "windlass_client_anchors_lost_total",
-        "Anchors that did not reach clients whole, as they report.",
+        "Anchors that arrived and could not be used, as clients report: malformed, of another size, or too old.",
     ),
     Family::counter(
         "windlass_client_anchors_duplicate_total",
-        "Anchors that reached clients twice, as they report.",
+        "Anchors that added nothing to their frame, as clients report.",
     ),
     Family::counter(
         "windlass_client_anchors_former_epoch_total",

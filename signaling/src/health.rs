@@ -4,7 +4,6 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
@@ -14,10 +13,8 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::sfu_stats::NoStats;
 use crate::shared::Shared;
-
-/// Time that the SFU's thread has to answer. It handles commands between two bursts of datagrams.
-pub(crate) const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The answer of `/readyz`.
 #[derive(Debug, Serialize, ToSchema)]
@@ -50,10 +47,10 @@ pub(crate) async fn readyz(State(shared): State<Arc<Shared>>) -> Response {
     if *shared.stop.borrow() {
         reasons.push("stopping");
     }
-    match tokio::time::timeout(ANSWER_TIMEOUT, shared.services.sfu.stats()).await {
-        Ok(Ok(_)) => {}
-        Ok(Err(_)) => reasons.push("media_stopped"),
-        Err(_) => reasons.push("media_silent"),
+    match shared.stats.get(&shared.services.sfu).await {
+        Ok(_) => {}
+        Err(NoStats::Stopped) => reasons.push("media_stopped"),
+        Err(NoStats::Silent) => reasons.push("media_silent"),
     }
     let ready = reasons.is_empty();
     let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };

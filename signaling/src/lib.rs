@@ -39,6 +39,7 @@ mod reported;
 pub mod rights;
 mod rules;
 pub mod session;
+mod sfu_stats;
 mod shared;
 mod socket;
 mod tls;
@@ -76,6 +77,7 @@ use crate::clock::unix_now;
 use crate::directory::Directory;
 use crate::recordings::Recordings;
 use crate::rights::Rights;
+use crate::sfu_stats::SharedStats;
 use crate::shared::{Counters, Shared};
 use crate::webhooks::{WebhookError, Webhooks};
 use crate::whip_whep::open::Sessions;
@@ -134,6 +136,7 @@ impl Signaling {
         let shared = Shared {
             config,
             services,
+            stats: SharedStats::default(),
             rights,
             directory: Directory::new(webhooks.clone()),
             webhooks,

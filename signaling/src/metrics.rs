@@ -12,7 +12,6 @@ use windlass_sfu::SfuStats;
 
 pub use self::page::metrics_page;
 use crate::families::MetricSource;
-use crate::health::ANSWER_TIMEOUT;
 use crate::metric::Metric;
 use crate::rights::RightsStats;
 use crate::shared::Shared;
@@ -26,10 +25,8 @@ pub(crate) async fn handler(
 ) -> impl IntoResponse {
     let sfu = &shared.services.sfu;
     // Without media threads there are still the other figures.
-    let mut metrics = match tokio::time::timeout(ANSWER_TIMEOUT, sfu.stats()).await {
-        Ok(Ok(stats)) => sfu_metrics(&stats),
-        _ => Vec::new(),
-    };
+    let stats = shared.stats.get(sfu).await;
+    let mut metrics = stats.map_or_else(|_| Vec::new(), |stats| sfu_metrics(&stats));
     metrics.push(Metric::new("windlass_sfu_healthy", sfu.thread_fault().is_none()));
     metrics.extend(signaling_metrics(&shared));
     metrics.extend(shared.config.tls.iter().flat_map(Tls::metrics));

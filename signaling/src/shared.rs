@@ -19,6 +19,7 @@ use crate::recordings::{Recorder, Recordings};
 use crate::reported::Reported;
 use crate::rights::{Rights, SeatKey};
 use crate::session::config::SessionConfig;
+use crate::sfu_stats::SharedStats;
 use crate::tls::Tls;
 use crate::turn::TurnConfig;
 use crate::webhooks::{WebhookConfig, Webhooks};
@@ -126,6 +127,7 @@ pub(crate) struct Counters {
 pub(crate) struct Shared {
     pub(crate) config: SignalingConfig,
     pub(crate) services: Services,
+    pub(crate) stats: SharedStats,
     pub(crate) directory: Directory,
     pub(crate) rights: Arc<Rights>,
     pub(crate) webhooks: Webhooks,

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tower::ServiceExt;
 
-use super::operator::Authorized;
+use super::operator::{Authorized, Operator};
 use crate::rights::unix_now_ms;
 use crate::shared::Shared;
 
@@ -96,7 +96,11 @@ pub(crate) async fn pass_on(
     let (Some(cluster), Some(concern)) = (shared.services.cluster.clone(), concern) else {
         return next.run(request).await;
     };
-    let (parts, body) = request.into_parts();
+    let (mut parts, body) = request.into_parts();
+    // Nobody else may fill memory with a body that is kept.
+    if let Err(refused) = Operator::from_request_parts(&mut parts, &shared).await {
+        return refused.into_response();
+    }
     let Ok(body) = to_bytes(body, MAX_BODY).await else {
         return StatusCode::PAYLOAD_TOO_LARGE.into_response();
     };

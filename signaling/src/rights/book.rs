@@ -13,10 +13,15 @@ const MAX_RULES: usize = 20_000;
 /// Maximum number of rules of one room, so that its moderators do not exhaust [`MAX_RULES`]. Up to half of
 /// [`MAX_RULES`] may be about all rooms.
 const MAX_RULES_PER_ROOM: usize = 1_000;
+/// Maximum number of rules of one room that lift, with which another one that lifts no known rule is not kept.
+const MAX_LIFTED_PER_ROOM: usize = 50;
 /// Maximum number of participants in one lobby.
 const MAX_WAITING_PER_ROOM: usize = 100;
 /// Maximum number of participants in all lobbies.
 const MAX_WAITING: usize = 2_000;
+/// Maximum number of rules of lobbies for each participant that may wait in them: those who come and go leave rules
+/// behind, which must not fill other rooms' lobbies.
+const KNOCKS_FACTOR: usize = 3;
 /// Time for which a lifting rule is kept, in seconds: the lifted rule may arrive late.
 const LIFTED_FOR_S: u64 = 600;
 
@@ -24,7 +29,11 @@ const LIFTED_FOR_S: u64 = 600;
 #[derive(Debug, Default)]
 pub(crate) struct Book {
     rooms: BTreeMap<String, BTreeMap<Subject, Rule>>,
+    /// Number of rules without those of lobbies.
     count: usize,
+    /// Number of rules of lobbies. Participants who have left one keep theirs for a while.
+    knocks: usize,
+    /// Number of participants in lobbies.
     waiting: usize,
 }
 
@@ -72,8 +81,10 @@ impl Book {
     /// Takes a rule, if it is the latest about its subject and there is room for it.
     pub(crate) fn put(&mut self, record: RuleRecord) -> Update {
         let RuleRecord { room, about, rule } = record;
-        let known = self.rooms.get(&room);
-        if let Some(known) = known.and_then(|rules| rules.get(&about)) {
+        let knocks = matches!(about, Subject::Knock(_));
+        let known = self.rooms.get(&room).and_then(|rules| rules.get(&about));
+        let waited = knocks && known.is_some_and(|known| known.says != Content::Lifted);
+        if let Some(known) = known {
             if *known == rule {
                 return Update::Unchanged;
             }
@@ -82,10 +93,13 @@ impl Book {
             }
         } else if self.is_full(&room, &about) {
             return Update::Full;
+        } else if knocks {
+            self.knocks += 1;
         } else {
             self.count += 1;
-            self.waiting += usize::from(matches!(about, Subject::Knock(_)));
         }
+        self.waiting -= usize::from(waited);
+        self.waiting += usize::from(knocks && rule.says != Content::Lifted);
         self.rooms.entry(room).or_default().insert(about, rule);
         Update::Applied
     }
@@ -98,21 +112,29 @@ impl Book {
         // Participants in lobbies do not take the places of bans.
         if matches!(about, Subject::Knock(_)) {
             let waiting = knocks().filter(|(_, rule)| rule.says != Content::Lifted).count();
-            return self.waiting >= MAX_WAITING || waiting >= MAX_WAITING_PER_ROOM;
+            return self.waiting >= MAX_WAITING
+                || waiting >= MAX_WAITING_PER_ROOM
+                || self.knocks >= KNOCKS_FACTOR * MAX_WAITING
+                || knocks().count() >= KNOCKS_FACTOR * MAX_WAITING_PER_ROOM;
         }
-        self.count - self.waiting >= MAX_RULES || rules().count() - knocks().count() >= max
+        self.count >= MAX_RULES || rules().count() - knocks().count() >= max
     }
 
     /// Forgets rules that have ended by `now`. Returns their rooms.
     pub(crate) fn tick(&mut self, now: u64) -> BTreeSet<String> {
         let mut changed = BTreeSet::new();
-        let (count, waiting) = (&mut self.count, &mut self.waiting);
-        self.rooms.retain(|room, rules| {
+        let Book { rooms, count, knocks, waiting } = self;
+        rooms.retain(|room, rules| {
             rules.retain(|about, rule| {
                 let holds = now < rule.until;
                 if !holds {
-                    *count -= 1;
-                    *waiting -= usize::from(matches!(about, Subject::Knock(_)));
+                    match about {
+                        Subject::Knock(_) => {
+                            *knocks -= 1;
+                            *waiting -= usize::from(rule.says != Content::Lifted);
+                        }
+                        _ => *count -= 1,
+                    }
                     changed.insert(room.clone());
                 }
                 holds
@@ -139,7 +161,7 @@ impl Book {
 
     /// Number of rules without lobbies, and number of participants in lobbies.
     pub(crate) fn counts(&self) -> (usize, usize) {
-        (self.count - self.waiting, self.waiting)
+        (self.count, self.waiting)
     }
 
     /// Restrictions of entering a room.
@@ -230,6 +252,15 @@ impl Book {
         }
     }
 
+    /// Whether a room has as many rules that lift as those about unknown subjects may be.
+    pub(crate) fn is_full_of_lifted(&self, room: &str) -> bool {
+        let rules = self.rooms.get(room).into_iter().flatten();
+        let lifted = rules.filter(|(about, rule)| {
+            !matches!(about, Subject::Knock(_)) && rule.says == Content::Lifted
+        });
+        lifted.count() >= MAX_LIFTED_PER_ROOM
+    }
+
     /// A rule that lifts the one about a subject.
     pub(crate) fn lifting(&self, room: &str, about: &Subject, now_ms: u64) -> Rule {
         let until = now_ms / 1000 + LIFTED_FOR_S;
@@ -305,6 +336,25 @@ mod tests {
         assert_eq!(book.counts(), (MAX_RULES_PER_ROOM + 1, MAX_WAITING_PER_ROOM));
         let first = book.knocks("tea");
         assert_eq!((first.len(), first[0].id.as_str()), (MAX_WAITING_PER_ROOM, "w0"));
+    }
+
+    #[test]
+    fn those_who_come_and_go_in_a_lobby_leave_room_in_others() {
+        let mut book = Book::default();
+        let knock = |room: &str, n: usize, at: u64, says: &Content| {
+            record(room, Subject::Knock(format!("w{n}")), at, says.clone())
+        };
+        let comes = Content::Knock { name: "Bo".into(), identity: None };
+        for n in 0..2 * MAX_WAITING {
+            book.put(knock("tea", n, 1, &comes));
+            book.put(knock("tea", n, 2, &Content::Lifted));
+        }
+        assert_eq!(book.counts(), (0, 0));
+        assert_eq!(book.put(knock("tea", 2 * MAX_WAITING, 1, &comes)), Update::Full);
+        assert_eq!(book.put(knock("coffee", 0, 1, &comes)), Update::Applied);
+        assert_eq!(book.counts(), (0, 1));
+        book.tick(100);
+        assert_eq!((book.knocks, book.waiting), (0, 0));
     }
 
     #[test]

@@ -205,9 +205,12 @@ impl Rights {
             return Ok(EntryMode::Open);
         }
         let whose = seat.and_then(|seat| self.seats.check(seat, room, identity, now));
-        let mut here = inner.participants.values().filter(|p| p.room == room && !p.loopback);
+        // Who was removed stays in the list until its connection has ended.
+        let mut here = inner.participants.iter().filter(|(id, person)| {
+            person.room == room && !person.loopback && !inner.book.is_removed(room, **id)
+        });
         let seated = whose.is_some_and(|id| !inner.book.is_removed(room, id))
-            || (identity.is_some() && here.any(|p| p.identity.as_deref() == identity));
+            || (identity.is_some() && here.any(|(_, p)| p.identity.as_deref() == identity));
         match entry {
             _ if seated => Ok(EntryMode::Open),
             Entry { locked: true, .. } => Err(Denied::Locked),

@@ -271,8 +271,16 @@ impl Moderation<'_> {
         Ok(self.rights.set(room, about, rule)?)
     }
 
+    /// Lifts the rule about a subject. What lifts no rule is kept too, as one may be on its way from another server.
+    /// Of that there may be little: it must not take the places of rules.
     fn lift(&self, room: &str, about: Subject) -> Result<(), ModerationError> {
-        let lifting = self.rights.inner.lock().book.lifting(room, &about, unix_now_ms());
+        let lifting = {
+            let book = &self.rights.inner.lock().book;
+            if book.get(room, &about).is_none() && book.is_full_of_lifted(room) {
+                return Ok(());
+            }
+            book.lifting(room, &about, unix_now_ms())
+        };
         Ok(self.rights.set(room, about, lifting)?)
     }
 }

@@ -141,6 +141,16 @@ fn a_revoked_token_is_good_for_nothing_and_ends_who_came_with_it() {
 }
 
 #[test]
+fn what_lifts_nothing_takes_few_places() {
+    let server = Server::alone();
+    for n in 0..2_000 {
+        server.say(Moderate::Unban { identity: format!("nobody-{n}") }).unwrap();
+    }
+    server.say(Moderate::Lock { locked: false }).unwrap();
+    assert_eq!(server.rights.stats().rules, 50);
+}
+
+#[test]
 fn into_a_locked_room_come_moderators_and_who_has_a_seat() {
     let server = Server::alone();
     let (member, seat) = server.enter(ANA, &guest("ana"));
@@ -167,6 +177,7 @@ fn who_was_removed_has_no_seat_any_more() {
     assert_eq!(server.evaluate(), [Effect::End(ANA)]);
     let again = server.say(Moderate::Remove { participant: "p1".into() });
     assert_eq!(again, Err(ModerationError::UnknownParticipant));
+    assert_eq!(server.way(&guest("ana"), None), Err(Denied::Locked), "while its connection ends");
     drop(member);
     assert_eq!(server.way(&guest("ana"), Some(&seat)), Err(Denied::Locked));
 }
