@@ -14,11 +14,21 @@ use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
 
-/// Bytes that may come at once: a few of the largest messages.
-const BURST: f64 = 512.0 * 1024.0;
-/// Rate in bytes a second. It is enough for a subscriber of a hundred tracks, and for the most data messages, in
-/// Base64.
-const PER_SECOND: f64 = 128.0 * 1024.0;
+/// The bytes that a client may send.
+#[derive(Debug, Clone, Copy)]
+struct Rate {
+    /// Bytes that may come at once.
+    burst: f64,
+    /// Bytes a second.
+    per_second: f64,
+}
+
+/// Rate of a participant: a few of the largest messages at once, then enough for a subscriber of a hundred tracks, and
+/// for the most data messages, in Base64.
+const PARTICIPANT: Rate = Rate { burst: 512.0 * 1024.0, per_second: 128.0 * 1024.0 };
+/// Rate of a client that is in no room: `join` is its largest message. Anybody may open a socket, so an unfinished
+/// message must not take much memory.
+const STRANGER: Rate = Rate { burst: 64.0 * 1024.0, per_second: 8.0 * 1024.0 };
 /// Minimum pause of a client above the rate, so that few large reads replace many small ones.
 const PAUSE: Duration = Duration::from_millis(50);
 /// Time above the rate after which a client floods.
@@ -30,6 +40,7 @@ pub(crate) struct Intake(Mutex<Option<Budget>>);
 
 #[derive(Debug)]
 struct Budget {
+    rate: Rate,
     /// Number of bytes that may come now; negative where too many have come.
     bytes: f64,
     counted: Instant,
@@ -40,7 +51,16 @@ struct Budget {
 impl Intake {
     /// Begins the budget: the connection is a WebSocket from now on.
     pub(crate) fn begin(&self, now: Instant) {
-        *self.0.lock() = Some(Budget { bytes: BURST, counted: now, over: None });
+        self.set(now, STRANGER);
+    }
+
+    /// Raises the budget: the client is in a room from now on.
+    pub(crate) fn joined(&self, now: Instant) {
+        self.set(now, PARTICIPANT);
+    }
+
+    fn set(&self, now: Instant, rate: Rate) {
+        *self.0.lock() = Some(Budget { rate, bytes: rate.burst, counted: now, over: None });
     }
 
     /// Whether the client has been above the rate for [`FLOOD_AFTER`].
@@ -67,7 +87,7 @@ impl Intake {
             return None;
         }
         budget.over.get_or_insert(now);
-        Some(Duration::from_secs_f64(-budget.bytes / PER_SECOND).max(PAUSE))
+        Some(Duration::from_secs_f64(-budget.bytes / budget.rate.per_second).max(PAUSE))
     }
 }
 
@@ -75,8 +95,8 @@ impl Budget {
     fn earn(&mut self, now: Instant) {
         let passed = now.saturating_duration_since(self.counted).as_secs_f64();
         self.counted = self.counted.max(now);
-        self.bytes = (self.bytes + passed * PER_SECOND).min(BURST);
-        if self.bytes >= BURST {
+        self.bytes = (self.bytes + passed * self.rate.per_second).min(self.rate.burst);
+        if self.bytes >= self.rate.burst {
             self.over = None;
         }
     }
@@ -152,6 +172,9 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Paced<S> {
 mod tests {
     use super::*;
 
+    const BURST: f64 = PARTICIPANT.burst;
+    const PER_SECOND: f64 = PARTICIPANT.per_second;
+
     #[test]
     fn what_is_no_socket_yet_is_not_bounded() {
         let (intake, now) = (Intake::default(), Instant::now());
@@ -163,7 +186,7 @@ mod tests {
     #[test]
     fn a_burst_passes_and_then_the_rate_holds() {
         let (intake, now) = (Intake::default(), Instant::now());
-        intake.begin(now);
+        intake.joined(now);
         intake.took(BURST as usize - 1);
         assert_eq!(intake.waits(now), None);
         intake.took(1 + PER_SECOND as usize);
@@ -173,9 +196,20 @@ mod tests {
     }
 
     #[test]
+    fn who_is_in_no_room_may_send_little() {
+        let (intake, now) = (Intake::default(), Instant::now());
+        intake.begin(now);
+        intake.took(STRANGER.burst as usize + 1);
+        assert!(intake.waits(now).is_some());
+        intake.joined(now);
+        intake.took(BURST as usize - 1);
+        assert_eq!(intake.waits(now), None);
+    }
+
+    #[test]
     fn whoever_is_kept_waiting_for_long_floods_and_who_paused_does_not() {
         let (intake, start) = (Intake::default(), Instant::now());
-        intake.begin(start);
+        intake.joined(start);
         let second = |n: u64| start + Duration::from_secs(n);
         intake.took(BURST as usize);
         for n in 0..5 {
@@ -196,7 +230,7 @@ mod tests {
         let intake = Arc::new(Intake::default());
         let mut paced = Paced::new(server, intake.clone());
         let begun = Instant::now();
-        intake.begin(begun);
+        intake.joined(begun);
         client.write_all(&vec![7; bytes]).await.unwrap();
         drop(client);
         let mut all = Vec::new();

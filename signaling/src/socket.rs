@@ -37,7 +37,7 @@ use crate::shared::Shared;
 
 /// Maximum size of a message that is read, in bytes. Messages between the protocol's bound and this one are answered
 /// with an error. Larger ones end the socket.
-const MAX_READ_BYTES: usize = 160 * 1024;
+const MAX_READ_BYTES: usize = 256 * 1024;
 /// Time for which a socket is read after the last message to the client. TCP resets a connection that is closed with
 /// unread data, and what was not sent by then is lost.
 const LINGER: Duration = Duration::from_millis(50);
@@ -422,6 +422,7 @@ impl Socket {
             entry::enter(&shared, entry).await?;
         let Joined { participants, tracks, events } = joined;
         self.inside = Some((id, events));
+        self.intake.joined(Instant::now());
         self.commands = Some(commands);
         let ruling = member.ruling.borrow_and_update().clone();
         self.member = Some(member);

@@ -198,7 +198,7 @@ async fn what_is_no_offer_is_refused_and_leaves_nothing_behind() {
         ("POST /whip/tea", SDP, &sends.replace("VP9/90000", "H264/90000"), 422),
         ("POST /whip/tea", SDP, &receives(), 400),
         ("POST /whep/tea", SDP, &sends, 400),
-        ("POST /whip/tea", SDP, &"x".repeat(70_000), 413),
+        ("POST /whip/tea", SDP, &"x".repeat(200_000), 413),
         ("GET /whip/tea", "", "", 405),
         ("DELETE /whip/tea/0", "", "", 404),
     ] {

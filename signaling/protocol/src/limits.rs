@@ -8,10 +8,10 @@ use crate::error::{ErrorCode, ProtocolError};
 use crate::grant::AccessToken;
 use crate::names::hides_text;
 
-/// Maximum size of a message, in bytes of UTF-8.
-pub const MESSAGE_BYTES: usize = 128 * 1024;
-/// Maximum size of a session description, in bytes.
-pub const SDP_BYTES: usize = 64 * 1024;
+/// Maximum size of a message, in bytes of UTF-8: an offer with its lists, and JSON's escapes of line ends.
+pub const MESSAGE_BYTES: usize = 224 * 1024;
+/// Maximum size of a session description, in bytes: 64 sections of Chromium's, which have 2.4 kB each for video.
+pub const SDP_BYTES: usize = 192 * 1024;
 /// Maximum length of a room's name, in characters.
 pub const ROOM_CHARS: usize = 64;
 /// Maximum length of the display name of a participant or a track, in characters.

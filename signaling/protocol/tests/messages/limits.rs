@@ -86,6 +86,17 @@ fn offers_are_held_to_their_limits() {
 }
 
 #[test]
+fn an_offer_for_camera_and_microphone_of_thirty_one_others_is_within_them() {
+    // What Chromium writes with all of its codecs: 187 kB, in lines of 40 bytes.
+    let sdp = format!("v=0\r\n{}", "a=fmtp:100 level-asymmetry-allowed=1;x\r\n".repeat(4_690));
+    let subscribe: Vec<Value> =
+        (0..62).map(|i| json!({"mid": i.to_string(), "track": "t".repeat(20)})).collect();
+    let offer =
+        json!({"type": "offer", "id": 1, "sdp": sdp, "publish": [], "subscribe": subscribe});
+    assert!(sdp.len() > 187_000 && parse(&offer).is_ok());
+}
+
+#[test]
 fn what_participants_send_each_other_is_held_to_its_limits() {
     let send = |mut fields: Value| {
         fields["type"] = json!("send");
