@@ -111,7 +111,8 @@ counters! {
     ice_restarts,
     /// Changes of a client's address or protocol during a call.
     paths_moved,
-    /// STUN requests refused because their client used too many addresses without an ICE restart.
+    /// STUN requests refused because their client used too many addresses without an ICE restart, or somebody else is
+    /// heard at the address.
     paths_refused,
     /// Datagrams without a kernel arrival time.
     arrival_times_missing,
@@ -161,6 +162,8 @@ counters! {
     rtp_in,
     /// RTP packets forwarded to subscribers.
     rtp_out,
+    /// RTP packets dropped because their publisher sent more than 3,000 a second.
+    rtp_limited,
     /// RTP packets of an unknown m-line, layer or codec.
     rtp_unknown,
     /// Video packets whose payload cannot be read.

@@ -26,6 +26,11 @@ impl Core {
         rtp: &RtpPacket,
     ) {
         self.counters.rtp_in += 1;
+        let limit = self.peers.get_mut(from).map(|peer| &mut peer.link.packet_limit);
+        if limit.is_some_and(|limit| !limit.admit(rtp.timestamp)) {
+            self.counters.rtp_limited += 1;
+            return;
+        }
         let peer = self.peers.get(from);
         let track = peer.and_then(|p| p.published.get(&mid)).copied();
         let Some((track_id, track)) = track.and_then(|t| Some((t, self.tracks.get_mut(t)?))) else {

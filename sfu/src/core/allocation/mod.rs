@@ -2,6 +2,7 @@
 
 pub(super) mod allocator;
 pub(super) mod anchor_costs;
+pub(super) mod demand;
 pub(super) mod network_gain;
 pub(super) mod quality;
 
@@ -11,8 +12,8 @@ use std::time::{Duration, Instant};
 use str0m::Rtc;
 use windlass_types::{Bitrate, Layer, Refusal, Rung};
 
-use self::allocator::{Demand, Grant};
 use self::anchor_costs::AnchorLimits;
+use self::demand::{Demand, Grant};
 use self::quality::Shown;
 use crate::api::{ParticipantId, SfuEvent, TrackId, TrackKind};
 use crate::core::connection::quality::Fit;

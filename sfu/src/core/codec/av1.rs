@@ -79,7 +79,7 @@ fn kind(obu: &[u8]) -> Option<u8> {
 fn elements(payload: &[u8]) -> impl Iterator<Item = &[u8]> {
     let (header, mut rest) = payload.split_first().unwrap_or((&0, &[]));
     // Number of OBUs, if the last one's length is left out.
-    let (count, mut n) = (header >> 4 & 3, 0);
+    let (count, mut n) = (usize::from(header >> 4 & 3), 0_usize);
     std::iter::from_fn(move || {
         n += 1;
         let (length, after) = match n {

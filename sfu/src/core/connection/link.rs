@@ -10,6 +10,7 @@ use windlass_types::Layer;
 
 use super::channels::ClientChannels;
 use super::cpu_limit::CpuLimit;
+use super::packet_limit::PacketLimit;
 use super::srtp::RtcpGuard;
 use super::stack::{self, Stack};
 use crate::api::ParticipantId;
@@ -33,6 +34,8 @@ pub(crate) struct Link {
     pub rtcp_guard: RtcpGuard,
     /// Limits the CPU time of the connection's input.
     pub cpu_limit: CpuLimit,
+    /// Limits the packets that the client publishes.
+    pub packet_limit: PacketLimit,
     /// What the connection's offers have negotiated.
     pub negotiated: Negotiated,
     /// Data channels that the client has opened.
@@ -65,6 +68,7 @@ impl Link {
             wake: Wake::new(id, wakes, now),
             rtcp_guard: RtcpGuard::default(),
             cpu_limit: CpuLimit::default(),
+            packet_limit: PacketLimit::default(),
             negotiated: Negotiated::default(),
             channels: ClientChannels::default(),
             paths: Paths::default(),

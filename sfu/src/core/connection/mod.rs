@@ -5,6 +5,7 @@ pub(super) mod cpu_limit;
 pub(super) mod in_flight;
 pub(super) mod link;
 pub(super) mod news;
+pub(super) mod packet_limit;
 pub(super) mod quality;
 pub(super) mod rtcp;
 pub(super) mod sctp_filter;

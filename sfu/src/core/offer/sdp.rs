@@ -144,7 +144,7 @@ impl Description {
         }
         let mut payloads = Payloads::default();
         let read = |lines: &Lines<'_>| Section::read(lines, &bundle, &mut payloads);
-        let transport = Transport::read(&session, &sections)?;
+        let transport = Transport::read(&session, &sections, &bundle)?;
         let sections = sections.iter().map(read).collect::<Result<Vec<_>, _>>()?;
         if sections.is_empty() {
             return Err(bad("it has no m-line"));
@@ -197,9 +197,16 @@ fn split(sdp: &str) -> Result<(Lines<'_>, Vec<Lines<'_>>), OfferError> {
 }
 
 impl Transport {
-    /// Session attributes hold for all sections; without one, the first section that has it counts.
-    fn read(session: &Lines<'_>, sections: &[Lines<'_>]) -> Result<Transport, OfferError> {
-        let levels = || std::iter::once(session).chain(sections);
+    /// Session attributes hold for all sections; without one, the first section that has it counts. Those in the bundle
+    /// come first: a section that was given up may have credentials of former times.
+    fn read(
+        session: &Lines<'_>,
+        sections: &[Lines<'_>],
+        bundle: &HashSet<&str>,
+    ) -> Result<Transport, OfferError> {
+        let is_bundled = |lines: &&Lines<'_>| lines.all("mid").any(|mid| bundle.contains(mid));
+        let (bundled, others): (Vec<_>, Vec<_>) = sections.iter().partition(is_bundled);
+        let levels = || [session].into_iter().chain(bundled.clone()).chain(others.clone());
         let ice = levels().find_map(|l| l.all("ice-ufrag").next().zip(l.all("ice-pwd").next()));
         let (ufrag, pwd) = ice.ok_or_else(|| bad("`a=ice-ufrag` or `a=ice-pwd` is missing"))?;
         let fits = |text: &str| {
@@ -426,6 +433,22 @@ mod tests {
         assert_eq!(directions(&alone), [(true, true), (true, false), (false, false)]);
         // Whatever is in the group shares its port.
         assert_eq!(directions(&text), [(true, true), (true, false), (true, false)]);
+    }
+
+    #[test]
+    fn credentials_are_those_of_sections_that_are_not_given_up() {
+        let of = |ufrag: &str| {
+            format!("recvonly|rtpmap:98 VP9/90000|ice-ufrag:{ufrag}|ice-pwd:0123456789abcdef012345")
+        };
+        let (former, present) = (of("former"), of("present"));
+        let all = sdp(&[
+            ("video 0 UDP/TLS/RTP/SAVPF 98", former.as_str()),
+            ("video 9 UDP/TLS/RTP/SAVPF 98", present.as_str()),
+        ]);
+        let text = all.replace("a=ice-ufrag:Cg2p\r\na=ice-pwd:TnhstHAeGeo1bz1zOzjaeQf+\r\n", "");
+        let ufrag = |text: &str| Description::read(text).expect("an offer").transport.ice.0;
+        assert_eq!(ufrag(&text.replace("BUNDLE 0 1", "BUNDLE 1")), "present");
+        assert_eq!(ufrag(&text), "former", "whatever is in the group is not given up");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use super::anchor_reports::ReportQuota;
 use super::view::View;
 use super::viewer_network::ViewerNetwork;
 use crate::api::{TrackId, TrackStats};
-use crate::core::allocation::allocator::Demand;
+use crate::core::allocation::demand::Demand;
 use crate::core::publisher::layers::Spatial;
 
 /// The last announcement of a subscription to the client ([`SfuEvent::RungChanged`](crate::SfuEvent::RungChanged)).

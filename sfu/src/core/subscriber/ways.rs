@@ -7,7 +7,7 @@ use windlass_types::{FrameNetwork, Layer, Rung, Way, WayReason};
 
 use super::view;
 use super::viewer_network::ViewerNetwork;
-use crate::core::allocation::allocator::Demand;
+use crate::core::allocation::demand::Demand;
 
 /// What the allocation gives a viewer of one track.
 #[derive(Debug, Clone, Copy)]

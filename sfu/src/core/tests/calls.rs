@@ -835,7 +835,7 @@ fn offers_full_of_candidates_cost_no_more_each_time() {
     let (sdp, _) = api.apply().expect("offer");
     let sdp = sdp.to_sdp_string();
     let (head, tail) = sdp.split_at(sdp.find("a=mid:").expect("m-line"));
-    let begun = Instant::now();
+    let mut took = Vec::new();
     for round in 0..20 {
         let candidate = |i: u32| {
             let (high, low) = (i / 250, i % 250);
@@ -843,7 +843,11 @@ fn offers_full_of_candidates_cost_no_more_each_time() {
         };
         let sdp = [head, &(0..700).map(candidate).collect::<String>(), tail].concat();
         let offer = Offer { sdp, ..Offer::default() };
+        let begun = Instant::now();
         harness.core.offer(harness.now, SUBSCRIBER, &offer).expect("answer");
+        took.push(begun.elapsed());
     }
-    assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
+    // The quickest of some: the machine may pause at any of them.
+    let (first, last) = (took[..5].iter().min(), took[15..].iter().min());
+    assert!(last < first.map(|first| *first * 3).as_ref(), "{took:?}");
 }

@@ -93,11 +93,9 @@ fn a_client_that_moves_gets_a_key_frame_without_asking() {
     assert_eq!(counters.keyframe_requests_out, asked + 1);
 }
 
-#[test]
-fn a_client_cannot_come_from_addresses_without_end() {
-    let (mut harness, _, at) = call();
-    // One check, as it would be seen on its way, from everywhere.
-    let request = loop {
+/// The next connectivity check that a client would send.
+fn check_of(harness: &mut Harness, at: usize) -> Vec<u8> {
+    loop {
         harness.now += STEP;
         let rtc = &mut harness.clients[at].rtc;
         rtc.handle_input(Input::Timeout(harness.now)).expect("client");
@@ -110,9 +108,39 @@ fn a_client_cannot_come_from_addresses_without_end() {
             _ => None,
         });
         if let Some(request) = checks.next() {
-            break request;
+            return request;
         }
-    };
+    }
+}
+
+#[test]
+fn an_address_at_which_somebody_is_heard_cannot_be_taken() {
+    let (mut harness, _, at) = call();
+    let victim = harness.clients[at].address;
+    let attacker = 1 - at;
+    for _ in 0..3 {
+        let request = check_of(&mut harness, attacker);
+        harness.run(Duration::from_secs(1));
+        let refused = harness.core.counters.paths_refused;
+        harness.core.datagram(harness.now, victim, &request);
+        assert_eq!(harness.core.counters.paths_refused, refused + 1);
+    }
+    let before = harness.clients[at].received.len();
+    harness.run(Duration::from_secs(4));
+    assert!(harness.clients[at].received.len() > before + 150);
+    // One whose last user has been silent may have been given to somebody else.
+    harness.now += Duration::from_secs(5);
+    let request = check_of(&mut harness, attacker);
+    let refused = harness.core.counters.paths_refused;
+    harness.core.datagram(harness.now, victim, &request);
+    assert_eq!(harness.core.counters.paths_refused, refused);
+}
+
+#[test]
+fn a_client_cannot_come_from_addresses_without_end() {
+    let (mut harness, _, at) = call();
+    // As it would be seen on its way, from everywhere.
+    let request = check_of(&mut harness, at);
     let (here, moved) = (harness.clients[at].address, harness.core.counters.paths_moved);
     harness.core.datagram(harness.now, here, &request);
     for n in 0..3000_u16 {
