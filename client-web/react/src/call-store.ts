@@ -144,7 +144,8 @@ export class CallStore {
     if (call === null) return;
     try {
       const share = await call.shareScreen();
-      if (share.ended || this.state.call !== call) return;
+      if (this.state.call !== call) await share.stop();
+      if (share.ended) return;
       share.on("ended", () => {
         if (this.state.screen === share) this.change({ screen: null });
       });

@@ -149,7 +149,7 @@ export class Sending {
     const from = preview.handOver(kind);
     try {
       if (wants[kind]) await this.open(this.room[kind], { ...from, muted: false });
-      else if (from.track !== undefined || kind === "camera")
+      else if ((from !== false && from.track !== undefined) || kind === "camera")
         await this.open(this.room[kind], { ...from, muted: true });
     } catch (error) {
       wants[kind] = false;

@@ -91,13 +91,42 @@ test("an abort in the lobby ends the call", async () => {
   const server = new FakeServer("a");
   server.answer = { type: "waiting" };
   const abort = new AbortController();
-  const { call, seen } = makeCall(server, { signal: abort.signal });
-  const rejected = assert.rejects(call.start(), { code: "left" });
+  const { call, seen } = makeCall(server);
+  const rejected = assert.rejects(call.start(abort.signal), { code: "left" });
   await pass(50);
   abort.abort();
   await rejected;
   assert.deepEqual(seen(), ["waiting", "released"]);
   assert.equal(server.open, 0);
+});
+
+test("a signal that aborts after the join ends no call", async () => {
+  const server = new FakeServer("a");
+  const abort = new AbortController();
+  const { call, seen } = makeCall(server);
+  await call.start(abort.signal);
+  abort.abort();
+  server.cut();
+  await pass(1000);
+  assert.deepEqual(seen(), ["reconnecting 1 500 connection_lost", "reconnected"]);
+});
+
+test("what happens between the welcome and its announcement is not lost", async () => {
+  const server = new FakeServer("a");
+  server.participants = [ADA, BO];
+  server.tracks = [video("t1", ADA.id), video("t2", BO.id)];
+  const { call, seen } = makeCall(server);
+  await call.start();
+  server.send({ type: "track_removed", track: "t1" });
+  server.send({ type: "participant_left", participant: ADA.id });
+  server.send({ type: "track_muted", track: "t2", muted: true });
+  await pass(50);
+  const events = seen();
+  assert.deepEqual(events.slice(-3), ["trackRemoved t1", "participantLeft ada", "trackMuted"]);
+  assert.deepEqual(
+    call.session?.participants.map(({ id }) => id),
+    [BO.id],
+  );
 });
 
 // Reconnecting.
@@ -321,6 +350,33 @@ test("leave during a pause ends the attempts", async () => {
   await pass(20_000);
   assert.deepEqual(seen(), ["reconnecting 1 500 connection_lost", "released", "disconnected left"]);
   assert.deepEqual(server.types, ["join"]);
+});
+
+test("leave while the page is told of a lost connection ends the attempts", async () => {
+  for (const event of ["reconnecting", "participantLeft"]) {
+    const server = new FakeServer("a");
+    server.participants = [ADA];
+    const heard = (name: string) => name === event && made.call.leave();
+    const made = await connected(server, { heard });
+    made.seen();
+    server.cut();
+    await pass(20_000);
+    assert.deepEqual(made.seen().slice(-2), ["released", "disconnected left"], event);
+    assert.deepEqual(server.types, ["join"], event);
+  }
+});
+
+test("leave in the lobby leaves it", async () => {
+  const server = new FakeServer("a");
+  const { call } = await connected(server);
+  server.answer = { type: "waiting" };
+  server.cut();
+  await pass(600);
+  assert.equal(server.open, 1);
+  call.leave();
+  await pass(0);
+  assert.equal(server.types.at(-1), "leave");
+  assert.equal(server.open, 0);
 });
 
 test("leave during an attempt closes what the attempt opens", async () => {

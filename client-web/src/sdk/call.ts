@@ -74,7 +74,7 @@ const FORWARDED = [
 ] as const satisfies readonly (keyof CallEvents)[];
 
 /** What a call adds to each request of its sessions. */
-export type CallRequest = Pick<SessionRequest, "former" | "ticket" | "maxRungs" | "seat">;
+export type CallRequest = Pick<SessionRequest, "former" | "ticket" | "maxRungs" | "seat" | "signal">;
 
 /** What a call needs of its room. */
 export interface CallHost {
@@ -108,6 +108,8 @@ export class Call {
   private probed: Session | null = null;
   private retry: ReturnType<typeof setTimeout> | undefined;
   private readonly reports: ReturnType<typeof setInterval>;
+  /** Aborts attempts to join: the call is over. */
+  private readonly attempts = new AbortController();
   private readonly inbox = new Inbox();
   private readonly outbox = new Outbox({
     path: () => (this.session === this.settled ? this.session : null),
@@ -137,14 +139,22 @@ export class Call {
     return this.session?.participant ?? this.id;
   }
 
-  /** Joins the room for the first time. Rejects with a {@link WindlassError}; the call is over then. */
-  async start(): Promise<void> {
+  /**
+   * Joins the room for the first time. Rejects with a {@link WindlassError}; the call is over then. `signal` aborts
+   * this attempt, and not those after it.
+   */
+  async start(signal?: AbortSignal): Promise<void> {
+    const abort = () => this.attempts.abort();
+    signal?.addEventListener("abort", abort);
+    if (signal?.aborted === true) abort();
     try {
       await this.connect();
     } catch (error) {
       const reason = error instanceof WindlassError ? error : noConnection(error);
       this.end(reason);
       throw reason;
+    } finally {
+      signal?.removeEventListener("abort", abort);
     }
   }
 
@@ -236,7 +246,7 @@ export class Call {
       try {
         // A migration must not end on the server that it leaves.
         const urls = servers.first(former === null ? MAX_ASKED : 1);
-        return await this.joinAt(urls, { former, ticket, maxRungs, seat: this.seat });
+        return await this.joinAt(urls, { former, ticket, maxRungs, seat: this.seat, signal: this.attempts.signal });
       } catch (error) {
         // What the page has changed since the last session must not end the call.
         const isDropped = error instanceof WindlassError && this.host.profile.refusedByJoin(error);
@@ -499,8 +509,10 @@ export class Call {
   /** Reconnects after a pause, or ends the call. */
   private lost(cause: WindlassError): void {
     const { backoff, servers, maxAttempts = MAX_ATTEMPTS, emit } = this.host;
-    if (this.state.name === "closed") return;
+    if (this.isOver) return;
     this.drop({ type: "lost" });
+    // The page may leave whenever it is told something.
+    if (this.isOver) return;
     this.outbox.interrupted();
     // The room may still count the session that was lost.
     const mayPass = cause.temporary || (cause.code === "room_full" && backoff.attempts > 0);
@@ -512,6 +524,7 @@ export class Call {
     // Another server, if there is one, is tried first, unless this one has just named it.
     if (!(cause instanceof Moved)) servers.postpone(0);
     emit("reconnecting", { attempt: backoff.attempts, delayMs, cause });
+    if (this.isOver) return;
     clearTimeout(this.retry);
     this.retry = setTimeout(() => {
       this.connect().then(
@@ -519,6 +532,11 @@ export class Call {
         (error: unknown) => this.lost(error instanceof WindlassError ? error : noConnection(error)),
       );
     }, delayMs);
+  }
+
+  // A getter, as the state changes while listeners run.
+  private get isOver(): boolean {
+    return this.state.name === "closed";
   }
 
   /** Closes all sessions, and removes what came by the current one. */
@@ -529,8 +547,10 @@ export class Call {
     this.draining.clear();
     this.held = [];
     for (const dropped of sessions) this.close(dropped);
-    for (const track of tracks) this.host.emit("trackRemoved", track);
-    for (const participant of participants) this.host.emit("participantLeft", participant);
+    // Where the page leaves meanwhile, the call's end is the last event.
+    const goesOn = () => event.type === "closed" || !this.isOver;
+    for (const track of tracks) if (goesOn()) this.host.emit("trackRemoved", track);
+    for (const participant of participants) if (goesOn()) this.host.emit("participantLeft", participant);
   }
 
   private finish(reason: WindlassError): void {
@@ -541,6 +561,7 @@ export class Call {
   }
 
   private end(reason: WindlassError): void {
+    this.attempts.abort();
     this.outbox.end(reason);
     this.host.profile.end(reason);
     clearTimeout(this.retry);

@@ -49,7 +49,7 @@ export interface JoinOptions {
    * Called when this participant is put into the lobby. `join` then resolves on admission, or rejects with `refused`.
    */
   waiting?: () => void;
-  /** Aborts the attempt to join, the wait in the lobby included; `join` rejects with `left`. */
+  /** Aborts the attempt to join, the wait in the lobby included; `join` rejects with `left`. Not once it is joined. */
   signal?: AbortSignal;
   /** Max attempts to reconnect. Default: 12, somewhat more than a minute. */
   attempts?: number;
@@ -62,8 +62,9 @@ export interface JoinOptions {
  * Participants and tracks that are there already are announced after the caller's current task, so that listeners that
  * are set right after `await join(…)` receive them.
  *
- * Rejects with a {@link WindlassError}. Frequent codes: `unreachable` (no server answers within 8 s), `no_codec` (no
- * VP9), `unauthorized` (token), `room_full`, `refused` (by a moderator), `left` (aborted by `signal`), `bad_option`.
+ * Rejects with a {@link WindlassError}. Frequent codes: `unreachable` (no server answers within 8 s), `no_codec` (none
+ * of VP9, VP8, H.264 and AV1), `unauthorized` (token), `room_full`, `refused` (by a moderator), `left` (aborted by
+ * `signal`), `bad_option`.
  */
 export async function join(url: string, options: JoinOptions): Promise<Room> {
   for (const name of ["room", "name"] as const) {

@@ -41,6 +41,16 @@ function camera(offer = () => undefined): {
   return { publication, sender, pc, look: () => publication.sampleUplink(pc) };
 }
 
+test("what is sent no more gives its section of the descriptions free", () => {
+  const { publication, pc, sender } = camera();
+  const transceiver = pc.addTransceiver("video") as unknown as { stop(): void };
+  let stopped = 0;
+  Object.assign(transceiver, { stop: () => void stopped++ });
+  Object.assign(sender, { replaceTrack: async () => undefined });
+  publication.detach(pc);
+  assert.equal(stopped, 1);
+});
+
 test("layers that are asked for are sent", async () => {
   const { publication, sender } = camera();
   await publication.setLayers("q");

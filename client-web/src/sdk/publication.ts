@@ -217,12 +217,10 @@ export class Publication {
     this.links.delete(pc);
     link.stills?.close();
     link.encryption?.passage?.close();
-    link.transceiver.direction = "inactive";
-    void link.transceiver.sender.replaceTrack(null);
-    if (this.backupOf === null) return;
-    // Others decide how often there is a backup: its section is free for another one.
+    void link.transceiver.sender.replaceTrack(null).catch(() => undefined);
+    // Its section of the descriptions is free for another one: else each screen that is shared made offers longer.
     link.transceiver.stop();
-    if (this.links.size === 0) this.backupOf.backups.delete(this);
+    if (this.links.size === 0) this.backupOf?.backups.delete(this);
   }
 
   /** Forgets the requests of a server: they do not hold for another one. */

@@ -51,6 +51,19 @@ test("of two screens that are chosen at once, the second one replaces the first"
   );
 });
 
+test("a screen that is chosen once the call is over is not captured", async () => {
+  const server = new FakeServer("a");
+  const room = await joined({}, server);
+  const screen = new FakeTrack("video", "a", {});
+  Object.assign(navigator.mediaDevices, { getDisplayMedia: async () => new FakeStream([screen]) });
+  server.silent = true;
+  const shared = room.shareScreen();
+  await pass(50);
+  room.leave();
+  await assert.rejects(shared, { code: "ended" });
+  assert.equal(screen.readyState, "ended");
+});
+
 test("a check beside the call asks its server, with its token, and opens no device", async () => {
   const server = new FakeServer("a");
   const room = await joined({ token: () => "T" }, server);

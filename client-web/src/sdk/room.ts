@@ -144,7 +144,7 @@ export class Room extends Emitter<RoomEvents> {
     if (options.encryption !== undefined) await encryption?.add(options.encryption);
     const room = new Room(url, options, encryption);
     void warmUpDecoder(room.files, room.relay);
-    await room.call.start();
+    await room.call.start(options.signal);
     // It may have been aborted while the socket was being opened, when nobody listened.
     if (options.signal?.aborted === true) {
       room.leave();
@@ -419,6 +419,11 @@ export class Room extends Emitter<RoomEvents> {
     const publish = (track: MediaStreamTrack, how: PublishOptions) => this.publishOne(track, how);
     const host = { publish, unpublish: (publication: Publication) => this.unpublish(publication) };
     const share = await ScreenShare.start(host, options);
+    // The call may have ended while the person chose, or while the offer was on its way.
+    if (this.over) {
+      await share.stop();
+      throw ended();
+    }
     // One screen at a time; the former goes on while the person chooses.
     const former = this.share;
     this.share = share;
@@ -618,14 +623,13 @@ export class Room extends Emitter<RoomEvents> {
 
   /** Completes a request of the call by the options. */
   private async request(request: CallRequest): Promise<SessionRequest> {
-    const { token, room, signal, waiting } = this.options;
+    const { token, room, waiting } = this.options;
     return {
       ...request,
       room,
       ...this.profile.wanted,
       loopback: this.loopback,
       token: await tokenOf(token),
-      signal,
       waiting: () => {
         guarded(() => waiting?.());
         this.emit("waiting", undefined);

@@ -8,7 +8,7 @@ import { WindlassError } from "./errors.js";
 import type { Move, SessionEvents } from "./events.js";
 import { fitting } from "./fitting.js";
 import { handshake, type JoinRequest } from "./handshake.js";
-import { contentOf, type ReceivedMessage } from "./message.js";
+import { contentOf } from "./message.js";
 import type { Described } from "./profile.js";
 import type { Moderate, SendData, SetAttributes } from "./protocol.gen.js";
 import type {
@@ -39,7 +39,19 @@ import { type RemoteTrack, RemoteVideoTrack } from "./tracks.js";
 const PENDING_MS = 6000;
 /** Interval between two comparisons of a successor with the former session, milliseconds. */
 const COMPARE_MS = 50;
-/** Max number of messages that are kept until the participants are announced. */
+/** Messages about who and what is in the room. Those that come before the welcome's is announced wait for that. */
+const AFTER_WELCOME: ReadonlySet<ServerMessage["type"]> = new Set([
+  "participant_joined",
+  "participant_changed",
+  "participant_left",
+  "track_added",
+  "track_removed",
+  "track_muted",
+  "paused",
+  "speaker",
+  "data",
+]);
+/** Max number of these with which further ones of the type `data` are dropped. */
 const MAX_EARLY = 256;
 /** Once every track has a picture, max wait until each is as good as on the former server, milliseconds. */
 const QUALITY_WAIT_MS = 1500;
@@ -102,8 +114,8 @@ export class Session extends Emitter<SessionEvents> {
   private readonly timers = new Set<ReturnType<typeof setTimeout>>();
   /** Every track of the room, received or not. */
   private readonly roomTracks = new Map<string, TrackInfo>();
-  /** Messages that came before the participants were announced; null: they are. */
-  private early: ReceivedMessage[] | null = [];
+  /** Messages about who and what is in the room that came before the welcome's was announced; null: it is. */
+  private early: ServerMessage[] | null = [];
   private grants: readonly string[] | undefined;
   private speakerId: string | null = null;
   /** The qualities of connections that the server has reported, by participant; this one's too. */
@@ -121,7 +133,11 @@ export class Session extends Emitter<SessionEvents> {
    * {@link WindlassError}: with `Moved` where the room is on another server.
    */
   static async join(urls: readonly string[], request: SessionRequest, transports: Transports): Promise<Session> {
-    const [[url, socket]] = await Promise.all([SignalSocket.openAny(urls), transports.ready()]);
+    const opening = SignalSocket.openAny(urls);
+    const [[url, socket]] = await Promise.all([opening, transports.ready()]).catch((error: unknown) => {
+      opening.then(([, opened]) => opened.close()).catch(() => undefined);
+      throw error;
+    });
     try {
       const welcome = await handshake(url, socket, request);
       return new Session(url, socket, transports.connect(socket, welcome, request.maxRungs), welcome, request);
@@ -166,7 +182,7 @@ export class Session extends Emitter<SessionEvents> {
     this.updateSubscriptions();
     const early = this.early ?? [];
     this.early = null;
-    for (const message of early) this.emit("message", message);
+    for (const message of early) if (!this.isClosed) this.handle(message);
   }
 
   /** This participant's id. */
@@ -376,6 +392,10 @@ export class Session extends Emitter<SessionEvents> {
   }
 
   private handle(message: ServerMessage): void {
+    if (this.early !== null && AFTER_WELCOME.has(message.type)) {
+      if (message.type !== "data" || this.early.length < MAX_EARLY) this.early.push(message);
+      return;
+    }
     switch (message.type) {
       case "participant_joined":
         this.addParticipant(participantInfo(message), this.participants);
@@ -513,9 +533,7 @@ export class Session extends Emitter<SessionEvents> {
     const { from, seq, number, topic } = message;
     const content = contentOf(message);
     if (content === null) return;
-    const received = { from, was: this.roster.get(from)?.was, seq, number, topic, ...content };
-    if (this.early === null) this.emit("message", received);
-    else if (this.early.length < MAX_EARLY) this.early.push(received);
+    this.emit("message", { from, was: this.roster.get(from)?.was, seq, number, topic, ...content });
   }
 
   private removeParticipant(id: string): void {

@@ -14,8 +14,10 @@ export interface PingRate {
 
 /** Max time until the first answer, milliseconds. */
 const START_TIMEOUT_MS = 10_000;
-/** Time to finish its tasks for a worker that ends later, milliseconds. */
+/** Time to finish its tasks for a worker that ends later, from its last answer on, milliseconds. */
 const GRACE_MS = 1000;
+/** Max time for that answer, milliseconds. */
+const LAST_ANSWER_MS = 10_000;
 
 /** `To` and `From` are the messages to and from the worker. */
 export class WatchedWorker<To, From> {
@@ -27,6 +29,7 @@ export class WatchedWorker<To, From> {
   private readonly heartbeat: Heartbeat;
   private starting: ReturnType<typeof setTimeout> | undefined;
   private pings: ReturnType<typeof setInterval> | undefined;
+  private unanswered = 0;
   private ended = false;
 
   /** `name` appears in developers' tools. `onEnd` is called at most once, and not after {@link end}. */
@@ -68,13 +71,21 @@ export class WatchedWorker<To, From> {
     this.worker?.terminate();
   }
 
-  /** Terminates the worker after a grace period. No callback is called any more. */
+  /**
+   * Terminates the worker a while after it has taken all messages so far, however busy the machine is. No callback is
+   * called any more.
+   */
   endLater(): void {
     this.unwatch();
     const { worker } = this;
     if (worker === null) return;
-    worker.onmessage = null;
-    setTimeout(() => worker.terminate(), GRACE_MS);
+    this.ping();
+    const late = setTimeout(() => worker.terminate(), LAST_ANSWER_MS);
+    worker.onmessage = ({ data }: MessageEvent<From | Pong>) => {
+      if (!isPong(data) || --this.unanswered > 0) return;
+      clearTimeout(late);
+      setTimeout(() => worker.terminate(), GRACE_MS);
+    };
   }
 
   /** Stops pinging a silent worker, and terminates it if it answers after all. */
@@ -85,10 +96,12 @@ export class WatchedWorker<To, From> {
   }
 
   private ping(): void {
+    this.unanswered++;
     this.worker?.postMessage({ type: "ping" } satisfies Ping);
   }
 
   private pong(): void {
+    this.unanswered--;
     this.heartbeat.answered();
     if (this.pings !== undefined || this.ended) return;
     clearTimeout(this.starting);

@@ -19,6 +19,26 @@ test("a key decrypts for ten seconds after the next one", async () => {
   }
 });
 
+test("when two leave together, the key before both of theirs decrypts on", async () => {
+  mock.timers.enable({ apis: ["setTimeout"] });
+  try {
+    const keys = new BaseKeys();
+    const three = [await baseKey(1), await baseKey(2), await baseKey(3)] as const;
+    keys.add(three[0]);
+    mock.timers.tick(60_000);
+    keys.add(three[1]);
+    mock.timers.tick(4000);
+    keys.add(three[2]);
+    assert.deepEqual(keys.all, [...three].reverse());
+    mock.timers.tick(6000);
+    assert.deepEqual(keys.all, [three[2], three[1]]);
+    mock.timers.tick(4000);
+    assert.deepEqual(keys.all, [three[2]]);
+  } finally {
+    mock.timers.reset();
+  }
+});
+
 test("the latest key encrypts, and without one nothing is encrypted", async () => {
   const keys = new BaseKeys();
   const plain = Uint8Array.of(1, 2).buffer;

@@ -1,10 +1,12 @@
 /** The base keys of a call with end-to-end encryption, as its workers have them. */
 import { type BaseKey, Encryptor } from "./sframe.js";
 
-/** Time in which all participants take a new key: until then the one before it decrypts. */
+/** Time in which all participants take a new key: until then those before it decrypt. */
 const FORMER_KEY_MS = 10_000;
+/** Maximum number of keys that decrypt: several participants may leave at once, and each key is tried on each frame. */
+const MAX_KEYS = 8;
 
-/** The key that encrypts, and the one before it, which decrypts for a while longer. */
+/** The key that encrypts, and those before it, which decrypt for a while longer. */
 export class BaseKeys {
   /** The latest first. */
   private keys: BaseKey[] = [];
@@ -15,13 +17,13 @@ export class BaseKeys {
     return this.keys;
   }
 
-  /** Encrypts by this key from now on. The one before it decrypts on for {@link FORMER_KEY_MS}. */
+  /** Encrypts by this key from now on. Each one before it decrypts for {@link FORMER_KEY_MS} from now, or less. */
   add(key: BaseKey): void {
-    const [former] = this.keys;
-    this.keys = former === undefined || former.index === key.index ? [key] : [key, former];
+    const former = this.keys.filter(({ index }) => index !== key.index);
+    this.keys = [key, ...former].slice(0, MAX_KEYS);
     this.encryptor = new Encryptor(key);
     setTimeout(() => {
-      if (this.keys[0] === key) this.keys = [key];
+      this.keys = this.keys.filter((one) => !former.includes(one));
     }, FORMER_KEY_MS);
   }
 

@@ -161,7 +161,7 @@ export type NativeReason =
   | "gap"
   /** The LR picture is larger than the server enhances. */
   | "too-large"
-  /** The codec is not VP9, of which alone pictures are rebuilt. */
+  /** The browser cannot decode the codec for the SDK, or the picture comes in spatial layers. */
   | "codec"
   /** The browser lacks an API. */
   | "unsupported"

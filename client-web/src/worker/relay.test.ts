@@ -220,6 +220,25 @@ test("it is not asked for without end", async (t) => {
   assert.equal(m.asked.length, 10);
 });
 
+test("after frames that could not be decrypted a key frame is asked for", async () => {
+  const keys = { sender: new BaseKeys(), receiver: new BaseKeys() };
+  const [sender, receiver] = [new Relay(keys.sender), new Relay(keys.receiver)];
+  const [out, back] = [media(), media()];
+  void sender.pass(out.transformer, { ...SENT, id: 1, encrypted: "video" });
+  void receiver.pass(back.transformer, { ...RECEIVED, id: 2, encrypted: "video" });
+  keys.sender.add(await baseKey(1));
+  for (let id = 1; id <= 5; id++) out.give(frame(id));
+  while (out.frames.length < 5) await settled();
+  const comes = (n: number, type: string) => back.give({ ...frame(0), type, data: out.frames[n]?.slice().buffer });
+  comes(0, "delta");
+  for (let n = 0; n < 50; n++) await settled();
+  assert.deepEqual([back.written.length, back.asked.length], [0, 0], "not while it has no key");
+  keys.receiver.add(await baseKey(1));
+  for (const [n, type] of ["delta", "delta", "key", "delta"].entries()) comes(n + 1, type);
+  for (let n = 0; n < 500 && back.written.length < 4; n++) await settled();
+  assert.deepEqual([back.written.length, back.asked.length], [4, 1]);
+});
+
 test("encrypted frames are sent as nobody reads them, and received as they were", async () => {
   const [first, second] = [await baseKey(1), await baseKey(2)];
   const keys = { sender: new BaseKeys(), receiver: new BaseKeys() };

@@ -103,14 +103,26 @@ export class Relay {
     const writer = transformer.writable.getWriter();
     let requestedAt = keyFrame ? performance.now() : null;
     let requests = 1;
+    let isIncomplete = false;
+    let lastRequest = Number.NEGATIVE_INFINITY;
     if (keyFrame) copies.requestKeyFrame();
     for (;;) {
       const { value: frame, done } = await reader.read();
       if (done) break;
       if (decryptor !== null && encrypted !== null) {
         const plain = await decryptor.decrypt(frame.data, encrypted);
-        if (plain === null) continue;
+        if (plain === null) {
+          isIncomplete = true;
+          continue;
+        }
         frame.data = plain;
+        // What this frame refers to was left out, as for want of a key that has come meanwhile.
+        const now = performance.now();
+        if (isIncomplete && frame.type === "delta" && requestedAt === null && now - lastRequest >= KEY_FRAME_EVERY_MS) {
+          [requestedAt, requests, lastRequest] = [now, 1, now];
+          copies.requestKeyFrame();
+        }
+        isIncomplete = false;
       }
       if (requestedAt !== null) {
         const now = performance.now();

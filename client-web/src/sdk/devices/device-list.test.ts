@@ -12,6 +12,9 @@ const listOf = (machine: FakeMachine) => new DeviceList(machine as unknown as Me
 /** An element that plays sound. */
 class Element {
   sink = "";
+  get sinkId(): string {
+    return this.sink;
+  }
   missing = new Set<string>();
   setSinkId(id: string): Promise<void> {
     if (this.missing.has(id)) return Promise.reject(new DOMException("", "NotFoundError"));
@@ -87,6 +90,9 @@ test("elements follow the loudspeaker", async () => {
   forget();
   await list.setSpeaker("room");
   assert.deepEqual([early.sink, late.sink], ["headset", "room"]);
+  await list.setSpeaker("");
+  list.followSpeaker(early);
+  assert.equal(early.sink, "", "it is not where it was before");
 });
 
 test("a loudspeaker on which an element cannot play is not taken", async () => {

@@ -43,7 +43,9 @@ export type MediaDeviceSource = Pick<MediaDevices, "enumerateDevices" | "addEven
 
 /** What playing on a chosen loudspeaker needs of an element. */
 export interface SoundElement {
-  /** Missing in older browsers. */
+  /** Where it plays; empty: on the system's choice. Missing in older browsers. */
+  readonly sinkId?: string;
+  /** Plays it elsewhere. Missing in older browsers. */
   setSinkId?(id: string): Promise<void>;
 }
 
@@ -144,7 +146,8 @@ export class DeviceList extends Emitter<DeviceListEvents> {
    */
   followSpeaker(element: SoundElement, failed: (error: WindlassError) => void = () => undefined): () => void {
     this.elements.add(element);
-    if (this.current !== "") playOn(element, this.current).catch(failed);
+    // One that was left out for a while may still play where it did.
+    if (this.current !== (element.sinkId ?? "")) playOn(element, this.current).catch(failed);
     return () => this.elements.delete(element);
   }
 

@@ -28,6 +28,17 @@ test("sound that is blocked plays at the next gesture", async () => {
   assert.equal(element.plays, 2);
 });
 
+test("a click without a pointer or a key, as by a screen reader, is a gesture", async () => {
+  const [element, page] = [new Element(), new EventTarget()];
+  const told: boolean[] = [];
+  playSound(element, (blocked) => told.push(blocked), page);
+  await settle();
+  element.blocked = false;
+  page.dispatchEvent(new Event("click"));
+  await settle();
+  assert.deepEqual(told, [true, false]);
+});
+
 test("a gesture that does not help is not the last one", async () => {
   const [element, page] = [new Element(), new EventTarget()];
   const told: boolean[] = [];

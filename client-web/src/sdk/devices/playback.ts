@@ -16,8 +16,11 @@ export interface Playback {
   end(): void;
 }
 
-/** What browsers take for a gesture: a finger counts when it is lifted, a mouse when it is pressed. */
-const GESTURES = ["pointerdown", "pointerup", "keydown"] as const;
+/**
+ * What browsers take for a gesture: a finger counts when it is lifted, a mouse when it is pressed. Screen readers and
+ * voice control click without either.
+ */
+const GESTURES = ["pointerdown", "pointerup", "keydown", "click"] as const;
 
 /** Where gestures are heard. */
 export type GestureTarget = Pick<EventTarget, "addEventListener" | "removeEventListener">;

@@ -39,7 +39,7 @@ test("both are opened at once, and handed over open, each with its device", asyn
   const preview = new Preview();
   assert.deepEqual(await preview.startBoth(), { camera: null, microphone: null });
   assert.equal(asked, 1);
-  const { track, ...rest } = preview.handOver("camera");
+  const { track, ...rest } = preview.handOver("camera") || {};
   assert.deepEqual([track?.readyState, rest], ["live", { muted: false, device: "desk" }]);
   assert.equal(preview.camera.active, false);
   preview.close();
@@ -55,11 +55,32 @@ test("one that is missing is reported, and the other one is open", async () => {
   assert.deepEqual(machine.lit, ["desk"]);
 });
 
+test("what is allowed once the preview is closed is closed at once", async () => {
+  const preview = new Preview();
+  const started = preview.startBoth();
+  preview.close();
+  const { camera, microphone } = await started;
+  assert.deepEqual(
+    [camera, microphone].map((error) => (error as WindlassError).code),
+    ["ended", "ended"],
+  );
+  assert.deepEqual(machine.lit, []);
+});
+
+test("what is off is not handed over, so that a call does not open it", async () => {
+  const preview = new Preview();
+  assert.equal(preview.handOver("microphone"), false);
+  await preview.startBoth();
+  await preview.camera.stop();
+  assert.equal(preview.handOver("camera"), false);
+  preview.close();
+});
+
 test("a muted camera is handed over closed, a muted microphone open", async () => {
   const preview = new Preview();
   await preview.startBoth();
   await Promise.all([preview.camera.setMuted(true), preview.microphone.setMuted(true)]);
   assert.deepEqual(preview.handOver("camera"), { muted: true, device: "desk" });
-  const { track, muted } = preview.handOver("microphone");
+  const { track, muted } = preview.handOver("microphone") || {};
   assert.deepEqual([track?.readyState, muted], ["live", true]);
 });

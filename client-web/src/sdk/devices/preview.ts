@@ -16,6 +16,7 @@ import { openBoth } from "./open.js";
  * ```
  */
 export class Preview {
+  private closed = false;
   /** The cameras, microphones and loudspeakers of this machine. */
   readonly devices = new DeviceList();
   /** The camera. `start()` opens it. */
@@ -44,11 +45,13 @@ export class Preview {
   }
 
   /**
-   * Ends the preview of an input: options for the call's own to go on with it as it is, the same device, muted or not.
+   * Ends the preview of an input: options for the call's own to go on with it as it is, the same device, muted or not;
+   * false where it is off, so that the call opens nothing.
    */
-  handOver(kind: InputKind): StartOptions {
+  handOver(kind: InputKind): StartOptions | false {
     const input = this[kind];
     const { muted, device } = input;
+    if (!input.active && !input.starting) return false;
     const track = input.handOver();
     return {
       muted,
@@ -59,6 +62,7 @@ export class Preview {
 
   /** Closes the devices that are still the preview's. */
   close(): void {
+    this.closed = true;
     for (const input of [this.camera, this.microphone]) input.stop().catch(() => undefined);
     this.devices.close();
   }
@@ -67,6 +71,8 @@ export class Preview {
     return new LocalInput({
       kind,
       devices: this.devices,
+      // What is opened later, as the person has just allowed it, is closed at once.
+      isOver: () => this.closed,
       // Without a connection a publication sends nothing.
       publish: async (track) => new Publication(track, kind, "q"),
       unpublish: async () => undefined,

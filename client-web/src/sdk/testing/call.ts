@@ -37,7 +37,7 @@ const messageLine = ({ from, was, topic, text, bytes }: ReceivedMessage): string
   ["message", from, ...(was === undefined ? [] : [`was ${was}`]), topic, text ?? bytes].join(" ");
 
 /** A call that has not begun, at the page's own server. */
-export function makeCall(own: FakeServer, options: { maxAttempts?: number; signal?: AbortSignal } = {}) {
+export function makeCall(own: FakeServer, options: { maxAttempts?: number; heard?: (event: string) => void } = {}) {
   const transports = new FakeTransports();
   const events: string[] = [];
   const servers = new Servers(own.url);
@@ -49,11 +49,13 @@ export function makeCall(own: FakeServer, options: { maxAttempts?: number; signa
     profile,
     join: (urls, request) => {
       const waiting = () => events.push("waiting");
-      const { signal } = options;
       const who = { room: "standup", ...profile.wanted, loopback: false, token: undefined };
-      return Session.join(urls, { ...request, ...who, signal, waiting }, transports);
+      return Session.join(urls, { ...request, ...who, waiting }, transports);
     },
-    emit: (name, value) => events.push(line(name, value)),
+    emit: (name, value) => {
+      events.push(line(name, value));
+      options.heard?.(name);
+    },
     release: () => events.push("released"),
   });
   calls.push(call);
@@ -63,7 +65,7 @@ export function makeCall(own: FakeServer, options: { maxAttempts?: number; signa
 }
 
 /** A call that is connected, its media path up. */
-export async function connected(own: FakeServer, options: { maxAttempts?: number } = {}) {
+export async function connected(own: FakeServer, options: Parameters<typeof makeCall>[1] = {}) {
   const made = makeCall(own, options);
   await made.call.start();
   await pass(50);

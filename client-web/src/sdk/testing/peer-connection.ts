@@ -7,6 +7,7 @@ interface FakeTransceiver {
   readonly receiver: { track: object };
   readonly sender: { replaceTrack(): Promise<void> };
   setCodecPreferences(): void;
+  stop(): void;
 }
 
 /** A peer connection in memory, whose transceivers get a `mid` with the local description. */
@@ -42,7 +43,16 @@ export class FakePeerConnection {
 
   addTransceiver(_: unknown, { direction }: { direction: string }): FakeTransceiver {
     const sender = { replaceTrack: () => Promise.resolve() };
-    const transceiver = { mid: null, direction, receiver: { track: {} }, sender, setCodecPreferences: () => undefined };
+    const transceiver = {
+      mid: null,
+      direction,
+      receiver: { track: {} },
+      sender,
+      setCodecPreferences: () => undefined,
+      stop() {
+        this.direction = "stopped";
+      },
+    };
     this.transceivers.push(transceiver);
     return transceiver;
   }
