@@ -290,10 +290,10 @@ impl Machine {
             "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\n".to_owned();
         let files = [
             ("etc/ca.pem", &cert),
-            ("etc/cluster.pem", &cert),
+            ("etc/sfu.pem", &cert),
             ("etc/nats-ca.pem", &cert),
             ("etc/turn.pem", &cert),
-            ("etc/cluster-key.pem", &key),
+            ("etc/sfu-key.pem", &key),
             ("etc/turn-key.pem", &key),
             ("etc/nats.creds", &secret),
             ("etc/turn", &secret),

@@ -72,7 +72,8 @@ pub(super) fn errors(document: &str) -> Result<String> {
     let document: Value = serde_json::from_str(document)?;
     let schemas = &document["components"]["schemas"];
     let mut page = format!(
-        "# Errors\n\nEach error has a code for programs, a message, and a hint: what to do next. Codes are stable.\n\n{MADE}\n\n\
+        "# Errors\n\nEach error has a code for programs, a message, and a hint: what to do next. Codes are stable. \
+         Those of the SDK itself are at [`ClientErrorCode`](../client-web/src/sdk/errors.ts).\n\n{MADE}\n\n\
          ## Calls\n\nThe codes of [signalling](signaling.md#errors), and of [WHIP and WHEP](signaling.md#whip-and-whep).\n\n\
          | code | when | what to do next |\n| --- | --- | --- |\n"
     );
