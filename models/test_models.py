@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import unittest
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import torch
 
 import adapt
 import evaluate
+import make
 import metrics
 import natural
 import network
@@ -22,7 +24,7 @@ import ssimulacra2
 import train
 
 KINDS = (("luma", "lanczos3"), ("luma+twin", "lanczos3"), ("luma+twin", "twin"))
-COMMITTED = sorted(p for p in pairs.HERE.glob("**/*-x?.safetensors") if not p.stem.endswith("fixture"))
+COMMITTED = sorted(p for p in pairs.HERE.glob("**/*-x?.safetensors") if not p.stem.endswith("fixture") and ".work" not in p.parts)
 
 
 class Resampling(unittest.TestCase):
@@ -250,6 +252,35 @@ class Adapting(unittest.TestCase):
         other = {name: value + 0.01 * torch.randn_like(value) for name, value in self.weights.items()}
         for name, value in adapt.sent_as(self.weights, other).items():
             torch.testing.assert_close(value, other[name], atol=4e-4, rtol=0.0)
+
+
+class Recipes(unittest.TestCase):
+    """`make` and `recipes.toml`."""
+
+    def test_each_committed_network_has_a_recipe_for_its_own_shape(self) -> None:
+        shapes = {str(path.relative_to(pairs.HERE).with_suffix("")): network.load(path)[0] for path in COMMITTED}
+        self.assertEqual(set(shapes), set(make.recipes()))
+        for name, shape in shapes.items():
+            *_, (_, command) = make.commands(make.recipes()[name], pairs.HERE / "train.py", make.WORK)
+            args = train.options().parse_args(command[2:])
+            tier = replace(network.TIERS[args.tier], scale=args.scale, inputs=args.inputs, base=args.base)
+            self.assertEqual(tier, shape, name)
+            self.assertEqual((args.out.stem, args.report), (Path(name).name, True))
+
+    def test_a_run_begins_with_weights_that_are_made_before_it(self) -> None:
+        recipes = make.recipes()
+        outs = {(name, run.get("out")) for name, recipe in recipes.items() for run in recipe["runs"]}
+        for name, recipe in recipes.items():
+            made = set()
+            for run in recipe["runs"]:
+                for given in (run[option] for option in ("start", "enhancer") if option in run):
+                    if "/" in given:
+                        self.assertTrue((pairs.HERE.parent / given).exists(), given)
+                    elif ":" in given:
+                        self.assertIn(tuple(given.split(":")), outs)
+                    else:
+                        self.assertIn(given, made, name)
+                made.add(run.get("out"))
 
 
 class Natural(unittest.TestCase):

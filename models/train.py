@@ -143,7 +143,8 @@ def train(args: argparse.Namespace) -> None:
     body = torch.bfloat16 if args.bf16 else torch.float32
     weights = edge_weights(shape.scale, device)
     begun, losses = time.monotonic(), []
-    for number in range(start, args.steps):
+    end = min(args.steps, args.stop or args.steps)
+    for number in range(start, end):
         rng = np.random.default_rng((args.seed, number))
         for group in optimizer.param_groups:
             group["lr"] = learning_rate(number, args.steps, args.rate)
@@ -156,7 +157,7 @@ def train(args: argparse.Namespace) -> None:
             loss = loss + args.perceived * lacking(made, step.wanted, shape.scale)
         descend(net, optimizer, loss, mean, number)
         losses.append(loss.detach())
-        if (number + 1) % args.every == 0 or number + 1 == args.steps:
+        if (number + 1) % args.every == 0 or number + 1 == end:
             took = time.monotonic() - begun
             recent = torch.stack(losses[-args.every :]).mean().item()
             print(f"step {number + 1} of {args.steps}: loss {recent:.4f} after {took:.0f} s", flush=True)
@@ -167,8 +168,8 @@ def train(args: argparse.Namespace) -> None:
             network.export(shape, averaged.folded() | calibrated(shape, averaged.folded(), stock), args.out)
 
 
-def main() -> None:
-    """Reads the options, trains and reports."""
+def options() -> argparse.ArgumentParser:
+    """The options of the program."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tier", choices=list(network.TIERS), default="xs")
     parser.add_argument("--scale", type=int, choices=[2, 3, 4], default=2)
@@ -179,6 +180,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="[fused-|frames/]TIER-xSCALE.safetensors in this folder by default")
     parser.add_argument("--work", type=Path, default=pairs.HERE / ".work", help="cache of patches, checkpoints")
     parser.add_argument("--steps", type=int, default=18000)
+    parser.add_argument("--stop", type=int, help="end after this one of the steps")
     parser.add_argument("--draws", type=int, default=8, help="streams drawn of each clip")
     parser.add_argument("--soft", type=float, default=0.0, help="share of the streams of faces that are blurred")
     parser.add_argument("--batch", type=int, default=16)
@@ -194,6 +196,12 @@ def main() -> None:
     parser.add_argument("--start", type=Path, help="begin with these weights, of this tier or narrower")
     parser.add_argument("--resume", action="store_true", help="go on from the checkpoint in --work")
     parser.add_argument("--report", action=argparse.BooleanOptionalAction, default=True)
+    return parser
+
+
+def main() -> None:
+    """Reads the options, trains and reports."""
+    parser = options()
     args = parser.parse_args()
     if args.base == "twin" and args.inputs != "luma+twin":
         parser.error("--base twin goes with --inputs luma+twin")
