@@ -11,6 +11,8 @@ use crate::clock::RoundTrip;
 pub const PING_INTERVAL: Duration = Duration::from_millis(100);
 /// Time without an answer after which a worker has failed: four pings, so that a retransmitted packet is no failure.
 pub const ANSWER_TIMEOUT: Duration = Duration::from_millis(400);
+/// Number of unanswered pings without which no worker has failed, whatever the time: this machine may have stood still.
+const MIN_UNANSWERED: usize = 3;
 /// Maximum number of unanswered pings that are remembered.
 const MAX_OPEN: usize = 16;
 
@@ -59,7 +61,8 @@ impl Liveness {
 
     /// Whether the worker has failed.
     pub fn has_timed_out(&self, now: Instant) -> bool {
-        !self.open.is_empty() && now.saturating_duration_since(self.answered) >= ANSWER_TIMEOUT
+        self.open.len() >= MIN_UNANSWERED
+            && now.saturating_duration_since(self.answered) >= ANSWER_TIMEOUT
     }
 }
 
@@ -91,13 +94,29 @@ mod tests {
     fn answers_to_what_was_never_asked_say_nothing() {
         let start = Instant::now();
         let mut liveness = Liveness::new(start);
-        let number = liveness.ping(start);
+        let mut number = 0;
+        for _ in 0..MIN_UNANSWERED {
+            number = liveness.ping(start);
+        }
         liveness.pong(number + 7, start + ANSWER_TIMEOUT);
         assert!(liveness.has_timed_out(start + ANSWER_TIMEOUT));
         liveness.pong(number, start + ANSWER_TIMEOUT);
         assert!(!liveness.has_timed_out(start + ANSWER_TIMEOUT));
         liveness.pong(number, start + 9 * ANSWER_TIMEOUT);
         assert_eq!(liveness.round_trip(), ANSWER_TIMEOUT, "the second answer to the same ping");
+    }
+
+    #[test]
+    fn who_was_not_asked_while_this_machine_stood_still_has_not_failed() {
+        let start = Instant::now();
+        let mut liveness = Liveness::new(start);
+        liveness.ping(start);
+        let after = start + 20 * ANSWER_TIMEOUT;
+        assert!(!liveness.has_timed_out(after));
+        for n in 0..2 {
+            liveness.ping(after + n * PING_INTERVAL);
+        }
+        assert!(liveness.has_timed_out(after + 2 * PING_INTERVAL), "but then");
     }
 
     #[test]

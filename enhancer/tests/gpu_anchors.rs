@@ -19,12 +19,15 @@ use common::coded;
 use emulated::on_emulated_device;
 use windlass_enhancer::pipeline::Network;
 use windlass_enhancer::{Enhancer, EnhancerConfig};
-use windlass_sr::cuda::{ResidentPicture, gpus};
+use windlass_sr::cuda::{ResidentPicture, gpus, set_timeout};
 use windlass_sr::{
     Architecture, CpuEngine, CudaEngine, Engine, EngineChoice, InferError, Input, Luma, Model,
     Residual, SwapError, embedded_model,
 };
 use windlass_types::{AnchorPolicy, EnhancerOutput, Epoch, Owner, StreamId, TapFrame, TapInput};
+
+/// An emulated device is as slow as the machine.
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// What becomes of a picture on the GPU.
 #[derive(Clone, Copy, PartialEq)]
@@ -160,6 +163,7 @@ fn anchors(enhancer: &Enhancer, frames: &[Bytes], first: u32) -> BTreeMap<u32, B
 fn anchors_of_a_call_are_coded_on_the_gpu_and_by_the_cpu_once_it_is_lost() {
     let name = "anchors_of_a_call_are_coded_on_the_gpu_and_by_the_cpu_once_it_is_lost";
     on_emulated_device(name, &[], || {
+        set_timeout(PATIENCE);
         let Some(frames) = frames() else { return };
         let coding_slots = |enhancer: &Enhancer| {
             let slots = enhancer.stats().slots;
@@ -196,6 +200,7 @@ fn anchors_of_a_call_are_coded_on_the_gpu_and_by_the_cpu_once_it_is_lost() {
 fn anchors_are_the_same_whether_their_pictures_leave_the_gpu_or_not() {
     let name = "anchors_are_the_same_whether_their_pictures_leave_the_gpu_or_not";
     on_emulated_device(name, &[], || {
+        set_timeout(PATIENCE);
         let Some(frames) = frames() else { return };
         let then = Arc::new(Mutex::new(Then::Leaves));
         let enhancer = {
@@ -235,6 +240,7 @@ fn stream() -> Option<Vec<Bytes>> {
 fn a_stream_has_anchors_from_the_gpu_and_after_its_loss_from_the_cpu() {
     let name = "a_stream_has_anchors_from_the_gpu_and_after_its_loss_from_the_cpu";
     on_emulated_device(name, &[], || {
+        set_timeout(PATIENCE);
         let Some(frames) = stream() else { return };
         let model = Arc::new(Model::random(Architecture::chain(2, 8, 2), 1).expect("it runs"));
         let engines = {

@@ -126,6 +126,8 @@ fn a_call_gets_anchors_in_time_with_the_timestamps_of_their_frames() {
         anchor_fraction: 0.2,
         // Pictures of one size: twice as large.
         network: NetworkChoice::Xs,
+        // A machine that pauses loses none of the call's frames.
+        decode_queue: 256,
         ..EnhancerConfig::default()
     };
     let enhancer = Enhancer::start(config.clone()).expect("it starts");

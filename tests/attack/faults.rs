@@ -93,7 +93,11 @@ fn gap_ms(call: std::process::Child) -> f64 {
     assert!(told.expect("kill").success());
     let output = call.wait_with_output().expect("the call's end");
     let report: Value = serde_json::from_slice(&output.stdout).expect("one JSON object");
-    report["rows"][0]["gap_max_ms"].as_f64().expect("a gap")
+    let figure = |key: &str| report["rows"][0][key].as_f64().unwrap_or_else(|| panic!("no {key}"));
+    let gap = figure("gap_max_ms");
+    assert!(gap > 0.0, "there was no call");
+    // Without the time for which the machine kept the viewers waiting themselves.
+    gap - figure("stall_max_ms")
 }
 
 #[test]
@@ -146,7 +150,7 @@ fn a_media_thread_that_hangs_is_told_and_gets_no_rooms_while_the_other_goes_on()
             );
         }
         let gap = gap_ms(call);
-        assert!(gap > 0.0 && gap < 200.0, "a gap of {gap} ms at the other thread");
+        assert!(gap < 200.0, "a gap of {gap} ms at the other thread");
         assert!(server.is_running());
     });
 }

@@ -11,7 +11,8 @@ use serde_json::Value;
 
 use crate::server::{Server, lab};
 
-/// No picture of the honest call may come later than this after the one before it.
+/// No picture of the honest call may come later than this after the one before it, but for the time for which the
+/// machine kept the viewers waiting themselves.
 const GAP_MS: f64 = 200.0;
 /// What the server may hold of its memory when an attack is over, as a ratio to before.
 const GROWTH: f64 = 1.10;
@@ -166,9 +167,12 @@ fn unhurt(row: &Value) {
     assert!(figure("failed") < 0.5, "{row}");
     assert!(figure("publishers") > 1.5 && figure("subscribers") > 1.5, "{row}");
     assert!(figure("loss_rate") < 0.01, "{row}");
-    let gap = figure("gap_max_ms");
-    eprintln!("the honest call: longest gap {gap:.0} ms, {} frames", row["frames"]);
-    assert!(gap > 0.0 && gap < GAP_MS, "a gap of {gap} ms: {row}");
+    let (gap, stall) = (figure("gap_max_ms"), figure("stall_max_ms"));
+    eprintln!(
+        "the honest call: longest gap {gap:.0} ms, {} frames; stall {stall:.0} ms",
+        row["frames"]
+    );
+    assert!(gap > 0.0 && gap < GAP_MS + stall, "a gap of {gap} ms: {row}");
 }
 
 /// Resident bytes.

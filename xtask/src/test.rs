@@ -377,6 +377,8 @@ fn browsers(
     let files = files.into_iter().map(|file| Ok((place(&file)?, file)));
     let mut files = files.collect::<Result<Vec<_>>>()?;
     files.sort();
+    // A failure in one company says nothing of the others.
+    let mut failed = Ok(());
     for &kind in companies {
         let at_once = if kind == Company::None { 1 } else { 2 };
         let fit = |place: &usize| {
@@ -399,9 +401,9 @@ fn browsers(
         for (key, value) in env {
             cmd = cmd.env(key, value);
         }
-        cmd.run()?;
+        failed = failed.and(cmd.run());
     }
-    Ok(())
+    failed
 }
 
 /// Which line of [`COMPANY`] stands in the comment that a file begins with; their number: none.

@@ -8,7 +8,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::cuda::ResidentPicture;
+use crate::cuda::{self, ResidentPicture};
 use crate::{
     Architecture, CpuEngine, CudaEngine, CudaError, Engine, InferError, Input, Model, Residual,
     SwapError,
@@ -63,7 +63,7 @@ impl EngineChoice {
 /// Creates an engine on the GPU that has the fewest engines.
 fn on_a_gpu(model: &Arc<Model>) -> Result<CudaEngine, CudaError> {
     let mut engine = CudaEngine::new(model)?;
-    engine.set_timeout(TIMEOUT);
+    engine.set_timeout(cuda::timeout());
     let device = engine.device();
     tracing::debug!(
         gpu = device.ordinal,
@@ -92,8 +92,6 @@ impl FromStr for EngineChoice {
     }
 }
 
-/// Time without an answer after which a GPU counts as hung: frames that waited for it are long past their deadlines.
-const TIMEOUT: Duration = Duration::from_secs(3);
 /// Time after which a GPU whose memory was full is tried again.
 const REST: Duration = Duration::from_secs(10);
 

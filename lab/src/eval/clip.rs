@@ -9,13 +9,13 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::str::FromStr;
-use std::thread::JoinHandle;
 
 use anyhow::{Context, Result, bail, ensure};
 
 use windlass_vp9::Picture;
 
 use super::frames::{FrameStore, FrameWriter, Size};
+use super::messages::Messages;
 use super::scale::Scale;
 use crate::interrupt;
 
@@ -164,7 +164,7 @@ fn filter(full: Size, wanted: &Wanted) -> Result<String> {
 struct Y4m {
     child: Child,
     pipe: BufReader<ChildStdout>,
-    messages: JoinHandle<String>,
+    messages: Messages,
     size: Size,
     fps: f64,
 }
@@ -182,17 +182,10 @@ impl Y4m {
             .stderr(Stdio::piped())
             .spawn()
             .with_context(|| format!("starting {}", ffmpeg.display()))?;
-        let (Some(stdout), Some(mut stderr)) = (child.stdout.take(), child.stderr.take()) else {
+        let (Some(stdout), Some(stderr)) = (child.stdout.take(), child.stderr.take()) else {
             bail!("ffmpeg started without its pipes");
         };
-        // Messages are read beside the video. Otherwise ffmpeg could wait until they are read, while we wait for
-        // video.
-        let messages = std::thread::spawn(move || {
-            let mut text = Vec::new();
-            // What was read before an error is still worth showing.
-            let _ = stderr.read_to_end(&mut text);
-            String::from_utf8_lossy(&text).into_owned()
-        });
+        let messages = Messages::read(stderr);
         let mut pipe = BufReader::with_capacity(1 << 20, stdout);
         let mut header = String::new();
         let read = pipe.by_ref().take(1024).read_line(&mut header);
@@ -200,7 +193,7 @@ impl Y4m {
         let Some((size, fps)) = parsed else {
             drop(pipe);
             child.wait().context("waiting for ffmpeg")?;
-            bail!("ffmpeg cannot read video from {}: {}", path.display(), last_line(messages));
+            bail!("ffmpeg cannot read video from {}: {}", path.display(), messages.last_line());
         };
         Ok(Y4m { child, pipe, messages, size, fps })
     }
@@ -232,16 +225,10 @@ impl Y4m {
             status.success(),
             "ffmpeg failed on {}: {}",
             path.display(),
-            last_line(self.messages)
+            self.messages.last_line()
         );
         Ok(())
     }
-}
-
-fn last_line(messages: JoinHandle<String>) -> String {
-    let text = messages.join().unwrap_or_default();
-    let line = text.lines().rev().find(|line| !line.trim().is_empty());
-    line.unwrap_or("it gave no reason").trim().to_owned()
 }
 
 /// Reads size and rate from `YUV4MPEG2 W640 H360 F30:1 …`.

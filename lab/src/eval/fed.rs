@@ -1,15 +1,15 @@
 //! An ffmpeg that is fed with pictures by a pipe, and leaves a file in a folder of its own.
 
-use std::io::{BufWriter, Read};
+use std::io::BufWriter;
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
-use std::thread::{self, JoinHandle};
 
 use anyhow::{Context, Error, Result, anyhow, bail};
 use tempfile::TempDir;
 use windlass_vp9::Picture;
 
 use super::frames::write_i420;
+use super::messages::Messages;
 use crate::interrupt;
 
 /// A running ffmpeg. Dropped before its end, it is killed.
@@ -17,8 +17,7 @@ use crate::interrupt;
 pub(crate) struct Fed {
     child: Child,
     pipe: Option<BufWriter<ChildStdin>>,
-    /// What ffmpeg says. It is read meanwhile: ffmpeg would wait for that, and we for ffmpeg.
-    messages: Option<JoinHandle<String>>,
+    messages: Option<Messages>,
     folder: TempDir,
     /// The work, for errors: "computing VMAF".
     work: String,
@@ -39,17 +38,11 @@ impl Fed {
             .spawn()
             .with_context(|| format!("starting {}", ffmpeg.display()))?;
         interrupt::end_with_us(Some(child.id()));
-        let (Some(pipe), Some(mut stderr)) = (child.stdin.take(), child.stderr.take()) else {
+        let (Some(pipe), Some(stderr)) = (child.stdin.take(), child.stderr.take()) else {
             bail!("ffmpeg started without its pipes");
         };
-        let messages = thread::spawn(move || {
-            let mut text = Vec::new();
-            // What was read before an error is still worth showing.
-            let _ = stderr.read_to_end(&mut text);
-            String::from_utf8_lossy(&text).into_owned()
-        });
         let pipe = Some(BufWriter::with_capacity(1 << 20, pipe));
-        Ok(Fed { child, pipe, messages: Some(messages), folder, work })
+        Ok(Fed { child, pipe, messages: Some(Messages::read(stderr)), folder, work })
     }
 
     /// Adds the next picture.
@@ -74,9 +67,11 @@ impl Fed {
     fn failure(&mut self) -> Error {
         self.pipe = None;
         let _ = self.child.wait();
-        let said = self.messages.take().and_then(|messages| messages.join().ok());
-        let why = said.as_deref().and_then(|text| text.lines().next_back());
-        anyhow!("ffmpeg failed when {}: {}", self.work, why.unwrap_or("it gave no reason"))
+        let why = self
+            .messages
+            .take()
+            .map_or_else(|| "it gave no reason".to_owned(), Messages::last_line);
+        anyhow!("ffmpeg failed when {}: {why}", self.work)
     }
 }
 

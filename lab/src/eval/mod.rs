@@ -29,6 +29,7 @@ mod frame_worth;
 pub(crate) mod frames;
 mod gains;
 pub(crate) mod low_layer;
+mod messages;
 mod method;
 mod methods;
 mod nemo_style;

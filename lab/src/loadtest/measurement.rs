@@ -1,7 +1,7 @@
 //! The raw data of a run: the server's metrics and the clients' totals at both ends, and processes' use in between.
 
 use std::collections::BTreeMap;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::balance::Balance;
 use super::course::Course;
@@ -23,6 +23,8 @@ pub(super) struct Measurement {
     pub server: Vec<Usage>,
     /// This process, with the CPU time of its child processes added, once a second.
     pub clients: Vec<Usage>,
+    /// The longest time by which this machine was late, the time before the measurement included.
+    pub stall_max: Duration,
     /// The longest sampled length of each queue of the server, by metric name.
     pub queues: BTreeMap<String, f64>,
     /// The figures of every second.
@@ -46,6 +48,7 @@ impl Measurement {
             server_empty,
             server: Vec::new(),
             clients: Vec::new(),
+            stall_max: Duration::ZERO,
             queues: BTreeMap::new(),
             course: Course::new(subscribers),
         }

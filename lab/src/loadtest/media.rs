@@ -57,7 +57,7 @@ pub(crate) fn scene_frames(rid: &str, seconds: f64) -> Result<Vec<Vec<u8>>> {
     let recording = drawn(&[layer], seconds, &Coding { key_every_s: KEY_EVERY_S, by: None })?;
     Ok((0..recording.len())
         .flat_map(|n| recording.frames(n))
-        .map(|(_, f)| f.data.clone())
+        .map(|(_, f)| f.data.to_vec())
         .collect())
 }
 
@@ -240,7 +240,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let recording = small(0.2, 1.0);
         let chunks: Vec<Vec<u8>> =
-            (0..6).map(|n| recording.frames(n).next().unwrap().1.data.clone()).collect();
+            (0..6).map(|n| recording.frames(n).next().unwrap().1.data.to_vec()).collect();
         std::fs::write(folder.path().join("h.ivf"), ivf::write(&chunks, (160, 90), 25)).unwrap();
         let read_back = read(folder.path(), &[Layer::Q, Layer::H]).unwrap();
         assert_eq!((read_back.len(), read_back.fps), (6, 25.0));

@@ -31,6 +31,7 @@ pub(crate) mod scene;
 mod scrape;
 mod signal;
 mod signalling;
+mod stalls;
 mod stamp;
 mod subscriber;
 mod table;

@@ -7,7 +7,6 @@
 //! The WebRTC stack has a packetiser too, but only with its own timestamps and numbers, which a replay sets itself.
 
 use anyhow::{Context, Result};
-use bytes::Bytes;
 use rtc::rtp::codec::av1::Av1Payloader;
 use rtc::rtp::codec::h264::H264Payloader;
 use rtc::rtp::codec::vp8::Vp8Payloader;
@@ -49,8 +48,7 @@ impl Packetizer {
         match self {
             Packetizer::Vp9 => Ok(vp9(&frame.data, frame.key, number)),
             Packetizer::Other(payloader) => {
-                let data = Bytes::copy_from_slice(&frame.data);
-                let payloads = payloader.payload(PAYLOAD_BYTES, &data);
+                let payloads = payloader.payload(PAYLOAD_BYTES, &frame.data);
                 Ok(payloads.context("cutting a frame")?.into_iter().map(Vec::from).collect())
             }
         }

@@ -6,6 +6,7 @@
 //! continue over loops and jumps, so that receivers see one stream without end.
 
 use anyhow::{Result, bail, ensure};
+use bytes::Bytes;
 use windlass_types::{Layer, VideoCodec};
 
 /// Clock rate of video in RTP, in Hz.
@@ -15,7 +16,7 @@ pub(super) const CLOCK_HZ: f64 = 90_000.0;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Frame {
     /// The encoded frame. H.264: NAL units with start codes. AV1: a temporal unit.
-    pub data: Vec<u8>,
+    pub data: Bytes,
     /// Whether the frame is a key frame.
     pub key: bool,
 }
@@ -38,7 +39,7 @@ impl Frame {
             // A sequence header behind the temporal delimiter (two bytes); encoders of calls repeat it there.
             VideoCodec::Av1 => data.get(2).is_some_and(|head| head >> 3 & 0xf == 1),
         };
-        Frame { data, key }
+        Frame { data: data.into(), key }
     }
 }
 

@@ -21,6 +21,7 @@ use super::recording::Recording;
 use super::report::Report;
 use super::scrape::Figures;
 use super::signal::ServerUrl;
+use super::stalls::Stalls;
 use super::subscriber::Subscriber;
 use super::table::{clients, server, table};
 use super::tally::{Tally, Totals};
@@ -95,9 +96,9 @@ pub(crate) fn play(args: &LoadtestArgs) -> Result<Outcome> {
         args.server.peer == Peer::Windlass || !args.watched.idle,
         "--idle is for servers of ours"
     );
-    let usual = args.server.peer == Peer::Windlass && args.load.client == Stack::Str0m;
+    let knows_any = args.server.peer == Peer::Windlass && args.load.client == Stack::Str0m;
     ensure!(
-        args.sent.codec == VideoCodec::Vp9 || usual,
+        args.sent.codec == VideoCodec::Vp9 || knows_any,
         "Janus's rooms here and the client on webrtc-rs are for VP9: leave --codec out"
     );
     ensure!(
@@ -177,6 +178,7 @@ async fn measure(
         "somebody is on that server: what it counts would not be of this test alone"
     );
     let empty = pid.and_then(Usage::of);
+    let stalls = Stalls::watch();
     let tally = Tally::default();
     let (stop, stopped) = watch::channel(None);
     let run = run_name(args.server.peer);
@@ -229,6 +231,7 @@ async fn measure(
         progress.say(state(&totals, latest.as_ref(), &figures));
         if let Some(measurement) = &mut measurement {
             measurement.sample(&figures, &totals, usage, &children.usage());
+            measurement.stall_max = stalls.max();
         }
         latest = Some(totals);
     }

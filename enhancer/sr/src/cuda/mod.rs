@@ -49,6 +49,8 @@ use thiserror::Error;
 pub use engine::{CudaEngine, DeviceInfo};
 pub use gpu::GpuStats;
 pub use resident::ResidentPicture;
+pub use timeout::set_timeout;
+pub(crate) use timeout::timeout;
 pub use variant::Variant;
 
 /// Why there is no engine on a GPU, or no longer one.

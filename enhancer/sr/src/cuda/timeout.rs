@@ -1,5 +1,6 @@
 //! Work on a GPU with a timeout: kernels on trial may hang, and their caller must not.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use crossbeam_channel::{RecvTimeoutError, bounded};
@@ -8,6 +9,21 @@ use super::CudaError;
 
 /// Timeout for the trial of a network, compiling included.
 pub(super) const TRIAL: Duration = Duration::from_secs(120);
+
+/// Time without an answer after which a GPU counts as hung, in ms: frames that waited for it are long past their
+/// deadlines.
+static TIMEOUT_MS: AtomicU64 = AtomicU64::new(3000);
+
+/// Time without an answer after which a GPU counts as hung.
+pub(crate) fn timeout() -> Duration {
+    Duration::from_millis(TIMEOUT_MS.load(Ordering::Relaxed))
+}
+
+/// Sets the time without an answer after which a GPU of this process counts as hung; by default 3 s. An emulated one
+/// is as slow as the machine.
+pub fn set_timeout(timeout: Duration) {
+    TIMEOUT_MS.store(timeout.as_millis() as u64, Ordering::Relaxed);
+}
 
 /// Runs work on a thread of its own and waits for it with a timeout; work that hangs keeps its thread.
 pub(super) fn within<T: Send + 'static>(

@@ -90,6 +90,9 @@ pub(super) struct Setup {
     pub layers: String,
     /// Latency budget of an anchor, ms.
     pub budget_ms: u32,
+    /// Longest time by which a sleeping thread of this program woke up too late, ms; includes the time before the
+    /// measurement.
+    pub stall_max_ms: f64,
 }
 
 impl Setup {
@@ -107,6 +110,7 @@ impl Setup {
             codec: recording.codec.name().to_owned(),
             layers: layers.join(","),
             budget_ms: args.report.budget_ms.get(),
+            stall_max_ms: span.stall_max.as_secs_f64() * 1000.0,
         }
     }
 }

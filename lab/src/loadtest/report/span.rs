@@ -1,6 +1,7 @@
 //! The measured time as differences, from which every group of the row is computed.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use crate::latencies::Latencies;
 use crate::loadtest::measurement::Measurement;
@@ -21,6 +22,8 @@ pub(super) struct Span<'a> {
     pub counters: BTreeMap<String, f64>,
     /// Length of the measured time in seconds.
     pub seconds: f64,
+    /// Longest time by which this machine was late.
+    pub stall_max: Duration,
 }
 
 impl<'a> Span<'a> {
@@ -30,7 +33,8 @@ impl<'a> Span<'a> {
         let (figures, now) = &measurement.after;
         let counters = figures.grown_since(figures_before);
         let seconds = measurement.seconds();
-        Span { before, now, figures_before, figures, counters, seconds }
+        let stall_max = measurement.stall_max;
+        Span { before, now, figures_before, figures, counters, seconds, stall_max }
     }
 
     /// The growth of a counter of the server.

@@ -7,7 +7,6 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use crossbeam_channel::{RecvTimeoutError, Sender, bounded};
 use parking_lot::{Condvar, Mutex};
@@ -22,7 +21,7 @@ use super::{CudaCoder, TileDetail};
 use crate::cuda::CudaError;
 use crate::cuda::gpu::Gpu;
 use crate::cuda::resident::ResidentPicture;
-use crate::cuda::timeout::{TRIAL, within};
+use crate::cuda::timeout::{TRIAL, timeout, within};
 use crate::cuda::waiting::Waiting;
 
 /// Threads per GPU, each with a stream and memory of its own.
@@ -33,8 +32,6 @@ const MAX_WAITING: usize = 64;
 const MAX_TOGETHER: usize = 16;
 /// Maximum samples of several images encoded together. A single image may have more.
 const MAX_SAMPLES: usize = 1 << 24;
-/// Time without an answer after which a GPU counts as hung.
-const TIMEOUT: Duration = Duration::from_secs(3);
 
 struct Line {
     waiting: Waiting<Kind, Job>,
@@ -189,10 +186,10 @@ impl SharedCoder {
         drop(line);
         // Not each of them may do it.
         self.come.notify_all();
-        match answer.recv_timeout(TIMEOUT) {
+        match answer.recv_timeout(timeout()) {
             Ok(answer) => answer,
             Err(RecvTimeoutError::Timeout) => {
-                let why = CudaError::Silent(TIMEOUT);
+                let why = CudaError::Silent(timeout());
                 match kind.gpu() {
                     Some(gpu) => self.end_streams(gpu, STREAMS, &why),
                     None => self.fail(&why),
