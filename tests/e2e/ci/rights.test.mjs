@@ -2,23 +2,14 @@
 //
 // Runs beside any file.
 import assert from "node:assert/strict";
-import { createHmac } from "node:crypto";
 import { after, before, describe, test } from "node:test";
 import { openPage } from "../support/browser.mjs";
 import { nativeFrames, sleep, until } from "../support/call.mjs";
 import { fewFrames, makeScene } from "../support/scene.mjs";
 import { startServer } from "../support/server.mjs";
+import { token, TOKEN_KEY } from "../support/token.mjs";
 
-const SECRET = "0123456789abcdef0123456789abcdef";
 const GUEST = ["publish", "subscribe", "enhance"];
-
-/** An access token, as an application's server makes it. */
-function token(identity, grants = GUEST) {
-  const part = (value) => Buffer.from(JSON.stringify(value)).toString("base64url");
-  const claims = { room: "tea", sub: identity, name: identity, grants, jti: `${identity}-token`, exp: Math.floor(Date.now() / 1000) + 600 };
-  const head = `${part({ alg: "HS256", kid: "k1" })}.${part(claims)}`;
-  return `${head}.${createHmac("sha256", SECRET).update(head).digest("base64url")}`;
-}
 
 describe("rights while a call runs", () => {
   let server;
@@ -32,7 +23,7 @@ describe("rights while a call runs", () => {
   const goTo = async (page, identity, { grants = GUEST, source = "none" } = {}) => {
     // Another token alone is no other page.
     await page.goto("about:blank");
-    await page.goto(`${server.url}/?room=tea&name=x&auto=1&layers=q&source=${source}&adaptive=0#token=${token(identity, grants)}`);
+    await page.goto(`${server.url}/?room=tea&name=x&auto=1&layers=q&source=${source}&adaptive=0#token=${token("tea", identity, grants)}`);
   };
   const inCall = (page, who) => until(async () => (await phase(page)) === "call", `${who} is in the call`, 20_000);
   const says = (page, pattern) => until(async () => pattern.test(await page.innerText("body")), `the page says ${pattern}`, 8_000);
@@ -41,7 +32,7 @@ describe("rights while a call runs", () => {
 
   before(async () => {
     const scene = makeScene({ ...fewFrames, out: "output/rights" });
-    server = await startServer({ args: ["--token-key", `k1=${SECRET}`, "--device=off"] });
+    server = await startServer({ args: [...TOKEN_KEY, "--device=off"] });
     [ana, other] = await Promise.all([openPage({ camera: scene.file }), openPage()]);
     bo = await ana.newPage();
     cy = await other.newPage();

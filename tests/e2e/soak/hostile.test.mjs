@@ -58,9 +58,7 @@ describe("a call while others send rubbish", { only: true }, () => {
   async function callIsFine() {
     assert.ok(server.alive(), server.log());
     const from = await nativeFrames(viewer.page);
-    await sleep(2000);
-    const frames = (await nativeFrames(viewer.page)) - from;
-    assert.ok(frames >= 16, `${frames} frames in two seconds`);
+    await until(async () => (await nativeFrames(viewer.page)) >= from + 16, "pictures go on", 10_000);
     // A page that finds its machine too busy pauses for a while of its own accord.
     await until(async () => (await remote(viewer.page)).state === "enhanced", "the picture is enhanced", 40_000, () => remote(viewer.page));
     assert.doesNotMatch(server.log(), /panicked/);

@@ -9,7 +9,7 @@ import path from "node:path";
 import { after, before, describe, test } from "node:test";
 import { enhanced, nativeFrames, publish, sleep, subscribe, until } from "../support/call.mjs";
 import { selectedPair } from "../support/paths.mjs";
-import { makeScene } from "../support/scene.mjs";
+import { fewFrames, makeScene } from "../support/scene.mjs";
 import { startServer } from "../support/server.mjs";
 import { skipped } from "../support/skips.mjs";
 import { certificate, startTurn, TLS_IP } from "../support/turn_server.mjs";
@@ -52,7 +52,7 @@ describe("a network that lets nothing through but TURN", { only: true, skip: ski
   });
 
   test("the call goes through coturn, and comes back with a new name when that was away", { only: true }, async () => {
-    const scene = makeScene({ clip: "d13", out: "output" });
+    const scene = makeScene({ ...fewFrames, out: "output" });
     const args = ["--turn-url", `turn:127.0.0.1:${turn.port}?transport=udp`, "--turn-secret", SECRET, "--turn-ttl", "70s", "--log", "debug"];
     const server = await startServer({ args });
     const publisher = await publish(server, scene, { init: relayOnly });
@@ -61,12 +61,10 @@ describe("a network that lets nothing through but TURN", { only: true, skip: ski
     try {
       await enhanced(viewer.page, 40_000);
       const from = await nativeFrames(viewer.page);
-      await sleep(3000);
-      const frames = (await nativeFrames(viewer.page)) - from;
+      await until(async () => (await nativeFrames(viewer.page)) > from + 30, "pictures go on", 10_000);
       const pairs = await Promise.all(pages.map(selectedPair));
-      console.log("turn:", JSON.stringify({ frames, pairs }));
+      console.log("turn:", JSON.stringify({ pairs }));
       for (const { local } of pairs) assert.deepEqual([local.candidateType, local.relayProtocol], ["relay", "udp"]);
-      assert.ok(frames >= 60, `${frames} frames in 3 s`);
 
       // Its name and password end in less than a minute: before it looks for another path, it gets others.
       const names = () => viewer.page.evaluate(() => window.connections.at(-1).getConfiguration().iceServers.map((s) => s.username));

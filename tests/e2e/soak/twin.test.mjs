@@ -12,37 +12,24 @@ import path from "node:path";
 import { test } from "node:test";
 import { twin } from "../../../client-web/wasm/twin.mjs";
 import { openPage } from "../support/browser.mjs";
-import { serveFiles } from "../support/files.mjs";
 import { CLIPS, clipsFolder, lowLayer } from "../support/scene.mjs";
 import { skipped } from "../support/skips.mjs";
+import { checkTwin } from "../support/twin.mjs";
 import { bundle } from "../wasm/bundle.mjs";
-import { MODULE, pageFiles } from "../wasm/files.mjs";
 
 const SECONDS = Number(process.env.WINDLASS_TWIN_SECONDS ?? 2);
 
-/**
- * Checks every picture of the file in Chromium against the native decoder's; returns how many there were. Of another
- * codec than VP9 `pictures` are a native decoder's; `null` where this browser does not decode it.
- */
+/** As `checkTwin`, in a Chromium of its own. Of another codec than VP9 `pictures` are a native decoder's. */
 async function same(file, codec, pictures) {
   const cases = twin(codec ? [pictures, "--pictures", "320x180"] : [file]);
   const more = codec ? { "/picture-decoder.mjs": bundle("picture-decoder.ts") } : {};
-  const files = await serveFiles(pageFiles(MODULE, { "/stream": file, "/cases.json": Buffer.from(JSON.stringify(cases)), ...more }));
   const tab = await openPage();
   try {
-    await tab.page.goto(files.url);
-    const found = await tab.page.evaluate((codec) => window.inWorker({ what: "check", stream: "/stream", cases: "/cases.json", codec }), codec);
-    if (found === null) return null;
-    assert.deepEqual(found.map((one) => one.scale), [2, 3, 4]);
-    for (const { scale, frames, ...anchors } of found) {
-      assert.ok(frames >= 20, `${frames} frames`);
-      for (const [kind, count] of Object.entries(anchors)) assert.ok(count > 0, `no anchor was ${kind} at scale ${scale}`);
-    }
+    const frames = await checkTwin(tab.page, { file, cases, codec, more });
     assert.deepEqual(tab.errors, []);
-    return found[0].frames;
+    return frames;
   } finally {
     await tab.close();
-    files.close();
   }
 }
 

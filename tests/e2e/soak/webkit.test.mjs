@@ -16,6 +16,7 @@ import { serveFiles } from "../support/files.mjs";
 import { CODE_ROWS, fewFrames, makeScene, readNumber } from "../support/scene.mjs";
 import { startServer } from "../support/server.mjs";
 import { skipped } from "../support/skips.mjs";
+import { checkTwin } from "../support/twin.mjs";
 import { openWebkit, webkitMissing } from "../support/webkit.mjs";
 import { bundle } from "../wasm/bundle.mjs";
 import { MODULE, pageFiles } from "../wasm/files.mjs";
@@ -49,16 +50,7 @@ describe("WebKit", { only: true, skip: skipped("WebKit", webkitMissing) }, () =>
   });
 
   test("every picture of the decoder is the native one", { only: true }, async () => {
-    const cases = Buffer.from(JSON.stringify(twin([FIXTURE])));
-    const files = await serveFiles(pageFiles(MODULE, { "/stream": FIXTURE, "/cases.json": cases }));
-    try {
-      await webkit.goto(files.url);
-      const found = await webkit.evaluate(() => window.inWorker({ what: "check", stream: "/stream", cases: "/cases.json" }));
-      assert.deepEqual(found.map(({ scale }) => scale), [2, 3, 4]);
-      for (const { frames, applied } of found) assert.ok(frames >= 20 && applied > 0, JSON.stringify(found));
-    } finally {
-      files.close();
-    }
+    await checkTwin(webkit, { file: FIXTURE, cases: twin([FIXTURE]) });
   });
 
   test("a film of a call is rebuilt with its anchors, and shown by a canvas", { only: true }, async (t) => {
@@ -79,6 +71,8 @@ describe("WebKit", { only: true, skip: skipped("WebKit", webkitMissing) }, () =>
     }));
     try {
       await webkit.goto(`${files.url}player.html`);
+      const ready = () => webkit.evaluate(() => typeof window.play === "function");
+      await until(ready, "the page's script has run");
       const digest = createHash("sha256").update(readFileSync(MODULE)).digest("hex");
       const seen = await webkit.evaluate((what) => window.play(what), { fps: scene.fps, rows: CODE_ROWS, digest });
       const { hr, anchorsUsed, decodeMs, faults } = seen.stats;
