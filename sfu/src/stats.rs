@@ -111,8 +111,7 @@ counters! {
     ice_restarts,
     /// Changes of a client's address or protocol during a call.
     paths_moved,
-    /// STUN requests refused because their client used too many addresses without an ICE restart, or somebody else is
-    /// heard at the address.
+    /// STUN requests refused because their client used too many addresses without an ICE restart.
     paths_refused,
     /// Datagrams without a kernel arrival time.
     arrival_times_missing,

@@ -245,7 +245,7 @@ impl Core {
         let proto = source.via.into();
         let receive = Receive { proto, source: source.address, destination, contents };
         let input = Input::Receive(arrival, receive);
-        let Some(id) = self.route(arrival, source, data, &input) else {
+        let Some(id) = self.route(source, data, &input) else {
             self.counters.datagrams_unknown += 1;
             return;
         };
@@ -286,15 +286,9 @@ impl Core {
     }
 
     /// The participant of a datagram: by its source address, or by the user name of a STUN request, which may move the
-    /// address to another participant. An address at which somebody is heard stays theirs: a source address may be
-    /// forged.
-    fn route(
-        &mut self,
-        arrival: Instant,
-        source: RemoteAddr,
-        data: &[u8],
-        input: &Input,
-    ) -> Option<ParticipantId> {
+    /// address to another participant. Where a participant receives, its stack accepts whatever comes from there, so
+    /// that a forged source address moves nothing.
+    fn route(&mut self, source: RemoteAddr, data: &[u8], input: &Input) -> Option<ParticipantId> {
         let accepts = |p: &Peer| p.link.stack.rtc().is_some_and(|rtc| rtc.accepts(input));
         let is_stun = data.first().is_some_and(|&b| b < 4);
         let known = self.routes.by_address(source);
@@ -303,10 +297,8 @@ impl Core {
         }
         // Only by user name: to ask every connection would amplify floods.
         let id = self.routes.by_ufrag(routing::ufrag::ufrag(data)?)?;
-        let former = known.filter(|&former| former != id).and_then(|id| self.peers.get(id));
-        let taken = former.is_some_and(|f| f.link.paths.nomination.is_heard_at(arrival, source));
         let peer = self.peers.get_mut(id).filter(|p| accepts(p))?;
-        if taken || !peer.link.paths.admit_new_address() {
+        if !peer.link.paths.admit_new_address() {
             self.counters.paths_refused += 1;
             return None;
         }

@@ -86,13 +86,6 @@ impl Nomination {
         None
     }
 
-    /// Whether the client receives at this address, and was heard there a moment ago.
-    pub(crate) fn is_heard_at(&self, now: Instant, address: RemoteAddr) -> bool {
-        self.verified.is_some_and(|(at, last)| {
-            at == address && now.saturating_duration_since(last) < SILENCE
-        })
-    }
-
     fn on_nomination(&mut self, now: Instant, from: RemoteAddr) -> bool {
         let before = self.unverified.or(self.verified.map(|(address, _)| address));
         if before == Some(from) || self.verified.is_some_and(|(address, _)| address == from) {
