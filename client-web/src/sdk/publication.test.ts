@@ -35,7 +35,7 @@ function camera(offer = () => undefined): {
   Object.assign(globalThis, { RTCRtpSender: { getCapabilities: () => ({ codecs: [] }) } });
   const sender = new Sender();
   const transceiver = { mid: "0", sender, setCodecPreferences: () => undefined };
-  const pc = { addTransceiver: () => transceiver } as unknown as RTCPeerConnection;
+  const pc = { addTransceiver: () => transceiver, getTransceivers: () => [{}] } as unknown as RTCPeerConnection;
   const publication = new Publication({ kind: "video" } as MediaStreamTrack, "camera", "qh");
   publication.attach({ pc, scale: 2, offer, relay: { encrypts: false } } as unknown as Uplink);
   return { publication, sender, pc, look: () => publication.sampleUplink(pc) };

@@ -218,8 +218,10 @@ export class Publication {
     link.stills?.close();
     link.encryption?.passage?.close();
     void link.transceiver.sender.replaceTrack(null).catch(() => undefined);
-    // Its section of the descriptions is free for another one: else each screen that is shared made offers longer.
-    link.transceiver.stop();
+    // Its section of the descriptions is free for another one: else each screen that is shared made offers longer. The
+    // first section stays, as Chromium begins its bundle's transport anew without it, with new data channels.
+    if (pc.getTransceivers()[0] === link.transceiver) link.transceiver.direction = "inactive";
+    else link.transceiver.stop();
     if (this.links.size === 0) this.backupOf?.backups.delete(this);
   }
 

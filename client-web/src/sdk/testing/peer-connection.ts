@@ -41,6 +41,10 @@ export class FakePeerConnection {
     return Promise.resolve(new Map(this.packetsReceived === null ? [] : [["T", transport]]));
   }
 
+  getTransceivers(): FakeTransceiver[] {
+    return this.transceivers;
+  }
+
   addTransceiver(_: unknown, { direction }: { direction: string }): FakeTransceiver {
     const sender = { replaceTrack: () => Promise.resolve() };
     const transceiver = {
