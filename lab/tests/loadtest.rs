@@ -51,7 +51,9 @@ fn another_codec_is_received_whole_without_anchors() {
         assert_eq!(row["codec"].as_str().map(str::to_lowercase).as_deref(), Some(codec));
         assert_eq!((count("failed"), count("enhanced"), count("anchors")), (0, 0, 0), "{row}");
         assert!(count("frames") > 30, "{row}");
-        assert!(row["shown_fps"].as_f64() > Some(0.0), "{row}");
+        // Of what arrives nearly all can be decoded, however slow the machine is.
+        let fps = |key: &str| row[key].as_f64().unwrap_or_else(|| panic!("{key} in {row}"));
+        assert!(fps("shown_fps") > 0.9 * fps("received_fps"), "{row}");
     }
 }
 
@@ -69,7 +71,9 @@ fn rooms_on_two_threads_are_both_seen_and_enhanced() {
     let row = &call("1", &["--forwarding-threads", "2"]);
     let count = |key: &str| row[key].as_u64().unwrap_or_else(|| panic!("{key} in {row}"));
     assert_eq!((count("rooms"), count("enhanced"), count("failed")), (2, 2, 0), "{row}");
-    assert!(count("frames") > 40 && count("anchors") > 0, "{row}");
+    // Each of the two rooms has one viewer.
+    assert!(count("frames") > 40 && count("frames") * 4 > count("pictures_sent") * 3, "{row}");
+    assert!(count("anchors") > 0, "{row}");
     let total = |key: &str| row["server"][key].as_f64().unwrap_or(0.0);
     // One that came to the other room's thread would have no place there.
     let lost = total("sfu_anchors_dropped_unmapped_total");
