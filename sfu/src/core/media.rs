@@ -26,13 +26,15 @@ impl Core {
         rtp: &RtpPacket,
     ) {
         self.counters.rtp_in += 1;
-        let limit = self.peers.get_mut(from).map(|peer| &mut peer.link.packet_limit);
-        if limit.is_some_and(|limit| !limit.admit(rtp.timestamp)) {
+        let Some(peer) = self.peers.get_mut(from) else {
+            self.counters.rtp_unknown += 1;
+            return;
+        };
+        if !peer.link.packet_limit.admit(rtp.timestamp) {
             self.counters.rtp_limited += 1;
             return;
         }
-        let peer = self.peers.get(from);
-        let track = peer.and_then(|p| p.published.get(&mid)).copied();
+        let track = peer.published.get(&mid).copied();
         let Some((track_id, track)) = track.and_then(|t| Some((t, self.tracks.get_mut(t)?))) else {
             self.counters.rtp_unknown += 1;
             return;
@@ -43,7 +45,7 @@ impl Core {
         let packet = PacketIn { handover_delay: self.schedule.handover_delay(), ..packet_in(rtp) };
         match track.info.kind {
             TrackKind::Audio => {
-                let blocks = peer.and_then(|p| p.red_block_type(rtp.header.payload_type));
+                let blocks = peer.red_block_type(rtp.header.payload_type);
                 let ext_vals = &rtp.header.ext_vals;
                 let (level, voice) = (ext_vals.audio_level, ext_vals.voice_activity);
                 let audio_info = AudioInfo { level, voice, blocks };
@@ -51,7 +53,7 @@ impl Core {
                 self.forward_audio(track_id, packet, report, &rtp.payload, audio_info);
             }
             TrackKind::Video => {
-                let codec = peer.and_then(|p| p.video_codec(rtp.header.payload_type));
+                let codec = peer.video_codec(rtp.header.payload_type);
                 let packet = codec.map(|codec| {
                     // Only AV1 needs the descriptor. VP9 has its layers in each payload; VP8 and H.264 have one
                     // spatial layer.
