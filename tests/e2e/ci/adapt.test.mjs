@@ -33,7 +33,7 @@ describe("knobs that follow the uplink", () => {
   let viewer;
 
   before(async () => {
-    const scene = makeScene({ clip: "d13", out: "output" });
+    const scene = makeScene({ clip: "d13" });
     server = await startServer({ args: ["--captured=layers,stills,learn,adapt", "--no-congestion-control"], path: {} });
     publisher = await publish(server, scene, { layers: "qh", query: "&detail=1", init: keepSenders });
     viewer = await subscribe(server);

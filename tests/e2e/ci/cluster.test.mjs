@@ -33,7 +33,7 @@ describe("a room on one of three servers", () => {
   };
 
   before(async () => {
-    const scene = makeScene({ ...fewFrames, out: "output" });
+    const scene = makeScene(fewFrames);
     nats = await startNats();
     const args = (ports) => ["--device=off", "--nats", nats.url, "--cluster-token", "a-cluster-of-these-tests", "--node-url", `ws://localhost:${ports.http}/ws`, "--drain-timeout", "10s"];
     servers = await Promise.all([0, 1, 2].map(() => startServer({ args })));
@@ -127,7 +127,7 @@ describe("two servers without NATS", () => {
 
   test("a new room is served by whoever is asked, and is one again when NATS is back, without a break", async () => {
     viewer = await subscribe(servers[0], { room: "new" });
-    publisher = await publish(servers[1], makeScene({ ...fewFrames, out: "output" }), { room: "new", layers: "qh" });
+    publisher = await publish(servers[1], makeScene(fewFrames), { room: "new", layers: "qh" });
     await sleep(2000);
     assert.deepEqual(await of("windlass_sfu_participants"), [1, 1]);
     assert.equal(await remote(viewer.page), undefined);

@@ -27,7 +27,7 @@ describe("a call of clients that can decode anchors and one that cannot", () => 
   before(async () => {
     server = await startServer({ args: ["--no-congestion-control"] });
     slow = await tooSlow(server, 640, 360);
-    publisher = await publish(server, makeScene({ ...fewFrames, out: "output" }));
+    publisher = await publish(server, makeScene(fewFrames));
     viewer = await subscribe(server);
   });
 

@@ -54,7 +54,7 @@ const forgeAnchor = ({ page }, messages) =>
   }, messages);
 
 /** A camera of twelve frames a second: slow machines encode and rebuild two of those in time. */
-const camera = () => makeScene({ ...fewFrames, out: "output" });
+const camera = () => makeScene(fewFrames);
 
 describe("a call with end-to-end encryption", () => {
   let server;
@@ -84,7 +84,7 @@ describe("a call with end-to-end encryption", () => {
 
   test("who has the key sees and hears it, made larger by the viewer's machine alone", async () => {
     await showLarge(viewer.page);
-    await until(async () => (await nativeFrames(viewer.page)) > 60, "frames are decoded", 30_000);
+    await until(async () => (await nativeFrames(viewer.page)) > 20, "frames are decoded", 30_000);
     await until(async () => (await remote(viewer.page)).state === "rebuilt", "the picture is rebuilt", 30_000, () => remote(viewer.page));
     await until(async () => (await heard(viewer.page, "tone"))?.totalAudioEnergy > 0.01, "the tone is heard", 20_000);
     await until(async () => (await refused(viewer.page)) === "encrypted", "it is told why there are no anchors", 10_000);
@@ -95,8 +95,8 @@ describe("a call with end-to-end encryption", () => {
   });
 
   test("a server cannot draw into the picture", async (t) => {
-    const plain = await publish(server, camera(), { room: "plain", layers: "qh", query: "&detail=1" });
-    t.after(() => plain.close());
+    const plain = await publish(server, camera(), { room: "plain", layers: "qh", query: "&detail=1", beside: publisher });
+    t.after(() => plain.closePage());
     const trusting = await subscribe(server, { room: "plain", browser: viewer, init: watchAnchors });
     t.after(() => trusting.closePage());
     const anchor = await until(() => lastAnchor(trusting), "a plain still comes", 60_000);
@@ -146,8 +146,8 @@ describe("a call with end-to-end encryption", () => {
   });
 
   test("what is not encrypted is not received", async (t) => {
-    const plain = await publish(server, camera(), { room: "mixed", layers: "q" });
-    t.after(() => plain.close());
+    const plain = await publish(server, camera(), { room: "mixed", layers: "q", beside: publisher });
+    t.after(() => plain.closePage());
     const trusting = await subscribe(server, { room: "mixed", browser: viewer });
     t.after(() => trusting.closePage());
     await until(async () => (await frames(trusting)) > 10, "who takes plain pictures sees it", 20_000);
@@ -163,7 +163,7 @@ describe("stills of a call with end-to-end encryption", () => {
   let server;
   let publisher;
   let viewer;
-  const scene = makeScene({ ...fewFrames, out: "output" });
+  const scene = makeScene(fewFrames);
 
   before(async () => {
     // Nothing is computed of what nobody there can read.

@@ -17,7 +17,7 @@ describe("a WHEP player and the enhanced picture", () => {
   before(async () => {
     [server, clients] = await Promise.all([startServer({ args: ["--device=cpu"] }), startWhipWhepPage()]);
     // Few frames a second, so that the encoder has time beside two browsers and the server's own enhancement.
-    scene = makeScene({ ...fewFrames, out: "output" });
+    scene = makeScene(fewFrames);
     // The publisher's stills: what the server's own networks make of the picture depends on how much time it has.
     camera = await publish(server, scene, { query: "&detail=1" });
     await until(async () => ((await server.metrics()).windlass_sfu_rtp_in_total) > 200, "the camera sends", 30_000);

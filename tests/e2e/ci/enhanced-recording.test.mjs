@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { after, before, test } from "node:test";
 import { openPage } from "../support/browser.mjs";
-import { publish, sleep, until } from "../support/call.mjs";
+import { publish, until } from "../support/call.mjs";
 import { decode, manifest, order, packetTimes, probe, recordTo, webhooks } from "../support/recording.mjs";
 import { fewFrames, makeScene } from "../support/scene.mjs";
 import { startServer } from "../support/server.mjs";
@@ -54,13 +54,15 @@ test(NAME, { skip: skipped(NAME, why) }, async () => {
   let server = await start();
   let ana;
   try {
-    ana = await publish(server, makeScene({ ...fewFrames, out: "output" }), { layers: "q" });
+    ana = await publish(server, makeScene(fewFrames), { layers: "q" });
     const { recording, enhanced } = await (await order(server, "POST", { enhanced: true })).json();
     assert.ok(enhanced, "the answer says so");
     const made = path.join(folder, recording);
     const names = (end) => readdirSync(made).filter((name) => name.endsWith(end));
     await until(() => names(".anchors").length === 1, "anchors are recorded though nobody watches", 30_000);
-    await sleep(6000);
+    const anchors = async () => (await server.metrics()).windlass_enhancer_anchors_total;
+    const [begun, before] = [Date.now(), await anchors()];
+    await until(async () => Date.now() - begun > 3000 && (await anchors()) >= before + 4, "seconds with anchors are recorded", 30_000);
     assert.equal((await order(server, "DELETE")).status, 204);
     await until(() => names(".enhanced.webm.part").length === 1, "the enhanced picture is being made", 30_000);
     process.kill(server.pid, "SIGKILL");
@@ -84,7 +86,7 @@ test(NAME, { skip: skipped(NAME, why) }, async () => {
       const [of, wanted] = [await packetTimes(larger, stream), await packetTimes(plain, stream)];
       assert.deepEqual(of, wanted, "sound and picture stay in step");
     }
-    const [small, large] = [await play(`${recording}/${file.file}`), await play(`${recording}/${file.enhanced.file}`)];
+    const [small, large] = await Promise.all([file.file, file.enhanced.file].map((name) => play(`${recording}/${name}`)));
     console.log(JSON.stringify({ small, large }));
     assert.deepEqual([large.videoWidth, large.videoHeight], [small.videoWidth * 2, small.videoHeight * 2]);
     assert.ok(Math.abs(large.currentTime - small.currentTime) < 0.1, JSON.stringify({ small, large }));

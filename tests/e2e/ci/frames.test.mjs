@@ -44,7 +44,7 @@ describe("a network on every frame", () => {
 
   before(async () => {
     // Few frames a second: to copy pixels takes the CPU as well, and a network without time is dropped.
-    scene = makeScene({ clip: "d13", width: 640, height: 360, fps: 8, frames: 64, out: "output" });
+    scene = makeScene({ clip: "d13", width: 640, height: 360, fps: 8, frames: 64 });
     server = await startServer({ args: ["--no-congestion-control", "--compute-cap", "0"] });
     publisher = await publish(server, scene);
     for (const network of ["none", "xs"]) seen[network] = await look(network);

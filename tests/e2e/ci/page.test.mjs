@@ -1,6 +1,7 @@
 // The demo page: alone and in a call, what each failure says, and what remains when a part of the browser is missing.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
+import { mkdirSync } from "node:fs";
 import path from "node:path";
 import { after, before, describe, test } from "node:test";
 import { openPage } from "../support/browser.mjs";
@@ -81,7 +82,7 @@ describe("the demo page", () => {
   let viewer;
 
   before(async () => {
-    scene = makeScene({ ...fewFrames, out: OUT });
+    scene = makeScene(fewFrames);
     server = await startServer();
     [publisher, viewer] = await Promise.all([openPage({ camera: scene.file }), openPage()]);
   });
@@ -174,6 +175,7 @@ describe("the demo page", () => {
 
   describe("a video file as the camera", () => {
     test("is played to the server and comes back", async () => {
+      mkdirSync(OUT, { recursive: true });
       const file = path.resolve(OUT, "camera.webm");
       const source = "testsrc2=size=640x360:rate=15:duration=1";
       const made = spawnSync("ffmpeg", ["-v", "error", "-y", "-f", "lavfi", "-i", source, "-c:v", "libvpx", "-deadline", "realtime", "-cpu-used", "8", file]);

@@ -16,7 +16,7 @@ describe("a call without anchors", () => {
   const states = [];
 
   before(async () => {
-    scene = makeScene({ ...fewFrames, out: "output" });
+    scene = makeScene(fewFrames);
     server = await startServer({ args: ["--no-congestion-control", "--compute-cap", "0"] });
     publisher = await publish(server, scene);
     viewer = await subscribe(server);

@@ -31,7 +31,7 @@ describe("rights while a call runs", () => {
   const failure = (page) => page.evaluate(() => window.windlass.failure?.code);
 
   before(async () => {
-    const scene = makeScene({ ...fewFrames, out: "output/rights" });
+    const scene = makeScene(fewFrames);
     server = await startServer({ args: [...TOKEN_KEY, "--device=off"] });
     [ana, other] = await Promise.all([openPage({ camera: scene.file }), openPage()]);
     bo = await ana.newPage();

@@ -14,7 +14,7 @@ describe("a network that lets no UDP through", () => {
     const hole = await blackHole();
     const { pairs, seen, metrics, errors } = await callOver(
       { args: ["--advertise", `127.0.0.1:${hole.port}`], advertiseTcp: "127.0.0.1" },
-      10_000,
+      5_000,
     );
     hole.close();
     console.log("tcp:", JSON.stringify({ pairs, seen, swallowed: hole.swallowed() }));

@@ -1,8 +1,10 @@
 // Encoders and players that are not ours: public WHIP and WHEP clients on a page of another origin.
+//
+// Runs beside any file.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { nativeFrames, remote, sleep, subscribe, until } from "../support/call.mjs";
-import { fewFrames, makeScene } from "../support/scene.mjs";
+import { makeScene, smallFrames } from "../support/scene.mjs";
 import { startServer } from "../support/server.mjs";
 import { startWhipWhepPage } from "../support/whip-whep-page.mjs";
 
@@ -37,7 +39,7 @@ describe("a WHIP encoder and a WHEP player", () => {
   });
 
   test("a participant sees and hears what the encoder sends, enhanced", async () => {
-    encoder = await clients.open({ camera: makeScene({ ...fewFrames, out: "output" }).file });
+    encoder = await clients.open({ camera: makeScene(smallFrames).file });
     await encoder.page.evaluate(async (endpoint) => {
       // A size that the slowest of our CPUs enlarges in time: which machine runs the test is not what it asks.
       const camera = { width: 320, height: 180 };

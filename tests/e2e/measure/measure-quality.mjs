@@ -53,7 +53,7 @@ console.log("| --- | --- | --- | --- | --- | --- | --- | --- |");
 for (const clip of positionals.length > 0 ? positionals : ["d13"]) {
   for (const [name, call] of Object.entries(CALLS)) {
     if (only && !only.includes(name)) continue;
-    const scene = makeScene({ clip, ...(call.size ?? SMALL), out: "output", clean: true });
+    const scene = makeScene({ clip, ...(call.size ?? SMALL), clean: true });
     const path = values.uplink ? {} : undefined;
     const server = await startServer({ args: ["--no-congestion-control", ...call.args], path });
     if (values.uplink) server.proxy.uplinkKbps = Number(values.uplink);

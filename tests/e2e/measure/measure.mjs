@@ -40,7 +40,7 @@ const percentile = (list, p) => list.sort((a, b) => a - b)[Math.min(list.length 
 const meanMs = (metrics, name, labels) => (1000 * metrics[`${name}_sum${labels}`]) / metrics[`${name}_count${labels}`];
 const mean = (list) => list.reduce((a, b) => a + b, 0) / list.length;
 
-const scene = makeScene({ clip: "d13", width, height, out: "output" });
+const scene = makeScene({ clip: "d13", width, height });
 const serverArgs = ["--log", "warn"];
 if (options["no-congestion-control"]) serverArgs.push("--no-congestion-control");
 if (options["budget-ms"]) serverArgs.push("--budget", `${options["budget-ms"]}ms`);

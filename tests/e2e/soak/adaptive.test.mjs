@@ -33,7 +33,7 @@ describe("a call that fits its tiles", { only: true }, () => {
 
   before(async () => {
     server = await startServer({ args: ["--device=off"] });
-    publisher = await publish(server, makeScene({ clip: "s18", width: 960, height: 540, fps: 12, out: "output" }), { layers: "qhf" });
+    publisher = await publish(server, makeScene({ clip: "s18", width: 960, height: 540, fps: 12 }), { layers: "qhf" });
     viewer = await subscribe(server, { query: "&adaptive=1" });
   });
 

@@ -16,7 +16,7 @@ describe("audio in a call", { only: true }, () => {
 
   before(async () => {
     server = await startServer({ args: ["--device=off"] });
-    publisher = await publish(server, makeScene({ out: "output" }), { layers: "q" });
+    publisher = await publish(server, makeScene(), { layers: "q" });
     viewer = await subscribe(server);
     await speak(publisher.page);
   });

@@ -26,7 +26,7 @@ describe("the packed SDK", { only: true, skip }, () => {
   before(async () => {
     sdk = packSdk();
     server = await startServer({ args: ["--no-congestion-control"] });
-    const scene = makeScene({ clip: "d13", frames: 120, out: "output" });
+    const scene = makeScene({ clip: "d13", frames: 120 });
     [publisher, viewer] = await Promise.all([publish(server, scene, { layers: "q" }), openPage()]);
   });
 

@@ -114,7 +114,7 @@ describe(`a cluster under faults, schedule ${SEED}`, { timeout: (SECONDS + 300) 
       m.start(bin, ["serve", ...own, ...shared], { LD_PRELOAD: clock, CLOCK_OFFSET: offset });
     }
     await until(async () => (await all("windlass_cluster_nodes")).every((n) => n === 3), "each server knows three", 30_000);
-    const scene = makeScene({ ...smallFrames, out: "output" });
+    const scene = makeScene(smallFrames);
     const origins = sfus.map((m) => `http://${m.address}:7880`).join(",");
     const args = [`--unsafely-treat-insecure-origin-as-secure=${origins}`];
     tabs = [];

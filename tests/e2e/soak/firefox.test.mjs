@@ -96,7 +96,7 @@ describe("a room with Firefox and Chromium", { only: true, skip: skipped("a room
   before(async () => {
     server = await startServer({ udpHost: ownAddress, args: ["--no-congestion-control"] });
     // Two browsers encode, decode and rebuild: few frames will do.
-    chromium = await publish(server, makeScene({ ...fewFrames, out: "output" }), { query: "&view=enhanced" });
+    chromium = await publish(server, makeScene(fewFrames), { query: "&view=enhanced" });
     firefox = await openFirefox();
     fox = await firefox.newPage({ init: filmText });
     await join(fox.page, "Fox", "&layers=qh&detail=1");

@@ -45,7 +45,7 @@ describe("a network on WebGPU in a call", { only: true, skip: skipped("a network
     );
 
   before(async () => {
-    scene = makeScene({ clip: "d13", width: 640, height: 360, fps: 10, frames: 80, out: "output" });
+    scene = makeScene({ clip: "d13", width: 640, height: 360, fps: 10, frames: 80 });
     publisher = await publish(server, scene, { layers: "q" });
     other = await subscribe(server, { query: "&maxNetwork=xxs", browser: viewer });
     await Promise.all([runs(viewer.page, "webgpu"), runs(other.page, "wasm")]);

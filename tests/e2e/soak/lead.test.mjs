@@ -30,7 +30,7 @@ const sending = (page) =>
 async function weakUplink(kbps) {
   const server = await startServer({ args: ["--device=off"], path: {} });
   server.proxy.uplinkKbps = kbps;
-  const publisher = await publish(server, makeScene({ clip: "s18", width: 1280, height: 720, out: "output" }), { layers: "qh" });
+  const publisher = await publish(server, makeScene({ clip: "s18", width: 1280, height: 720 }), { layers: "qh" });
   const viewer = await subscribe(server);
   const steady = async (width, withinMs = 60_000) => {
     let since = null;

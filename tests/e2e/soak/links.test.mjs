@@ -33,7 +33,7 @@ const fullLayer = (page) =>
 
 describe("a viewer on a link of 800 kbit/s", { only: true }, () => {
   test("is sent the layer that it carries, without freezes", { only: true }, async () => {
-    const scene = makeScene({ clip: "s18", width: 960, height: 540, out: "output" });
+    const scene = makeScene({ clip: "s18", width: 960, height: 540 });
     const server = await startServer({ link: ["--profile", "800k", "--down-only"] });
     const publisher = await publish(server, scene, { layers: "qhf" });
     const viewer = await subscribe(server);
@@ -57,7 +57,7 @@ describe("a viewer on a link of 800 kbit/s", { only: true }, () => {
 
 describe("a viewer on a link that becomes narrower, and wide again", () => {
   test("its picture goes on with less, and comes back", async () => {
-    const scene = makeScene({ clip: "s18", width: 960, height: 540, out: "output" });
+    const scene = makeScene({ clip: "s18", width: 960, height: 540 });
     // 2.5 Mbit/s; 800 kbit/s from 20 s to 40 s of the course, which begins 25 s after the viewer has come.
     const server = await startServer({ link: ["--profile", "step-down", "--down-only", "--after", "25"] });
     const publisher = await publish(server, scene, { layers: "qhf" });

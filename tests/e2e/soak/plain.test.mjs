@@ -137,7 +137,7 @@ describe("the plain picture goes on", { only: true }, () => {
   let viewer;
 
   before(async () => {
-    const scene = makeScene({ clip: "d13", frames: 120, out: "output" });
+    const scene = makeScene({ clip: "d13", frames: 120 });
     server = await startServer({ args: ["--no-congestion-control"] });
     [publisher, viewer] = await Promise.all([publish(server, scene, { layers: "q", query: "&detail=1", init: plantable }), openPage({ args: [ANY_ADDRESS] })]);
     const { page, closePage } = await join("unharmed");
@@ -159,7 +159,7 @@ describe("the plain picture goes on", { only: true }, () => {
   }
 
   // One page at a time: what is measured is what a fault costs, not what other pages do on two cores.
-  describe("from the beginning", { only: true }, () => {
+  describe("from the beginning", () => {
     for (const [what, { routes, init }, expected] of [
       ["the worker's script is missing", { routes: { "/": fromFile, "/worker.js": missing } }, NO_WORKER],
       ["the page's policy allows no workers", { routes: { "/": policy(/worker-src [^;]*/, "worker-src 'none'") } }, NO_WORKER],
@@ -173,7 +173,7 @@ describe("the plain picture goes on", { only: true }, () => {
       ["the page's policy allows no WebAssembly", { routes: { "/": policy("'wasm-unsafe-eval'", "") } }, NO_WASM],
       ["the decoder gets no memory", { init: ownCopy('WebAssembly.Instance = function () { throw new RangeError("planted"); };', true) }, { reason: "fault", notice: /^Plain picture/ }],
     ]) {
-      test(what, { only: what === "the decoder is missing" }, async () => {
+      test(what, async () => {
         const { page, closePage } = await join(what, routes, init);
         const ms = await begins(page);
         const { state, notice } = await until(async () => {

@@ -47,7 +47,7 @@ describe("policies", { only: true }, () => {
   }
 
   before(async () => {
-    const scene = makeScene({ clip: "s18", out: "output" });
+    const scene = makeScene({ clip: "s18" });
     server = await startServer({ args: ["--no-congestion-control", "--captured=off"] });
     publisher = await publish(server, scene, { layers: "q" });
     viewer = await subscribe(server);

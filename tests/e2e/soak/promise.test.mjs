@@ -8,7 +8,7 @@ import { makeScene } from "../support/scene.mjs";
 import { startServer } from "../support/server.mjs";
 
 describe("a promised quality", { only: true }, () => {
-  const scene = makeScene({ clip: "s18", fps: 15, out: "output" });
+  const scene = makeScene({ clip: "s18", fps: 15 });
   let server;
   const open = [];
 

@@ -30,7 +30,7 @@ async function seenAfter(freezes) {
 
 describe("a call behind a NAT that forgets it", { only: true }, () => {
   test("goes on from its new addresses without a restart", { only: true }, async () => {
-    const scene = makeScene({ ...smallFrames, out: "output" });
+    const scene = makeScene(smallFrames);
     const server = await startServer({ path: {}, args: ["--tcp=off"] });
     const publisher = await publish(server, scene);
     const viewer = await subscribe(server);
@@ -59,7 +59,7 @@ describe("a call behind a NAT that forgets it", { only: true }, () => {
 
 describe("a call whose path is cut", () => {
   test("goes on over another path, with the same participants", async () => {
-    const scene = makeScene({ ...smallFrames, out: "output" });
+    const scene = makeScene(smallFrames);
     const other = await freeUdpPort();
     // Clients are told of two ways, of which the second leads nowhere at first.
     const server = await startServer({ path: {}, args: ["--advertise", `127.0.0.1:${other}`, "--tcp=off"] });
@@ -109,7 +109,7 @@ describe("a call whose path is cut", () => {
   });
 
   test("goes on by TCP where UDP has ended", async () => {
-    const scene = makeScene({ ...smallFrames, out: "output" });
+    const scene = makeScene(smallFrames);
     const server = await startServer({ path: {}, advertiseTcp: "127.0.0.1" });
     const publisher = await publish(server, scene);
     const viewer = await subscribe(server);

@@ -30,7 +30,7 @@ describe("a network in two workers", { only: true }, () => {
 
   before(async () => {
     server = await startServer({ args: ["--no-congestion-control", "--compute-cap", "0", "--captured=off"] });
-    scene = makeScene({ clip: "d13", width: 640, height: 360, fps: 10, frames: 80, out: "output" });
+    scene = makeScene({ clip: "d13", width: 640, height: 360, fps: 10, frames: 80 });
     publisher = await publish(server, scene, { layers: "q" });
     viewer = await subscribe(server, { query: "&maxNetwork=xxs&networkBackend=workers" });
     other = await subscribe(server, { query: "&maxNetwork=xxs", browser: viewer });

@@ -20,7 +20,7 @@ const CASES = [
   { codec: "av1", mode: "L2T2_KEY", width: 640, smallest: 320, share: 0.7 },
 ];
 
-const sceneOf = (width) => makeScene({ clip: "d13", width, height: (width * 9) / 16, fps: 15, frames: 120, out: "output" });
+const sceneOf = (width) => makeScene({ clip: "d13", width, height: (width * 9) / 16, fps: 15, frames: 120 });
 
 /** Publishes a camera by WHIP. */
 async function publishLayers(server, { codec, mode, width }) {

@@ -37,7 +37,7 @@ function message(module, low, camera, at, { width, height }) {
 }
 
 test("a still of its own frame turns no cell over, one of another frame does", { only: true }, () => {
-  const scene = makeScene({ clip: "d13", out: "output" });
+  const scene = makeScene({ clip: "d13" });
   const { width, height } = scene;
   const ivf = "output/still-check.ivf";
   const args = ["-v", "error", "-i", scene.file, "-frames:v", "12", "-vf", "scale=320:180:flags=area", "-c:v", "libvpx-vp9"];

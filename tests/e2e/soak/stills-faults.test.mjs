@@ -30,7 +30,7 @@ describe("stills that come late and out of order to the server", { only: true },
   let call;
 
   before(async () => {
-    call = await stillCall(makeScene({ clip: "d13", out: "output" }));
+    call = await stillCall(makeScene({ clip: "d13" }));
     await look(call, (seen) => seen.met >= 2, "before messages are held");
   });
 
@@ -72,7 +72,7 @@ describe("stills that come late and out of order to the subscriber", () => {
 
   before(async () => {
     // Within the budget the server waits for what is on its way.
-    call = await stillCall(makeScene({ clip: "d13", out: "output" }), { serverArgs: ["--no-congestion-control", "--budget", "2s"] });
+    call = await stillCall(makeScene({ clip: "d13" }), { serverArgs: ["--no-congestion-control", "--budget", "2s"] });
     await look(call, (seen) => seen.met >= 2, "before stills are late");
     await enhancedAt(call.viewer.page, call.scene.width);
   });
@@ -121,7 +121,7 @@ describe("a publisher short of CPU time", () => {
   let call;
 
   before(async () => {
-    call = await stillCall(makeScene({ clip: "d13", out: "output" }));
+    call = await stillCall(makeScene({ clip: "d13" }));
     await look(call, (seen) => seen.met >= 2, "before it is short");
   });
 
@@ -166,7 +166,7 @@ describe("a camera whose size changes", () => {
   let call;
 
   before(async () => {
-    call = await stillCall(makeScene({ clip: "d13", out: "output" }));
+    call = await stillCall(makeScene({ clip: "d13" }));
     await look(call, (seen) => seen.met >= 2, "before the size changes");
   });
 
@@ -210,7 +210,7 @@ describe("a shared tab instead of a camera", () => {
 
   before(async () => {
     const browser = { viewport: { width: 640, height: 360 }, args: ["--use-fake-device-for-media-stream=display-media-type=browser"] };
-    call = await stillCall(makeScene({ clip: "d13", out: "output" }), { browser });
+    call = await stillCall(makeScene({ clip: "d13" }), { browser });
     await look(call, (seen) => seen.met >= 2, "the camera");
     // The tab shows numbered pictures from edge to edge, by a camera of its own.
     await call.publisher.page.evaluate(async () => {

@@ -20,7 +20,7 @@ const line = (r) => `${r.fps.toFixed(1)} fps, ${r.kbps.toFixed(0)} kbit/s, ${r.f
 /** A call of the smallest layer alone whose uplink is still wide, with stills or without; `uplink` says what becomes of it. */
 async function narrowing(stills, uplink) {
   const query = stills ? "&detail=1" : "";
-  const call = await stillCall(makeScene({ clip: "d13", out: "output" }), { layers: "q", query, serverArgs: [] });
+  const call = await stillCall(makeScene({ clip: "d13" }), { layers: "q", query, serverArgs: [] });
   try {
     // Sound alone would take most of 50 kbit/s.
     await call.publisher.page.evaluate(() => window.windlass.room.unpublish(window.windlass.room.published.find((p) => p.kind === "audio")));

@@ -3,10 +3,11 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { openPage } from "../support/browser.mjs";
-import { nativeFrames, remote, sleep, until } from "../support/call.mjs";
+import { enhancedAt, nativeFrames, publish, remote, sleep, subscribe, until } from "../support/call.mjs";
 import { capture, quality } from "../support/capture.mjs";
-import { makeScene } from "../support/scene.mjs";
+import { fewFrames, makeScene } from "../support/scene.mjs";
 import { startServer } from "../support/server.mjs";
+import { standing } from "../support/standing.mjs";
 import { look, regions, stillCall, withVideo } from "../support/still_call.mjs";
 
 /** To be run in a page before its scripts: lets a test close its sockets. */
@@ -36,7 +37,7 @@ describe("stills that the publisher codes over its own low layer", { only: true 
   const holds = (rung) => until(async () => (await remote(viewer.page)).rung === rung, `the rung is ${rung}`, 25_000);
 
   before(async () => {
-    call = await stillCall(makeScene({ clip: "d13", out: "output" }), { init: keepSockets });
+    call = await stillCall(makeScene({ clip: "d13" }), { init: keepSockets });
     ({ publisher, viewer } = call);
   });
 
@@ -51,7 +52,7 @@ describe("stills that the publisher codes over its own low layer", { only: true 
     assert.deepEqual([counts.refused, counts.tight], [0, 0]);
   });
 
-  test("the picture is better by them than the low layer alone can be", { only: true }, async () => {
+  test("the picture is better by them than the low layer alone can be", async () => {
     const before = await regions(publisher.page);
     const began = Date.now();
     const captured = await capture(viewer.page, 5);
@@ -129,7 +130,7 @@ describe("consent", { only: true }, () => {
   let tab;
 
   before(async () => {
-    scene = makeScene({ clip: "d13", out: "output" });
+    scene = makeScene({ clip: "d13" });
     server = await startServer();
     tab = await openPage({ camera: scene.file });
   });
@@ -183,4 +184,60 @@ describe("consent", { only: true }, () => {
   });
 
   test("nothing is written to the console as an error", () => assert.deepEqual(tab.errors, []));
+});
+
+describe("regions that the server asks for", () => {
+  let scene;
+  let server;
+  let publisher;
+  let viewer;
+
+  const counts = async () => {
+    const all = await server.metrics();
+    const total = (name) => all[`windlass_sfu_${name}_total`];
+    return { asked: total("region_requests"), given: total("regions_in"), unasked: total("regions_unasked") };
+  };
+
+  before(async () => {
+    scene = makeScene(fewFrames);
+    server = await startServer({ args: ["--no-congestion-control"] });
+  });
+
+  after(async () => {
+    await viewer?.close();
+    await publisher?.close();
+    await server?.stop();
+  });
+
+  test("whoever agreed is asked for tiles, gives them at their frame, and subscribers use them", async () => {
+    publisher = await publish(server, scene, { layers: "qh", query: "&detail=1", room: "regions" });
+    viewer = await subscribe(server, { room: "regions" });
+    await enhancedAt(viewer.page, scene.width);
+    const made = () => publisher.page.evaluate(() => window.windlass.room.published.find((p) => p.kind === "video").stills.regions);
+    const state = () => standing(server, publisher, viewer);
+    // The first requests pass while the worker starts and learns which camera frame is which of the layer's.
+    await until(async () => (await counts()).given >= 1, "the first region has come", 40_000, state);
+    const [first, firstMade] = [await counts(), await made()];
+    await until(async () => (await counts()).given >= first.given + 6, "regions have come", 40_000, state);
+    const [now, nowMade] = [await counts(), await made()];
+    const [asked, given, capped] = [now.asked - first.asked, now.given - first.given, nowMade.capped - firstMade.capped];
+    console.log(`regions: asked ${asked}, given ${given}, ${JSON.stringify(nowMade)}`);
+    assert.equal(now.unasked, 0);
+    // The first may come before the layers have had all that they may use for a while.
+    assert.ok(given >= 0.7 * (asked - capped), `${given} of ${asked}`);
+    assert.ok(nowMade.capped <= 6, `${nowMade.capped} were beyond the client's caps`);
+    // The viewer's worker tells once a second what it has used.
+    const used = async () => {
+      const { given } = await counts();
+      return (await remote(viewer.page)).stats.anchorsUsed >= 0.8 * given;
+    };
+    await until(used, "the viewer uses regions", 15_000, state);
+    const { stats } = await remote(viewer.page);
+    console.log(`regions: used ${stats.anchorsUsed}, lost ${stats.anchorsLost}`);
+    assert.ok(stats.anchorsLost <= 2, `${stats.anchorsLost} lost`);
+  });
+
+  test("nothing is written to the console as an error", () => {
+    assert.deepEqual([...publisher.errors, ...viewer.errors], []);
+  });
 });

@@ -52,8 +52,8 @@ describe("a network that lets nothing through but TURN", { only: true, skip: ski
   });
 
   test("the call goes through coturn, and comes back with a new name when that was away", { only: true }, async () => {
-    const scene = makeScene({ ...fewFrames, out: "output" });
-    const args = ["--turn-url", `turn:127.0.0.1:${turn.port}?transport=udp`, "--turn-secret", SECRET, "--turn-ttl", "70s", "--log", "debug"];
+    const scene = makeScene(fewFrames);
+    const args = ["--turn-url", `turn:127.0.0.1:${turn.port}?transport=udp`, "--turn-secret", SECRET, "--turn-ttl", "61s", "--log", "debug"];
     const server = await startServer({ args });
     const publisher = await publish(server, scene, { init: relayOnly });
     const viewer = await subscribe(server, { init: relayOnly });
@@ -69,7 +69,7 @@ describe("a network that lets nothing through but TURN", { only: true, skip: ski
       // Its name and password end in less than a minute: before it looks for another path, it gets others.
       const names = () => viewer.page.evaluate(() => window.connections.at(-1).getConfiguration().iceServers.map((s) => s.username));
       const [before] = await names();
-      await sleep(8000);
+      await sleep(2000);
       turn.pause();
       await until(async () => (await server.metrics()).windlass_sfu_ice_restarts_total >= 2, "both clients restart ICE", 20_000);
       turn.resume();
@@ -92,7 +92,7 @@ describe("a network that lets nothing through but TURN", { only: true, skip: ski
   });
 
   test("a password that is not of the secret opens nothing", async () => {
-    const scene = makeScene({ clip: "d13", out: "output" });
+    const scene = makeScene({ clip: "d13" });
     const server = await startServer({ args: ["--turn-url", `turn:127.0.0.1:${turn.port}`, "--turn-secret", "another secret"] });
     const publisher = await publish(server, scene, { init: relayOnly });
     try {
@@ -135,7 +135,7 @@ describe(TLS, { skip: skipped(TLS, why) }, () => {
     const server = await startServer({ args: ["--turn-url", url, "--turn-secret", SECRET] });
     t.after(() => server.stop());
     const trust = [`--ignore-certificate-errors-spki-list=${files.spki}`];
-    const publisher = await publish(server, makeScene({ clip: "d13", out: "output" }), { init: relayOnly, browser: { args: trust } });
+    const publisher = await publish(server, makeScene({ clip: "d13" }), { init: relayOnly, browser: { args: trust } });
     t.after(() => publisher.close());
     const viewer = await subscribe(server, { init: relayOnly, args: trust });
     t.after(() => viewer.close());

@@ -8,8 +8,8 @@ import { countFreezes, nativeFrames, publish, sleep, subscribe, until } from "..
 import { makeScene } from "../support/scene.mjs";
 import { startServer } from "../support/server.mjs";
 
-/** Seconds that are measured. */
-const SECONDS = 30;
+/** Seconds that are measured; more in the soak. */
+const SECONDS = Math.min(30, Number(process.env.WINDLASS_CALL_SECONDS ?? 12));
 /** One way over a geostationary satellite, ms: 600 there and back. */
 const SATELLITE_MS = 300;
 
@@ -21,7 +21,7 @@ async function call(t, path, hold = () => 0) {
   const server = await startServer({ path: { seed: 3, ...path } });
   t.after(() => server.stop());
   server.proxy.hold = hold;
-  const publisher = await publish(server, makeScene({ clip: "d13", out: "output" }), { layers: "qh" });
+  const publisher = await publish(server, makeScene({ clip: "d13" }), { layers: "qh" });
   t.after(() => publisher.close());
   const viewer = await subscribe(server);
   t.after(() => viewer.close());

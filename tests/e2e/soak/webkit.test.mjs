@@ -56,7 +56,7 @@ describe("WebKit", { only: true, skip: skipped("WebKit", webkitMissing) }, () =>
   test("a film of a call is rebuilt with its anchors, and shown by a canvas", { only: true }, async (t) => {
     const folder = mkdtempSync(path.join(tmpdir(), "windlass-webkit-"));
     t.after(() => rmSync(folder, { recursive: true, force: true }));
-    const scene = makeScene({ ...fewFrames, out: "output" });
+    const scene = makeScene(fewFrames);
     const film = path.join(folder, "film.ivf");
     const coding = ["-c:v", "libvpx-vp9", "-deadline", "realtime", "-cpu-used", "7", "-b:v", "300k", "-f", "ivf"];
     execFileSync("ffmpeg", ["-v", "error", "-i", scene.file, "-vf", "scale=320:180:flags=area", ...coding, film]);

@@ -29,9 +29,12 @@ const keepSize = () => {
   };
 };
 
-/** A browser that publishes `scene` with the given layers; `browser`: what else it is opened with. */
-export async function publish(server, scene, { room = "call", layers = "qh", query = "", hash = "", init, browser = {} } = {}) {
-  const tab = await openPage({ camera: scene.file, init: [keepSize, init], ...browser });
+/**
+ * A browser that publishes `scene` with the given layers; `browser`: what else it is opened with. Or a page of the browser `beside`,
+ * whose camera it has.
+ */
+export async function publish(server, scene, { room = "call", layers = "qh", query = "", hash = "", init, browser = {}, beside } = {}) {
+  const tab = beside ? await beside.newPage({ init: [keepSize, init] }) : await openPage({ camera: scene.file, init: [keepSize, init], ...browser });
   await tab.page.goto(`${server.url}/?room=${room}&name=Publisher&auto=1&layers=${layers}${fixed(query)}${hash}`);
   await until(() => tab.page.evaluate(() => window.windlass?.phase === "call"), "the publisher joins", 20_000);
   return tab;

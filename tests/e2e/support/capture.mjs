@@ -2,6 +2,9 @@
 import { CODE_ROWS, readNumber } from "./scene.mjs";
 import { KERNELS, mean, psnr, upsample2 } from "./metrics.mjs";
 
+/** How many pictures leave a page in one call. */
+const BATCH = 20;
+
 /** Keeps the luma of every frame of a page's `enhanced` and `plain` tracks for `seconds`. */
 export async function capture(page, seconds) {
   await page.evaluate(async (seconds) => {
@@ -45,17 +48,18 @@ export async function capture(page, seconds) {
       kind,
     );
     out[kind] = [];
-    for (let i = 0; i < heads.length; i++) {
-      const base64 = await page.evaluate(
-        ([kind, i]) => {
-          const { y } = window.capturedFrames[kind][i];
-          let text = "";
-          for (let at = 0; at < y.length; at += 0x8000) text += String.fromCharCode(...y.subarray(at, at + 0x8000));
-          return btoa(text);
-        },
-        [kind, i],
+    // Several at a time: each call takes a while, and all at once may be half a gigabyte.
+    for (let from = 0; from < heads.length; from += BATCH) {
+      const luma = await page.evaluate(
+        ([kind, from, to]) =>
+          window.capturedFrames[kind].slice(from, to).map(({ y }) => {
+            let text = "";
+            for (let at = 0; at < y.length; at += 0x8000) text += String.fromCharCode(...y.subarray(at, at + 0x8000));
+            return btoa(text);
+          }),
+        [kind, from, from + BATCH],
       );
-      out[kind].push({ ...heads[i], y: Buffer.from(base64, "base64") });
+      luma.forEach((base64, i) => out[kind].push({ ...heads[from + i], y: Buffer.from(base64, "base64") }));
     }
   }
   await page.evaluate(() => delete window.capturedFrames);

@@ -6,7 +6,7 @@ import { startServer } from "./server.mjs";
 
 /** A call of twelve frames a second with these options of the server: the pairs of publisher and viewer, what was seen in `ms`, and metrics. */
 export async function callOver(options, ms = 3000) {
-  const scene = makeScene({ ...smallFrames, out: "output" });
+  const scene = makeScene(smallFrames);
   const server = await startServer(options);
   const tabs = [];
   try {

@@ -1,7 +1,8 @@
 // What the publisher's camera shows: a real clip, or a moving scene where there are no clips, with
 // a machine-readable frame number drawn in, as a Y4M file that Chromium plays as its camera.
 import { spawnSync } from "node:child_process";
-import { closeSync, existsSync, mkdirSync, openSync, renameSync, writeSync } from "node:fs";
+import { createHash } from "node:crypto";
+import { closeSync, existsSync, mkdirSync, openSync, readFileSync, readSync, renameSync, statSync, writeSync } from "node:fs";
 import path from "node:path";
 
 /** Size of one cell of the drawn frame number, in pixels of the full picture. */
@@ -130,37 +131,60 @@ function syntheticFrames(width, height, frames) {
   return all;
 }
 
-/** Writes pictures as a Y4M file. A browser that plays the former file of that name goes on with it. */
-function writeY4m(file, { width, height, fps }, frames) {
+/** Before each picture of a Y4M file. */
+const FRAME = "FRAME\n";
+
+/** Writes pictures as a Y4M file, which has that name only once it is whole. */
+function writeY4m(file, header, pictures) {
   const made = `${file}.${process.pid}`;
   const fd = openSync(made, "w");
-  writeSync(fd, `YUV4MPEG2 W${width} H${height} F${fps}:1 Ip A1:1 C420mpeg2\n`);
-  for (const frame of frames) {
-    writeSync(fd, "FRAME\n");
-    writeSync(fd, frame);
+  writeSync(fd, header);
+  for (const picture of pictures) {
+    writeSync(fd, FRAME);
+    writeSync(fd, picture);
   }
   closeSync(fd);
   renameSync(made, file);
 }
 
+/** The folder of camera files: in that of the build, so that each is made once. */
+function scenesFolder() {
+  const { WINDLASS_BIN } = process.env;
+  return WINDLASS_BIN ? path.join(path.dirname(WINDLASS_BIN), "../scenes") : "output";
+}
+
 /**
- * Makes the camera file and keeps the frames' luma for comparison; `clean`: also a file without the numbers.
+ * Makes the camera file, unless an earlier run has made it, and reads luma planes for comparison; `clean`: also a file without the
+ * numbers.
  * @returns {{file: string, clean: string | null, name: string, real: boolean, width: number, height: number, fps: number,
  *   frames: number, luma: (n: number) => Buffer}}
  */
-export function makeScene({ clip = "d13", width = 640, height = 360, fps = 30, frames = 300, out, clean = false }) {
+export function makeScene({ clip = "d13", width = 640, height = 360, fps = 30, frames = 300, out = scenesFolder(), clean = false } = {}) {
   const clips = clipsFolder();
-  const real = clips !== null && existsSync(path.join(clips, CLIPS[clip].file));
+  const source = clips && path.join(clips, CLIPS[clip].file);
+  const real = source !== null && existsSync(source);
   if (!real) console.log(`no clip ${CLIPS[clip].file}, set WINDLASS_CLIPS: using a drawn scene`);
-  const raw = real ? clipFrames(clips, clip, width, height, fps, frames) : syntheticFrames(width, height, frames);
-  const size = (width * height * 3) / 2;
-  const count = Math.floor(raw.length / size);
-  const pictures = Array.from({ length: count }, (_, n) => raw.subarray(n * size, (n + 1) * size));
   mkdirSync(out, { recursive: true });
-  const to = (kind) => path.join(out, `${clip}-${width}x${height}-${fps}fps-${count}${kind}.y4m`);
-  if (clean) writeY4m(to("-clean"), { width, height, fps }, pictures);
-  pictures.forEach((frame, n) => drawNumber(frame, width, height, n));
-  writeY4m(to(""), { width, height, fps }, pictures);
-  const luma = (n) => raw.subarray(n * size, n * size + width * height);
-  return { file: to(""), clean: clean ? to("-clean") : null, name: clip, real, width, height, fps, frames: count, luma };
+  // Another clip of that name, and another way to draw, are another file.
+  const made = createHash("sha256").update(readFileSync(new URL(import.meta.url))).update(real ? `${statSync(source).size}` : "drawn");
+  const name = `${clip}-${width}x${height}-${fps}fps-${frames}-${made.digest("hex").slice(0, 8)}`;
+  const file = path.resolve(out, `${name}.y4m`);
+  const cleanFile = clean ? path.resolve(out, `${name}-clean.y4m`) : null;
+  const header = `YUV4MPEG2 W${width} H${height} F${fps}:1 Ip A1:1 C420mpeg2\n`;
+  const size = (width * height * 3) / 2;
+  if (!existsSync(file) || (cleanFile && !existsSync(cleanFile))) {
+    const raw = real ? clipFrames(clips, clip, width, height, fps, frames) : syntheticFrames(width, height, frames);
+    const pictures = Array.from({ length: Math.floor(raw.length / size) }, (_, n) => raw.subarray(n * size, (n + 1) * size));
+    if (cleanFile) writeY4m(cleanFile, header, pictures);
+    pictures.forEach((picture, n) => drawNumber(picture, width, height, n));
+    writeY4m(file, header, pictures);
+  }
+  const fd = openSync(file);
+  const luma = (n) => {
+    const plane = Buffer.alloc(width * height);
+    readSync(fd, plane, 0, plane.length, header.length + n * (FRAME.length + size) + FRAME.length);
+    return plane;
+  };
+  const count = (statSync(file).size - header.length) / (FRAME.length + size);
+  return { file, clean: cleanFile, name: clip, real, width, height, fps, frames: count, luma };
 }
