@@ -4,6 +4,7 @@ use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use anyhow::{Context, Error, Result};
 use rustix::process::{Pid, Signal, kill_process};
@@ -11,6 +12,9 @@ use serde::Serialize;
 
 /// Exit status of a program that Ctrl-C ended, as shells have it (128 + SIGINT).
 pub(crate) const STATUS: u8 = 130;
+
+/// How often it is looked whether Ctrl-C was pressed.
+const LOOK: Duration = Duration::from_millis(20);
 
 /// Whether Ctrl-C was pressed.
 static PRESSED: AtomicBool = AtomicBool::new(false);
@@ -68,6 +72,13 @@ pub(crate) fn listen() -> Result<()> {
 /// Whether Ctrl-C was pressed.
 pub(crate) fn pressed() -> bool {
     PRESSED.load(Ordering::Relaxed)
+}
+
+/// Waits until Ctrl-C is pressed.
+pub(crate) async fn wait() {
+    while !pressed() {
+        tokio::time::sleep(LOOK).await;
+    }
 }
 
 /// Fails if Ctrl-C was pressed: for work that need not come to its end.

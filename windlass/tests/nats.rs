@@ -32,7 +32,7 @@ fn workers_come_by_their_leases_and_go_without_a_break() {
     let _turn = alone();
     let Some(nats) = Nats::start(None) else { return };
     let server = sfu(&nats);
-    let load = call(&server, "12");
+    let load = call(&server);
     until(&server, CONNECTED, 1.0);
     sleep(Duration::from_secs(1));
     assert!(server.metric(ANCHORS) < 0.5, "there is no worker");
@@ -57,7 +57,7 @@ fn the_streams_of_a_killed_worker_have_anchors_again() {
     let Some(nats) = Nats::start(None) else { return };
     let (workers, server) = ([worker(&nats), worker(&nats)], sfu(&nats));
     eventually(&server, "two workers", || workers.iter().all(|w| up(&server, w) > 0.5));
-    let load = call(&server, "9");
+    let load = call(&server);
     until(&server, ANCHORS, 6.0);
     workers[0].signal("-KILL");
     let gone = eventually(&server, "all elsewhere", || workers[1].streams(&server) > 1.5);
@@ -74,7 +74,7 @@ fn without_nats_calls_go_on_and_it_heals_when_nats_is_back() {
     let Some(nats) = Nats::start(None) else { return };
     let (workers, server) = ([worker(&nats), worker(&nats)], sfu(&nats));
     eventually(&server, "two workers", || workers.iter().all(|w| up(&server, w) > 0.5));
-    let load = call(&server, "16");
+    let load = call(&server);
     until(&server, ANCHORS, 4.0);
     let port = nats.port;
     drop(nats);

@@ -17,7 +17,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use cluster::{ANCHORS, Nats, TOKEN, alone, moving_fps, until};
-use emulated::{emulated_driver, sources};
+use emulated::{emulated_driver, own_folder, sources};
 use serde_json::{Value, json};
 use server::{Server, eventually, figure, get_from, lab};
 use windlass_sr::{Architecture, Model};
@@ -35,13 +35,15 @@ fn machine(slices: &str, cards: &str) -> Option<Vec<(String, String)>> {
         return None;
     };
     let folder = folder.to_str().unwrap();
-    let cache = format!("{folder}/cache");
+    let own = own_folder();
+    let (own, cache) = (own.to_str().unwrap(), own.join("cache"));
     let sources = sources();
     let all = [
         ("LD_LIBRARY_PATH", folder),
-        ("TMPDIR", folder),
-        ("XDG_CACHE_HOME", &cache),
+        ("TMPDIR", own),
+        ("XDG_CACHE_HOME", cache.to_str().unwrap()),
         ("EMULATED_INCLUDE", sources.to_str().unwrap()),
+        ("EMULATED_KERNELS", folder),
         ("EMULATED_SLICES", slices),
         ("EMULATED_DEVICES", cards),
     ];

@@ -5,7 +5,7 @@ mod server;
 
 use std::sync::{Arc, Mutex};
 
-use cluster::{alone, call, row};
+use cluster::{alone, call};
 use opentelemetry_proto::tonic::collector::trace::v1::trace_service_server::{
     TraceService, TraceServiceServer,
 };
@@ -49,12 +49,12 @@ async fn each_anchor_of_a_call_is_a_trace_of_its_stages() {
     let url = format!("http://{addr}");
     let env = [("OTEL_EXPORTER_OTLP_ENDPOINT", url.as_str()), ("OTEL_BSP_SCHEDULE_DELAY", "200")];
     let server = Server::start_enhanced_with(&[], &env);
-    let load = call(&server, "4");
+    let load = call(&server);
     eventually(&server, "traces four anchors", || {
         let roots = |spans: &[Span]| spans.iter().filter(|span| span.name == "anchor").count();
         roots(&collector.0.lock().unwrap().0) >= 4
     });
-    assert_eq!(row(load)["anchors_broken"], 0);
+    assert_eq!(load.ended()["anchors_broken"], 0);
     let (spans, services) = collector.0.lock().unwrap().clone();
     assert!(services.iter().all(|name| name.contains("windlass")), "{services:?}");
     for root in spans.iter().filter(|span| span.name == "anchor") {

@@ -6,7 +6,7 @@ mod server;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use cluster::{ANCHORS, MOVES, TOKEN, Worker, alone, call, moving_fps, row, until, went_on};
+use cluster::{ANCHORS, MOVES, TOKEN, Worker, alone, call, moving_fps, until, went_on};
 use server::{Server, eventually, figure, get_from};
 
 fn two_workers() -> ([Worker; 2], Server) {
@@ -21,10 +21,10 @@ fn two_workers() -> ([Worker; 2], Server) {
 fn publishers_are_enhanced_by_workers_and_spread_over_them() {
     let _turn = alone();
     let (workers, server) = two_workers();
-    let load = call(&server, "4");
+    let load = call(&server);
     until(&server, ANCHORS, 4.0);
     assert_eq!((workers[0].streams(&server), workers[1].streams(&server)), (1.0, 1.0));
-    let row = row(load);
+    let row = load.ended();
     assert!(row["anchors"].as_u64() > Some(4), "{row}");
     assert_eq!(row["anchors_broken"], 0, "{row}");
     assert!(server.metric(MOVES) < 0.5, "{}", server.log());
@@ -41,7 +41,7 @@ fn a_worker_says_what_it_has_to_do_and_whether_it_takes_streams() {
     assert!(says(demand) < 1e-9, "nobody calls yet");
     assert!(get_from(at, "/readyz", "").starts_with("HTTP/1.1 200"));
     let server = Server::start_enhanced(&["--workers", &worker.url, "--cluster-token", TOKEN]);
-    let load = call(&server, "6");
+    let load = call(&server);
     // Once a second, of those whose rate is known.
     eventually(&server, "wants compute", || says(demand) > 1e-4 && says(wanted) >= 1.0);
     assert!(says(demand) < says(wanted), "a part of one accelerator");
@@ -50,14 +50,14 @@ fn a_worker_says_what_it_has_to_do_and_whether_it_takes_streams() {
     assert!(get_from(at, "/healthz", "").starts_with("HTTP/1.1 200"), "it lives while it drains");
     worker.signal("-INT");
     worker.ended();
-    row(load);
+    load.ended();
 }
 
 /// What happens to the first worker in the middle of a call.
 fn goes_on_without(signal: &str) {
     let _turn = alone();
     let (workers, server) = two_workers();
-    let load = call(&server, "7");
+    let load = call(&server);
     until(&server, ANCHORS, 6.0);
     workers[0].signal(signal);
     until(&server, MOVES, 1.0);
@@ -87,7 +87,7 @@ fn who_does_not_show_the_token_gets_no_anchors_and_keeps_the_video() {
     let worker = Worker::start(&[]);
     let args = ["--workers", &worker.url, "--cluster-token", "another-clusters-token"];
     let server = Server::start_enhanced(&args);
-    let row = row(call(&server, "3"));
+    let row = call(&server).ended();
     assert!(server.metric(ANCHORS) < 0.5);
     assert!(server.metric(MOVES) >= 1.0 && server.log().contains("token"), "{}", server.log());
     assert!(moving_fps(&row) > 25.0, "{row}");

@@ -1,5 +1,7 @@
 //! Behaviour of whole decoders that are given the publisher's own pixels, as stills.
 
+use std::sync::LazyLock;
+
 use proptest::prelude::*;
 
 use super::*;
@@ -174,8 +176,11 @@ proptest! {
         edits in proptest::collection::vec((0usize..5, any::<prop::sample::Index>(), any::<u8>()), 0..12),
         order in proptest::collection::vec((0usize..5, 0usize..8, any::<bool>()), 0..8),
     ) {
-        let mut payloads = [0, 2, 4, 6].map(|n| still(n).payload).to_vec();
-        payloads.push(still_of(7, &RIGHT).payload);
+        static PAYLOADS: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
+            let stills = [0, 2, 4, 6].map(still).into_iter().chain([still_of(7, &RIGHT)]);
+            stills.map(|still| still.payload).collect()
+        });
+        let mut payloads = PAYLOADS.clone();
         for (n, at, value) in edits {
             *at.get_mut(&mut payloads[n]) = value;
         }

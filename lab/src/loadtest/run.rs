@@ -210,7 +210,10 @@ async fn measure(
     let mut second = tokio::time::interval(TICK);
     let mut early = false;
     while !early && Instant::now() < end {
-        second.tick().await;
+        tokio::select! {
+            _ = second.tick() => {}
+            () = interrupt::wait() => {}
+        }
         early = interrupt::pressed();
         let figures = match figures_of(&args.server, server).await {
             Ok(figures) => figures,

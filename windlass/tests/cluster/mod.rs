@@ -3,13 +3,13 @@
 // Each test file uses a part of it.
 #![allow(dead_code)]
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::thread::{JoinHandle, sleep};
+use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -85,25 +85,55 @@ impl Drop for Worker {
     }
 }
 
-/// Two publishers with a subscriber each for so long, on the server; its report comes when it ends.
-pub(crate) fn call(server: &Server, seconds: &str) -> JoinHandle<Output> {
-    let url = format!("http://{}", server.addr);
-    let mut load = lab();
-    load.args(["loadtest", "--server", &url, "--publishers", "2", "--ramp", "0.5"]);
-    load.args(["--seconds", seconds, "--clip-seconds", "2", "--json"]);
-    std::thread::spawn(move || load.output().unwrap())
+/// Two publishers with a subscriber each, on a server.
+pub(crate) struct Call {
+    load: Child,
+    begun: Instant,
 }
 
-pub(crate) fn row(load: JoinHandle<Output>) -> Value {
-    let ran = load.join().unwrap();
-    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
-    let report: Value = serde_json::from_slice(&ran.stdout).expect("one JSON object");
-    report["rows"][0].clone()
+/// The ramp and the time to settle of a [`Call`], in seconds.
+const BEFORE: [&str; 2] = ["0.5", "2"];
+/// A call ends this long after its beginning at the earliest: more than three seconds of it are measured.
+const LEAST: Duration = Duration::from_secs(6);
+/// The longest that a call is needed for, in seconds.
+const MOST: &str = "120";
+
+/// Begins a call on the server, which goes on until it is told to end.
+pub(crate) fn call(server: &Server) -> Call {
+    let url = format!("http://{}", server.addr);
+    let mut load = lab();
+    load.args(["loadtest", "--server", &url, "--publishers", "2", "--clip-seconds", "2", "--json"]);
+    load.args(["--ramp", BEFORE[0], "--settle", BEFORE[1], "--seconds", MOST]);
+    load.stdout(Stdio::piped()).stderr(Stdio::piped());
+    Call { load: load.spawn().expect("a call"), begun: Instant::now() }
+}
+
+impl Call {
+    /// Ends the call, and returns what it says in its report.
+    pub(crate) fn ended(mut self) -> Value {
+        sleep(LEAST.saturating_sub(self.begun.elapsed()));
+        let told = Command::new("kill").args(["-s", "INT", &self.load.id().to_string()]).status();
+        assert!(told.unwrap().success());
+        let mut said = [String::new(), String::new()];
+        self.load.stdout.take().unwrap().read_to_string(&mut said[0]).unwrap();
+        self.load.stderr.take().unwrap().read_to_string(&mut said[1]).unwrap();
+        // As programs end that were interrupted.
+        assert_eq!(self.load.wait().unwrap().code(), Some(130), "{}", said[1]);
+        let report: Value = serde_json::from_str(&said[0]).expect("one JSON object");
+        report["rows"][0].clone()
+    }
+}
+
+impl Drop for Call {
+    fn drop(&mut self) {
+        let _ = self.load.kill();
+        let _ = self.load.wait();
+    }
 }
 
 /// What a call reports that went on whatever happened: nothing was lost, and video never stopped.
-pub(crate) fn went_on(load: JoinHandle<Output>) {
-    let row = row(load);
+pub(crate) fn went_on(load: Call) {
+    let row = load.ended();
     assert_eq!(row["lost"], 0, "{row}");
     assert!(moving_fps(&row) > 25.0, "video never stopped: {row}");
 }

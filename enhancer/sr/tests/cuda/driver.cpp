@@ -4,7 +4,7 @@
 // From the environment: EMULATED_DEVICES, EMULATED_SLICES (machine.h: which devices there are, and NVML), EMULATED_SHARED, EMULATED_SHARED_SM (bytes of shared memory of a block and of a multiprocessor),
 // EMULATED_ARCH (80), EMULATED_MEMORY (bytes that can be allocated), EMULATED_LOST (a file; while it exists, everything
 // fails as after the device's loss; with a device's number at its end, of that device alone), EMULATED_HANG (a file; while it exists,
-// nobody who waits for a device gets an answer), EMULATED_FULL (a file; while it exists, nobody is given memory), EMULATED_INCLUDE (where emulate.h is), EMULATED_DRIVER (the driver's version), EMULATED_STUB (it is the toolkit's stub), EMULATED_WRONG (products are a little too large),
+// nobody who waits for a device gets an answer), EMULATED_FULL (a file; while it exists, nobody is given memory), EMULATED_INCLUDE (where emulate.h is), EMULATED_KERNELS (where compiled kernels are kept), EMULATED_DRIVER (the driver's version), EMULATED_STUB (it is the toolkit's stub), EMULATED_WRONG (products are a little too large),
 // EMULATED_SKIP (a kernel that does nothing, so that `windlass-lab bench gpu` can be tried: `multiply_only` takes hours).
 
 #include <cstdarg>
@@ -229,18 +229,26 @@ EXPORT int nvrtcCompileProgram(void* handle, int count, const char* const* optio
   std::lock_guard<std::mutex> guard(lock);
   auto program = (Program*)handle;
   const char* folder = getenv("EMULATED_INCLUDE");
-  const std::string base = std::string(getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp") + "/emulated-" + std::to_string(getpid()) + "-" + std::to_string(++programs);
-  FILE* file = fopen((base + ".cpp").c_str(), "w");
-  if (!file || !folder) return INVALID;
-  fwrite(program->source.data(), 1, program->source.size(), file);
-  fclose(file);
+  const char* kernels = getenv("EMULATED_KERNELS");
+  if (!kernels || !folder) return INVALID;
   std::string command = "c++ -std=c++17 -O2 -march=native -w -U_FORTIFY_SOURCE -shared -fPIC -DEMULATED -I" + std::string(folder);
   for (int n = 0; n < count; ++n)
     if (!strncmp(options[n], "-D", 2)) command += std::string(" ") + options[n];
   if (getenv("EMULATED_WRONG")) command += " -DEMULATED_WRONG";
-  command += " -o " + base + ".so " + base + ".cpp";
-  if (system(command.c_str())) return 6;
-  program->image = "EMULATED" + base + ".so";
+  // Compiled once for all tests: the folder's name says with which compiler and headers.
+  const size_t key = std::hash<std::string>{}(command + program->source);
+  const std::string kept = std::string(kernels) + "/kernel-" + std::to_string(key) + ".so";
+  if (access(kept.c_str(), R_OK)) {
+    const std::string base = kept + "." + std::to_string(getpid()) + "-" + std::to_string(++programs);
+    FILE* file = fopen((base + ".cpp").c_str(), "w");
+    if (!file) return INVALID;
+    fwrite(program->source.data(), 1, program->source.size(), file);
+    fclose(file);
+    command += " -o " + base + ".so " + base + ".cpp";
+    if (system(command.c_str()) || rename((base + ".so").c_str(), kept.c_str())) return 6;
+    remove((base + ".cpp").c_str());
+  }
+  program->image = "EMULATED" + kept;
   return SUCCESS;
 }
 EXPORT int nvrtcGetCUBINSize(void* program, size_t* size) { *size = ((Program*)program)->image.size() + 1; return SUCCESS; }
