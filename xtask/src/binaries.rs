@@ -1,4 +1,4 @@
-//! The binaries of the Rust tests.
+//! The binaries of the Rust tests, and the programs that tests start.
 
 use std::path::PathBuf;
 
@@ -27,6 +27,12 @@ pub(crate) fn build() -> Result<Vec<Binary>> {
     let binaries = listed(&built.context("`cargo test --no-run` failed; run it to see why")?);
     ensure!(!binaries.is_empty(), "cargo built no tests");
     Ok(binaries)
+}
+
+/// Builds all programs and examples, with the features of `cargo test --workspace`, so that nothing is compiled again
+/// after it.
+pub(crate) fn build_programs() -> Result<()> {
+    Cmd::cargo(["build", "--quiet", "--workspace", "--bins", "--examples"]).run()
 }
 
 impl Binary {

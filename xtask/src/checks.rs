@@ -1,6 +1,8 @@
 //! Checks that can run beside others, the longest first, in three lanes. Calls are in real time, and take up to a CPU
 //! each, so half as many of those run at once as there are CPUs. Of checks that mostly wait, as many run at once as
 //! there are CPUs. So it is with checks that only compute: they give way to all others, and have the lowest priority.
+//! Behind the calls, at a priority between, runs what has time for calls of its own; what has not comes last, when the
+//! calls have ended.
 
 use std::panic::resume_unwind;
 use std::thread;
@@ -10,7 +12,8 @@ use anyhow::{Context, Result, bail};
 use crate::workers;
 
 /// The longest checks, in the order in which they begin: one that began last would run alone at the end.
-const LONGEST: [&str; 10] = [
+const LONGEST: [&str; 11] = [
+    "fuzzing",
     "attack",
     "windlass-lab",
     "the Helm chart",
@@ -32,6 +35,10 @@ enum Lane {
     Waiting,
     /// It computes, and waits for no clock.
     Patient,
+    /// It has calls of its own, as many at once as can be, which are in no hurry.
+    Behind,
+    /// It has calls of its own, as many at once as can be, with pictures in time.
+    Last,
 }
 
 /// A check that can run beside others.
@@ -56,15 +63,30 @@ impl<'a> Check<'a> {
         Check { lane: Lane::Patient, ..self }
     }
 
+    /// Lets the check run beside calls, at a lower priority: its own are in no hurry.
+    pub(crate) fn behind(self) -> Check<'a> {
+        Check { lane: Lane::Behind, ..self }
+    }
+
+    /// Lets the check begin when all calls have ended: its own need pictures in time.
+    pub(crate) fn last(self) -> Check<'a> {
+        Check { lane: Lane::Last, ..self }
+    }
+
     /// Lets the check run beside calls: it mostly waits.
     pub(crate) fn waiting(self) -> Check<'a> {
         Check { lane: Lane::Waiting, ..self }
     }
 }
 
-/// Lets this thread, and the threads and programs that it starts, take only the time that others leave.
-pub(crate) fn give_way() -> Result<()> {
-    rustix::process::nice(19).context("the priority cannot be lowered")?;
+/// The lowest priority, as `nice` counts.
+const LOWEST: i32 = 19;
+/// A priority at which others get ten times as much of a CPU.
+const BEHIND: i32 = 10;
+
+/// Gives this thread, and the threads and programs that it starts, a lower priority.
+fn give_way(by: i32) -> Result<()> {
+    rustix::process::nice(by).context("the priority cannot be lowered")?;
     Ok(())
 }
 
@@ -72,18 +94,26 @@ pub(crate) fn give_way() -> Result<()> {
 pub(crate) fn run(mut checks: Vec<Check>) -> Result<()> {
     checks.sort_by_key(|check| place(&LONGEST, &check.name));
     let lane = |lane| checks.extract_if(.., |check| check.lane == lane).collect::<Vec<_>>();
-    let [calls, waiting, patient] = [Lane::Call, Lane::Waiting, Lane::Patient].map(lane);
+    let [calls, waiting, patient, behind, last] =
+        [Lane::Call, Lane::Waiting, Lane::Patient, Lane::Behind, Lane::Last].map(lane);
     let cpus = thread::available_parallelism().map_or(1, usize::from);
     let ended = thread::scope(|scope| {
         let patient = scope.spawn(|| {
-            give_way()?;
+            give_way(LOWEST)?;
             Ok(workers::by(cpus, &patient, |check| (check.run)()))
+        });
+        let behind = scope.spawn(|| {
+            give_way(BEHIND)?;
+            Ok(workers::by(1, &behind, |check| (check.run)()))
         });
         let waiting = scope.spawn(|| workers::by(cpus, &waiting, |check| (check.run)()));
         let mut ended = workers::by(cpus.div_ceil(2), &calls, |check| (check.run)());
         ended.extend(waiting.join().unwrap_or_else(|e| resume_unwind(e)));
-        let patient: Result<_> = patient.join().unwrap_or_else(|e| resume_unwind(e));
-        ended.extend(patient?);
+        ended.extend(last.iter().map(|check| (check.run)()));
+        for lane in [behind, patient] {
+            let lane: Result<_> = lane.join().unwrap_or_else(|e| resume_unwind(e));
+            ended.extend(lane?);
+        }
         anyhow::Ok(ended)
     })?;
     let failed: Vec<_> = ended.into_iter().flatten().map(|again| format!("`{again}`")).collect();
@@ -115,8 +145,8 @@ mod tests {
             })
         };
         let at = |name| place(&LONGEST, name);
-        assert_eq!([at("learn"), at("a"), at("attack")], [6, 10, 0]);
-        run(vec![check("a"), check("learn"), check("attack")]).unwrap();
+        assert_eq!([at("learn"), at("a"), at("fuzzing")], [7, 11, 0]);
+        run(vec![check("a").last(), check("learn"), check("attack")]).unwrap();
         assert_eq!(order.into_inner().unwrap().len(), 3);
     }
 
@@ -129,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_patient_check_has_the_lowest_priority_and_others_keep_theirs() {
+    fn checks_that_give_way_have_a_lower_priority_and_others_keep_theirs() {
         let priority = || rustix::process::getpriority_process(None).unwrap();
         let (own, seen) = (priority(), Mutex::new(Vec::new()));
         let check = || {
@@ -140,7 +170,8 @@ mod tests {
         };
         run(vec![check()]).unwrap();
         run(vec![check().waiting()]).unwrap();
+        run(vec![check().behind()]).unwrap();
         run(vec![check().patient()]).unwrap();
-        assert_eq!(*seen.lock().unwrap(), [own, own, 19]);
+        assert_eq!(*seen.lock().unwrap(), [own, own, own + BEHIND, LOWEST]);
     }
 }

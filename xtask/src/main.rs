@@ -7,6 +7,7 @@ mod advisories;
 mod apt;
 mod binaries;
 mod borders;
+mod calls;
 mod capped;
 mod checks;
 mod circles;

@@ -9,6 +9,9 @@ use anyhow::{Context, Result};
 use crate::process::{Cmd, step};
 use crate::{root, wasm};
 
+/// The folder of the React components.
+pub(crate) const REACT: &str = "client-web/react";
+
 /// Builds the WebAssembly module and the page into `client-web/dist`.
 pub(crate) fn build() -> Result<()> {
     wasm::build()?;

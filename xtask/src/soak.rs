@@ -6,10 +6,10 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 
+use crate::binaries::build_programs;
 use crate::clips::for_tests;
 use crate::process::{Cmd, Missing, step};
-use crate::test::{bound, build_programs, e2e};
-use crate::{apt, fuzz, gpu, memory, neon, page, python, skipped, target_dir};
+use crate::{apt, calls, fuzz, gpu, memory, neon, page, python, skipped, target_dir};
 
 /// Another WebRTC stack, of PyPI, and the HTTP client that it is used with.
 const AIORTC: [&str; 3] = ["aiortc==1.16.0", "aiohttp==3.14.5", "av==18.1.0"];
@@ -129,7 +129,7 @@ fn browsers(times: u32) -> Result<()> {
     if let Ok(programs) = python::environment("seaweedfs", &SEAWEEDFS) {
         env.push(("WINDLASS_WEED", programs.join("weed").display().to_string()));
     }
-    e2e(&["soak"], &[&bound(times)], &env)
+    calls::soak(times, &env)
 }
 
 /// Sends a number of malformed datagrams beside a call.

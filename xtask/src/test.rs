@@ -1,10 +1,9 @@
 //! Every check and test, in the order in which a failure is cheapest.
 
 use std::panic::resume_unwind;
-use std::path::Path;
 use std::thread;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Result, bail, ensure};
 use clap::ValueEnum;
 
 use crate::binaries::{self, Binary};
@@ -12,8 +11,8 @@ use crate::checks::{self, Check};
 use crate::clips::for_tests;
 use crate::process::{Cmd, step, which};
 use crate::{
-    advisories, apt, borders, capped, circles, comments, fuzz, oldest, page, root, sentences,
-    skipped, spelling, target_dir,
+    advisories, apt, borders, calls, capped, circles, comments, fuzz, oldest, page, root,
+    sentences, skipped, spelling, target_dir,
 };
 
 /// A part of the tests.
@@ -35,28 +34,62 @@ pub(crate) enum Part {
     E2e,
 }
 
-/// The folder of the React components.
-const REACT: &str = "client-web/react";
 /// The folder of the server SDK for Node. It has no packages of its own: those of `client-web` check it.
 const SERVER_SDK: &str = "signaling/sdk/node";
 
-/// The crates whose tests only compute: codecs, networks, and the choice of anchors.
-const COMPUTING: [&str; 10] = [
-    "windlass-htj2k",
-    "windlass-hybrid",
-    "windlass-netem",
-    "windlass-network",
-    "windlass-scheduler",
-    "windlass-scores",
-    "windlass-sr",
-    "windlass-tests",
-    "windlass-vp9",
-    "windlass-vpx",
+/// Tests that only compute, by crate and name; the empty name: all of that crate.
+const COMPUTING: [(&str, &str); 22] = [
+    ("windlass-enhancer", "enhanced"),
+    ("windlass-enhancer", "subjects"),
+    ("windlass-files", ""),
+    ("windlass-htj2k", ""),
+    ("windlass-hybrid", ""),
+    ("windlass-lab", "bench_quality"),
+    ("windlass-lab", "windlass-lab"),
+    ("windlass-metrics", ""),
+    ("windlass-netem", ""),
+    ("windlass-network", ""),
+    ("windlass-plan", ""),
+    ("windlass-protocol", ""),
+    ("windlass-scheduler", ""),
+    ("windlass-scores", ""),
+    ("windlass-skips", ""),
+    ("windlass-sr", ""),
+    ("windlass-tests", ""),
+    ("windlass-testkit", ""),
+    ("windlass-types", ""),
+    ("windlass-vp9", ""),
+    ("windlass-vpx", ""),
+    ("xtask", ""),
 ];
-/// Tests of the server in real time that mostly wait: each takes a small part of a CPU.
-const WAITING: [&str; 11] = [
-    "admin", "data", "docs", "doctor", "drain", "privacy", "public", "rights", "sdks", "tls",
-    "traces",
+/// Tests of the server in real time that mostly wait, by crate and name: each takes a small part of a CPU.
+const WAITING: [(&str, &str); 26] = [
+    ("windlass", "admin"),
+    ("windlass", "cli"),
+    ("windlass", "closed"),
+    ("windlass", "data"),
+    ("windlass", "deploy"),
+    ("windlass", "docs"),
+    ("windlass", "doctor"),
+    ("windlass", "drain"),
+    ("windlass", "origins"),
+    ("windlass", "privacy"),
+    ("windlass", "public"),
+    ("windlass", "reload"),
+    ("windlass", "rights"),
+    ("windlass", "sdks"),
+    ("windlass", "systemd"),
+    ("windlass", "tls"),
+    ("windlass", "traces"),
+    ("windlass", "windlass"),
+    ("windlass-admin", ""),
+    ("windlass-cluster", ""),
+    ("windlass-doctor", ""),
+    ("windlass-logging", ""),
+    ("windlass-page", ""),
+    ("windlass-public", ""),
+    ("windlass-record", ""),
+    ("windlass-signaling", ""),
 ];
 /// How long each fuzz target runs, in seconds.
 const FUZZ_SECONDS: u32 = 30;
@@ -78,104 +111,101 @@ fn perform(parts: &[Part]) -> Result<()> {
     page::build()?;
     if wants(Part::Lint) {
         step("Checking formatting and lints");
-        lock_files()?;
-        comments::check()?;
-        sentences::check()?;
-        borders::check()?;
-        circles::check()?;
-        main_paths()?;
-        spelling::check()?;
-        if Cmd::cargo(["fmt", "--version"]).succeeds() {
-            Cmd::cargo(["fmt", "--all", "--check"]).run()?;
-        } else {
-            skipped::note("formatting", "no rustfmt (`rustup component add rustfmt`)");
-        }
-        if Cmd::cargo(["clippy", "--version"]).succeeds() {
-            // The second build is what `cargo xtask run` builds.
-            let builds: [&[&str]; 2] = [
-                &["--workspace", "--all-targets"],
-                &["--package", "windlass", "--no-default-features"],
-            ];
-            for build in builds {
-                let clippy = Cmd::cargo(["clippy", "--quiet"]).args(build);
-                clippy.args(["--", "-D", "warnings"]).run()?;
-            }
-            fuzz::lint()?;
-        } else {
-            skipped::note("lints of Rust", "no clippy (`rustup component add clippy`)");
-        }
-        web_lints()?;
-        step("Building the documentation");
-        Cmd::cargo(["doc", "--quiet", "--locked", "--workspace", "--no-deps"])
-            .arg("--document-private-items")
-            .env("RUSTDOCFLAGS", "-D warnings")
-            .run()?;
-        if which("cargo-deny").is_some() {
-            deny()?;
-        } else {
-            skipped::note("licences", "no cargo-deny (`cargo xtask deny` installs it)");
-        }
-        advisories::run(None)?;
-        oldest::check()?;
+        // The checks of TypeScript and of advisories wait for the network and for one CPU.
+        thread::scope(|scope| {
+            let web = scope.spawn(|| web_lints().and_then(|()| advisories::run(None)));
+            let rust = lints();
+            rust.and(web.join().unwrap_or_else(|e| resume_unwind(e)))
+        })?;
     }
     let binaries = if wants(Part::Rust) { binaries::build()? } else { Vec::new() };
-    beside_each_other(&wants, &binaries)?;
-    if !wants(Part::E2e) {
-        return patient(&wants, &binaries);
+    if [Part::Wasm, Part::Chart, Part::E2e].into_iter().any(wants) {
+        step("Building the programs");
+        binaries::build_programs()?;
     }
-    prepare_calls()?;
-    // Building and fuzzing take memory bandwidth at any priority: files of browser tests that run alone run after it.
-    thread::scope(|scope| {
-        let patient = scope.spawn(|| {
-            checks::give_way()?;
-            patient(&wants, &binaries)
-        });
-        let called = calls(&[Company::Any, Company::Light]);
-        let patient = patient.join().unwrap_or_else(|e| resume_unwind(e));
-        called.and(patient)
-    })?;
-    calls(&[Company::None])
-}
-
-/// Checks that no clock ends: fuzzing, and the tests of kernels with a cap on the instruction set.
-fn patient(wants: &(impl Fn(Part) -> bool + Sync), binaries: &[Binary]) -> Result<()> {
-    if wants(Part::Fuzz) {
-        fuzz::run(FUZZ_SECONDS, fuzz::Build::Stable)?;
+    if wants(Part::E2e) {
+        calls::install()?;
     }
+    let mut checks = Vec::new();
     if wants(Part::Rust) {
-        step("Running the tests of kernels with a cap on the instruction set");
-        checks::run(capped::checks(binaries)?)?;
+        checks.extend(of_rust(&binaries)?);
     }
-    Ok(())
+    if wants(Part::Wasm) {
+        checks.extend(["realtime", "altref"].map(|stream| {
+            let name = format!("the WebAssembly module on {stream}");
+            Check::new(name.clone(), move || wasm_twin(&name, stream)).patient()
+        }));
+    }
+    if wants(Part::Chart) {
+        page::npm_ci("tests/chart")?;
+        checks.push(Check::new("the Helm chart", chart).patient());
+    }
+    if wants(Part::Web) {
+        checks.extend(of_web()?);
+    }
+    if wants(Part::Fuzz) {
+        let fuzz = || told("cargo xtask test fuzz", fuzz::run(FUZZ_SECONDS, fuzz::Build::Stable));
+        checks.push(Check::new("fuzzing", fuzz).patient());
+    }
+    if wants(Part::E2e) {
+        let again = "cargo xtask test e2e";
+        checks.push(Check::new("browsers", || told(again, calls::beside_any())).behind());
+        checks.push(Check::new("light browsers", || told(again, calls::beside_light())).last());
+    }
+    if !checks.is_empty() {
+        step(&format!("Running {} programs of tests", checks.len()));
+    }
+    checks::run(checks)?;
+    // Computing takes memory bandwidth at any priority: files of browser tests that run alone run after all of it.
+    if wants(Part::E2e) { calls::alone() } else { Ok(()) }
 }
 
-/// An option that ends a file of browser tests after half an hour, or `times` that: a browser that died can leave one
-/// waiting without end. The tests have no limits of their own, as they take several times as long on CPUs that have
-/// other things to do.
-pub(crate) fn bound(times: u32) -> String {
-    format!("--test-timeout={}", 1_800_000 * u64::from(times))
-}
-
-/// Runs the browser tests of `ci`, and the main path of each longer one: the files that run in this company.
-fn calls(companies: &[Company]) -> Result<()> {
-    step("Running calls between real browsers");
-    browsers(&["ci"], companies, &[&bound(1)], &[])?;
-    step("Taking the main path of each longer browser test");
-    browsers(&["soak"], companies, &[&bound(1), "--test-only"], &[])
-}
-
-/// Checks that each longer file of browser tests names a main path, which `calls` takes.
-fn main_paths() -> Result<()> {
-    for entry in root().join("tests/e2e/soak").read_dir()? {
-        let path = entry?.path();
-        let name = path.display().to_string();
-        if name.ends_with(".test.mjs") && !std::fs::read_to_string(&path)?.contains("only: ") {
-            bail!(
-                "{name} has no main path: give `only: true` to one of its tests, and to its `describe`"
-            );
+/// Checks formatting, texts, borders and lints of Rust.
+fn lints() -> Result<()> {
+    lock_files()?;
+    comments::check()?;
+    sentences::check()?;
+    borders::check()?;
+    circles::check()?;
+    calls::main_paths()?;
+    spelling::check()?;
+    if Cmd::cargo(["fmt", "--version"]).succeeds() {
+        Cmd::cargo(["fmt", "--all", "--check"]).run()?;
+    } else {
+        skipped::note("formatting", "no rustfmt (`rustup component add rustfmt`)");
+    }
+    if Cmd::cargo(["clippy", "--version"]).succeeds() {
+        // The second build is what `cargo xtask run` builds.
+        let builds: [&[&str]; 2] = [
+            &["--workspace", "--all-targets"],
+            &["--package", "windlass", "--no-default-features"],
+        ];
+        for build in builds {
+            let clippy = Cmd::cargo(["clippy", "--quiet"]).args(build);
+            clippy.args(["--", "-D", "warnings"]).run()?;
         }
+        fuzz::lint()?;
+    } else {
+        skipped::note("lints of Rust", "no clippy (`rustup component add clippy`)");
     }
-    Ok(())
+    step("Building the documentation");
+    Cmd::cargo(["doc", "--quiet", "--locked", "--workspace", "--no-deps"])
+        .arg("--document-private-items")
+        .env("RUSTDOCFLAGS", "-D warnings")
+        .run()?;
+    if which("cargo-deny").is_some() {
+        deny()?;
+    } else {
+        skipped::note("licences", "no cargo-deny (`cargo xtask deny` installs it)");
+    }
+    oldest::check()
+}
+
+/// Prints the error of a step that failed, and returns the command to run it again.
+fn told(again: &str, ended: Result<()>) -> Option<String> {
+    let error = ended.err()?;
+    eprintln!("{error:#}");
+    Some(again.to_owned())
 }
 
 /// Checks that each workspace's lock file knows all crates: a workspace that is built later would fail late.
@@ -209,72 +239,48 @@ pub(crate) fn deny() -> Result<()> {
     Ok(())
 }
 
-/// Runs the checks that can run beside each other: the tests in Rust, of the SDK, of the WebAssembly module and of
-/// the chart.
-fn beside_each_other(wants: &impl Fn(Part) -> bool, binaries: &[Binary]) -> Result<()> {
-    let mut checks = Vec::new();
-    if wants(Part::Rust) {
-        let known = binaries.iter().filter(|binary| waits(binary)).count();
-        ensure!(known == WAITING.len(), "a test of {WAITING:?} is no more: leave its name out");
-        let name = |binary: &Binary| binary.name.clone();
-        checks.extend(binaries.iter().map(|binary| {
-            let check = Check::new(name(binary), || binary.test("", |cmd| cmd));
-            if computes(binary) {
-                check.patient()
-            } else if waits(binary) {
-                check.waiting()
-            } else {
-                check
-            }
-        }));
+/// The tests in Rust: all of them, those of kernels with a cap on the instruction set, and the documentation's.
+fn of_rust(binaries: &[Binary]) -> Result<Vec<Check<'_>>> {
+    for (package, name) in WAITING.into_iter().chain(COMPUTING) {
+        let known = binaries.iter().any(|binary| of(binary, package, name));
+        ensure!(known, "{package} has no test {name} any more: leave it out");
     }
-    if wants(Part::Wasm) || wants(Part::Chart) {
-        step("Building the programs");
-        build_programs()?;
-    }
-    if wants(Part::Wasm) {
-        checks.extend(["realtime", "altref"].map(|stream| {
-            let name = format!("the WebAssembly module on {stream}");
-            Check::new(name.clone(), move || wasm_twin(&name, stream)).patient()
-        }));
-    }
-    if wants(Part::Chart) {
-        page::npm_ci("tests/chart")?;
-        checks.push(Check::new("the Helm chart", chart).patient());
-    }
-    if wants(Part::Web) {
-        page::npm_ci(REACT)?;
-        let folders = [("the SDK", "client-web"), ("the React components", REACT)];
-        checks.extend(folders.map(|(name, folder)| {
-            Check::new(name, move || {
-                let again = format!("cd {folder} && npm test");
-                Cmd::new("npm").args(["run", "--silent", "test"]).dir(folder).check(name, again)
-            })
-            .patient()
-        }));
-    }
-    if checks.is_empty() {
-        return Ok(());
-    }
-    step(&format!("Running {} programs of tests", checks.len()));
-    checks::run(checks)?;
-    if wants(Part::Rust) {
-        step("Running the documentation's tests");
-        for_tests(Cmd::cargo(["test", "--workspace", "--quiet", "--doc"])).run()?;
-    }
-    Ok(())
+    let mut checks: Vec<_> = binaries.iter().map(check).collect();
+    checks.extend(capped::checks(binaries)?);
+    let documentation = || {
+        let cmd = for_tests(Cmd::cargo(["test", "--workspace", "--quiet", "--doc"]));
+        cmd.check("the documentation's tests", "cargo test --workspace --doc".to_owned())
+    };
+    checks.push(Check::new("the documentation's tests", documentation).patient());
+    Ok(checks)
 }
 
-/// Whether a test only computes: those of [`COMPUTING`], and the laboratory's simulations. The shared coder does not:
-/// it gives up a GPU that is silent for three seconds, the emulated one too.
-fn computes(binary: &Binary) -> bool {
-    let of = COMPUTING.contains(&binary.package.as_str()) || binary.name == "windlass-lab";
-    of && binary.name != "cuda_shared_coder"
+/// The check that runs a test, in its lane.
+fn check(binary: &Binary) -> Check<'_> {
+    let check = Check::new(binary.name.clone(), || binary.test("", |cmd| cmd));
+    let is = |list: &[(&str, &str)]| list.iter().any(|(p, n)| of(binary, p, n));
+    match () {
+        () if is(&COMPUTING) => check.patient(),
+        () if is(&WAITING) => check.waiting(),
+        () => check,
+    }
 }
 
-/// Whether a test mostly waits.
-fn waits(binary: &Binary) -> bool {
-    binary.package == "windlass" && WAITING.contains(&binary.name.as_str())
+/// Whether a test is of this crate and has this name; the empty name: any.
+fn of(binary: &Binary, package: &str, name: &str) -> bool {
+    binary.package == package && (name.is_empty() || binary.name == name)
+}
+
+/// The unit tests of the SDK and its React components.
+fn of_web() -> Result<[Check<'static>; 2]> {
+    page::npm_ci(page::REACT)?;
+    Ok([("the SDK", "client-web"), ("the React components", page::REACT)].map(|(name, folder)| {
+        Check::new(name, move || {
+            let again = format!("cd {folder} && npm test");
+            Cmd::new("npm").args(["run", "--silent", "test"]).dir(folder).check(name, again)
+        })
+        .patient()
+    }))
 }
 
 /// Checks that the WebAssembly module makes the native decoder's pictures, bit for bit.
@@ -308,9 +314,9 @@ fn chart() -> Option<String> {
 fn web_lints() -> Result<()> {
     npm("client-web", "typecheck")?;
     npm("client-web", "lint")?;
-    page::npm_ci(REACT)?;
-    npm(REACT, "typecheck")?;
-    npm(REACT, "lint")?;
+    page::npm_ci(page::REACT)?;
+    npm(page::REACT, "typecheck")?;
+    npm(page::REACT, "lint")?;
     npm(SERVER_SDK, "typecheck")?;
     npm(SERVER_SDK, "lint")?;
     page::npm_ci("client-web/reference")?;
@@ -319,119 +325,4 @@ fn web_lints() -> Result<()> {
 
 fn npm(folder: &str, script: &str) -> Result<()> {
     Cmd::new("npm").args(["run", "--silent", script]).dir(folder).run()
-}
-
-/// Runs test files of `tests/e2e` against the real server, with these options of Node's test runner: the files named,
-/// and all of the folders named.
-pub(crate) fn e2e(tests: &[&str], options: &[&str], env: &[(&str, String)]) -> Result<()> {
-    prepare_calls()?;
-    step("Running calls between real browsers");
-    browsers(tests, &[Company::Any, Company::Light, Company::None], options, env)
-}
-
-/// Installs and builds what browser tests need.
-fn prepare_calls() -> Result<()> {
-    page::npm_ci("tests/e2e")?;
-    page::npm_ci("tests/e2e/bundlers")?;
-    page::npm_ci(REACT)?;
-    step("Building the server for the browser tests");
-    build_programs()
-}
-
-/// How a file of browser tests can run beside others.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Company {
-    /// Beside any other file: it waits for a server or a page most of the time, and needs no picture in time.
-    Any,
-    /// Beside light files: it tests how good pictures are and how soon they come, and takes little CPU time.
-    Light,
-    /// Alone: it tests pictures with a browser that encodes, decodes and rebuilds, or with a server that others load.
-    None,
-}
-
-/// Lines by which a file of browser tests says in its head how it runs; one without them runs alone.
-const COMPANY: [(&str, Company); 3] = [
-    ("// Runs first, beside any file.", Company::Any),
-    ("// Runs beside any file.", Company::Any),
-    ("// Runs beside light files.", Company::Light),
-];
-
-/// Runs those of test files, as [`e2e`] does, that run in one of these companies. Files that can run beside others run
-/// two at a time.
-fn browsers(
-    tests: &[&str],
-    companies: &[Company],
-    options: &[&str],
-    env: &[(&str, String)],
-) -> Result<()> {
-    let mut files = Vec::new();
-    for test in tests {
-        let place = root().join("tests/e2e").join(test);
-        if place.is_dir() {
-            let entries = std::fs::read_dir(&place)?.collect::<std::io::Result<Vec<_>>>()?;
-            files.extend(entries.into_iter().map(|entry| entry.path()));
-        } else {
-            files.push(place);
-        }
-    }
-    let files = files.into_iter().map(|file| Ok((place(&file)?, file)));
-    let mut files = files.collect::<Result<Vec<_>>>()?;
-    files.sort();
-    // A failure in one company says nothing of the others.
-    let mut failed = Ok(());
-    for &kind in companies {
-        let at_once = if kind == Company::None { 1 } else { 2 };
-        let fit = |place: &usize| {
-            COMPANY.get(*place).map_or(Company::None, |(_, company)| *company) == kind
-        };
-        let files: Vec<_> =
-            files.iter().filter(|(place, _)| fit(place)).map(|(_, file)| file).collect();
-        if files.is_empty() {
-            continue;
-        }
-        let mut cmd = for_tests(
-            Cmd::new("node")
-                .arg("--test")
-                .arg(format!("--test-concurrency={at_once}"))
-                .args(options)
-                .args(&files)
-                .dir("tests/e2e"),
-        )
-        .env("WINDLASS_BIN", target_dir().join("debug/windlass"));
-        for (key, value) in env {
-            cmd = cmd.env(key, value);
-        }
-        failed = failed.and(cmd.run());
-    }
-    failed
-}
-
-/// Which line of [`COMPANY`] stands in the comment that a file begins with; their number: none.
-fn place(file: &Path) -> Result<usize> {
-    let text =
-        std::fs::read_to_string(file).with_context(|| format!("reading {}", file.display()))?;
-    let head: Vec<&str> = text.lines().take_while(|line| line.starts_with("//")).collect();
-    Ok(COMPANY.iter().position(|(line, _)| head.contains(line)).unwrap_or(COMPANY.len()))
-}
-
-/// Builds all programs and examples, with the features of `cargo test --workspace`, so that nothing is compiled again
-/// after it.
-pub(crate) fn build_programs() -> Result<()> {
-    Cmd::cargo(["build", "--quiet", "--workspace", "--bins", "--examples"]).run()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_browser_test_says_itself_what_it_may_run_beside() {
-        let place = |file: &str| place(&root().join("tests/e2e").join(file)).unwrap();
-        assert_eq!(place("soak/twin.test.mjs"), 0, "it begins first");
-        assert_eq!(place("ci/rights.test.mjs"), 1);
-        assert_eq!(place("ci/quality.test.mjs"), 2);
-        for alone in ["soak/stills.test.mjs", "soak/lead.test.mjs"] {
-            assert_eq!(place(alone), COMPANY.len(), "{alone}");
-        }
-    }
 }
