@@ -58,6 +58,7 @@ fn the_streams_of_a_killed_worker_have_anchors_again() {
     let (workers, server) = ([worker(&nats), worker(&nats)], sfu(&nats));
     eventually(&server, "two workers", || workers.iter().all(|w| up(&server, w) > 0.5));
     let load = call(&server);
+    load.settled();
     until(&server, ANCHORS, 6.0);
     workers[0].signal("-KILL");
     let gone = eventually(&server, "all elsewhere", || workers[1].streams(&server) > 1.5);

@@ -58,6 +58,7 @@ fn goes_on_without(signal: &str) {
     let _turn = alone();
     let (workers, server) = two_workers();
     let load = call(&server);
+    load.settled();
     until(&server, ANCHORS, 6.0);
     workers[0].signal(signal);
     until(&server, MOVES, 1.0);

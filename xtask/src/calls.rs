@@ -106,6 +106,9 @@ fn files(folder: &str, options: &[&str]) -> Result<Vec<TestFile>> {
     let mut files = Vec::new();
     for entry in fs::read_dir(&folder).with_context(|| format!("{}", folder.display()))? {
         let path = entry?.path();
+        if !path.to_string_lossy().ends_with(".test.mjs") {
+            continue;
+        }
         let text =
             fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
         let options = options.iter().map(ToString::to_string).collect();

@@ -1,4 +1,4 @@
-//! Checks that can run beside others, the longest first, in three lanes. Calls are in real time, and take up to a CPU
+//! Checks that can run beside others, the longest first, in lanes. Calls are in real time, and take up to a CPU
 //! each, so half as many of those run at once as there are CPUs. Of checks that mostly wait, as many run at once as
 //! there are CPUs. So it is with checks that only compute: they give way to all others, and have the lowest priority.
 //! Behind the calls, at a priority between, runs what has time for calls of its own; what has not comes last, when the
@@ -109,11 +109,11 @@ pub(crate) fn run(mut checks: Vec<Check>) -> Result<()> {
         let waiting = scope.spawn(|| workers::by(cpus, &waiting, |check| (check.run)()));
         let mut ended = workers::by(cpus.div_ceil(2), &calls, |check| (check.run)());
         ended.extend(waiting.join().unwrap_or_else(|e| resume_unwind(e)));
+        let behind: Result<_> = behind.join().unwrap_or_else(|e| resume_unwind(e));
         ended.extend(last.iter().map(|check| (check.run)()));
-        for lane in [behind, patient] {
-            let lane: Result<_> = lane.join().unwrap_or_else(|e| resume_unwind(e));
-            ended.extend(lane?);
-        }
+        let patient: Result<_> = patient.join().unwrap_or_else(|e| resume_unwind(e));
+        ended.extend(behind?);
+        ended.extend(patient?);
         anyhow::Ok(ended)
     })?;
     let failed: Vec<_> = ended.into_iter().flatten().map(|again| format!("`{again}`")).collect();
@@ -144,10 +144,10 @@ mod tests {
                 None
             })
         };
-        let at = |name| place(&LONGEST, name);
-        assert_eq!([at("learn"), at("a"), at("fuzzing")], [7, 11, 0]);
-        run(vec![check("a").last(), check("learn"), check("attack")]).unwrap();
-        assert_eq!(order.into_inner().unwrap().len(), 3);
+        run(vec![check("a").last(), check("b").behind(), check("learn"), check("attack")]).unwrap();
+        let order = order.into_inner().unwrap();
+        let at = |name| order.iter().position(|one| *one == name).unwrap();
+        assert!(at("attack") < at("learn") && at("a") == 3, "{order:?}");
     }
 
     #[test]
@@ -172,6 +172,6 @@ mod tests {
         run(vec![check().waiting()]).unwrap();
         run(vec![check().behind()]).unwrap();
         run(vec![check().patient()]).unwrap();
-        assert_eq!(*seen.lock().unwrap(), [own, own, own + BEHIND, LOWEST]);
+        assert_eq!(*seen.lock().unwrap(), [own, own, (own + BEHIND).min(LOWEST), LOWEST]);
     }
 }

@@ -108,7 +108,7 @@ impl Build {
     }
 }
 
-/// Lints the targets: with the workspace, and not only when they run, which is the last thing that tests do.
+/// Lints the targets: with the workspace, and not only when they are built to run, which takes long.
 pub(crate) fn lint() -> Result<()> {
     let clippy = Cmd::cargo(["clippy", "--quiet", "--locked", "--all-targets"]).dir(WORKSPACE);
     let target_dir = Build::Stable.target_dir();

@@ -168,3 +168,37 @@ fn perform(task: Task) -> Result<()> {
         Task::Fuzz { seconds } => fuzz::run(seconds, fuzz::Build::best()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The commands of this program that stand in a page: behind its name, up to the end of the code.
+    fn commands(page: &str) -> impl Iterator<Item = &str> {
+        page.split("cargo xtask ")
+            .skip(1)
+            .filter_map(|rest| rest.split(['`', '\n', '#', '|', '…']).next())
+    }
+
+    #[test]
+    fn commands_that_stand_in_the_pages_are_known() {
+        assert_eq!(
+            commands("`cargo xtask a b`, or cargo xtask c # d").collect::<Vec<_>>(),
+            ["a b", "c "]
+        );
+        for page in sentences::pages().unwrap() {
+            for command in commands(&std::fs::read_to_string(&page).unwrap()) {
+                // In capitals: whatever the reader puts there.
+                let words =
+                    command.split_whitespace().take_while(|w| w.chars().any(char::is_lowercase));
+                let parsed = Cli::try_parse_from(["xtask"].into_iter().chain(words));
+                let unknown = parsed.err().filter(|error| error.exit_code() != 0);
+                assert!(
+                    unknown.is_none(),
+                    "{}: `cargo xtask {command}`: {unknown:?}",
+                    page.display()
+                );
+            }
+        }
+    }
+}

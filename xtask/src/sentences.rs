@@ -46,7 +46,7 @@ pub(crate) fn check() -> Result<()> {
 }
 
 /// The Markdown files of the project, but those that are left out.
-fn pages() -> Result<Vec<PathBuf>> {
+pub(crate) fn pages() -> Result<Vec<PathBuf>> {
     source::of_project("md", is_left_out)
 }
 

@@ -1,7 +1,7 @@
 // Camera, microphone and loudspeaker in a call: the light that goes off, another camera, an unplugged one, a permission taken back, and
 // sound that waits for a click.
 //
-// Runs beside any file.
+// Runs beside light files.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { openPage } from "../support/browser.mjs";

@@ -62,7 +62,7 @@ test(NAME, { skip: skipped(NAME, why) }, async () => {
     await until(() => names(".anchors").length === 1, "anchors are recorded though nobody watches", 30_000);
     const anchors = async () => (await server.metrics()).windlass_enhancer_anchors_total;
     const [begun, before] = [Date.now(), await anchors()];
-    await until(async () => Date.now() - begun > 3000 && (await anchors()) >= before + 4, "seconds with anchors are recorded", 30_000);
+    await until(async () => Date.now() - begun > 4000 && (await anchors()) >= before + 4, "seconds with anchors are recorded", 30_000);
     assert.equal((await order(server, "DELETE")).status, 204);
     await until(() => names(".enhanced.webm.part").length === 1, "the enhanced picture is being made", 30_000);
     process.kill(server.pid, "SIGKILL");

@@ -1,6 +1,6 @@
 // A call from a network that lets no UDP through.
 //
-// Runs beside any file.
+// Runs beside light files.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { openPage } from "../support/browser.mjs";

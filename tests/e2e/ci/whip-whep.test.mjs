@@ -1,6 +1,6 @@
 // Encoders and players that are not ours: public WHIP and WHEP clients on a page of another origin.
 //
-// Runs beside any file.
+// Runs beside light files.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { nativeFrames, remote, sleep, subscribe, until } from "../support/call.mjs";

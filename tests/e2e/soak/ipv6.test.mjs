@@ -1,6 +1,6 @@
 // Calls over IPv6, and of a server that has both families.
 //
-// Runs beside any file.
+// Runs beside light files.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { blackHole, ipv6 } from "../support/paths.mjs";

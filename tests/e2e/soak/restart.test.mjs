@@ -1,6 +1,6 @@
 // The path of a call is cut for good, and the call goes on over another: ICE restarts, nobody joins anew.
 //
-// Runs beside any file.
+// Runs beside light files.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { countFreezes, enhanced, nativeFrames, publish, sleep, subscribe, until } from "../support/call.mjs";

@@ -3,7 +3,7 @@
 // Runs beside any file.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { mkdirSync, readFileSync } from "node:fs";
 import { test } from "node:test";
 import { framesOf } from "../../../client-web/wasm/vp9-timer.mjs";
 import { makeScene } from "../support/scene.mjs";
@@ -39,6 +39,7 @@ function message(module, low, camera, at, { width, height }) {
 test("a still of its own frame turns no cell over, one of another frame does", { only: true }, () => {
   const scene = makeScene({ clip: "d13" });
   const { width, height } = scene;
+  mkdirSync("output", { recursive: true });
   const ivf = "output/still-check.ivf";
   const args = ["-v", "error", "-i", scene.file, "-frames:v", "12", "-vf", "scale=320:180:flags=area", "-c:v", "libvpx-vp9"];
   const run = spawnSync("ffmpeg", [...args, "-deadline", "realtime", "-cpu-used", "7", "-b:v", "200k", "-f", "ivf", "-y", ivf]);

@@ -53,7 +53,7 @@ describe("a network that lets nothing through but TURN", { only: true, skip: ski
 
   test("the call goes through coturn, and comes back with a new name when that was away", { only: true }, async () => {
     const scene = makeScene(fewFrames);
-    const args = ["--turn-url", `turn:127.0.0.1:${turn.port}?transport=udp`, "--turn-secret", SECRET, "--turn-ttl", "61s", "--log", "debug"];
+    const args = ["--turn-url", `turn:127.0.0.1:${turn.port}?transport=udp`, "--turn-secret", SECRET, "--turn-ttl", "70s", "--log", "debug"];
     const server = await startServer({ args });
     const publisher = await publish(server, scene, { init: relayOnly });
     const viewer = await subscribe(server, { init: relayOnly });
@@ -69,7 +69,7 @@ describe("a network that lets nothing through but TURN", { only: true, skip: ski
       // Its name and password end in less than a minute: before it looks for another path, it gets others.
       const names = () => viewer.page.evaluate(() => window.connections.at(-1).getConfiguration().iceServers.map((s) => s.username));
       const [before] = await names();
-      await sleep(2000);
+      await sleep(8000);
       turn.pause();
       await until(async () => (await server.metrics()).windlass_sfu_ice_restarts_total >= 2, "both clients restart ICE", 20_000);
       turn.resume();

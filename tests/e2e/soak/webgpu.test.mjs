@@ -3,7 +3,7 @@
 // Chromium's software adapter computes, so nothing here is a figure of speed. The built-in networks are compared with the
 // fixtures of models/frames as well.
 //
-// Runs beside any file.
+// Runs beside light files.
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import path from "node:path";

@@ -2,7 +2,7 @@
 // a machine-readable frame number drawn in, as a Y4M file that Chromium plays as its camera.
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { closeSync, existsSync, mkdirSync, openSync, readFileSync, readSync, renameSync, statSync, writeSync } from "node:fs";
+import { closeSync, existsSync, mkdirSync, openSync, readdirSync, readFileSync, readSync, renameSync, rmSync, statSync, writeSync } from "node:fs";
 import path from "node:path";
 
 /** Size of one cell of the drawn frame number, in pixels of the full picture. */
@@ -167,7 +167,8 @@ export function makeScene({ clip = "d13", width = 640, height = 360, fps = 30, f
   mkdirSync(out, { recursive: true });
   // Another clip of that name, and another way to draw, are another file.
   const made = createHash("sha256").update(readFileSync(new URL(import.meta.url))).update(real ? `${statSync(source).size}` : "drawn");
-  const name = `${clip}-${width}x${height}-${fps}fps-${frames}-${made.digest("hex").slice(0, 8)}`;
+  const shown = `${clip}-${width}x${height}-${fps}fps-${frames}-`;
+  const name = `${shown}${made.digest("hex").slice(0, 8)}`;
   const file = path.resolve(out, `${name}.y4m`);
   const cleanFile = clean ? path.resolve(out, `${name}-clean.y4m`) : null;
   const header = `YUV4MPEG2 W${width} H${height} F${fps}:1 Ip A1:1 C420mpeg2\n`;
@@ -175,6 +176,9 @@ export function makeScene({ clip = "d13", width = 640, height = 360, fps = 30, f
   if (!existsSync(file) || (cleanFile && !existsSync(cleanFile))) {
     const raw = real ? clipFrames(clips, clip, width, height, fps, frames) : syntheticFrames(width, height, frames);
     const pictures = Array.from({ length: Math.floor(raw.length / size) }, (_, n) => raw.subarray(n * size, (n + 1) * size));
+    // What was drawn in another way, or not to the end. Who plays such a file goes on with it.
+    const older = readdirSync(out).filter((other) => other.startsWith(shown) && !other.startsWith(name));
+    for (const other of older) rmSync(path.join(out, other), { force: true });
     if (cleanFile) writeY4m(cleanFile, header, pictures);
     pictures.forEach((picture, n) => drawNumber(picture, width, height, n));
     writeY4m(file, header, pictures);
@@ -182,7 +186,8 @@ export function makeScene({ clip = "d13", width = 640, height = 360, fps = 30, f
   const fd = openSync(file);
   const luma = (n) => {
     const plane = Buffer.alloc(width * height);
-    readSync(fd, plane, 0, plane.length, header.length + n * (FRAME.length + size) + FRAME.length);
+    const read = readSync(fd, plane, 0, plane.length, header.length + n * (FRAME.length + size) + FRAME.length);
+    if (read !== plane.length) throw new Error(`${file} has no picture ${n}`);
     return plane;
   };
   const count = (statSync(file).size - header.length) / (FRAME.length + size);

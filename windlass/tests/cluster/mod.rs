@@ -92,9 +92,11 @@ pub(crate) struct Call {
 }
 
 /// The ramp and the time to settle of a [`Call`], in seconds.
-const BEFORE: [&str; 2] = ["0.5", "2"];
-/// A call ends this long after its beginning at the earliest: more than three seconds of it are measured.
-const LEAST: Duration = Duration::from_secs(6);
+const BEFORE: [&str; 2] = ["0.5", "1"];
+/// A call is measured from at most so long after all have connected, as a load test looks once a second.
+const SETTLED: Duration = Duration::from_secs(2);
+/// What is measured of it at the least.
+const LEAST: Duration = Duration::from_secs(3);
 /// The longest that a call is needed for, in seconds.
 const MOST: &str = "120";
 
@@ -105,13 +107,29 @@ pub(crate) fn call(server: &Server) -> Call {
     load.args(["loadtest", "--server", &url, "--publishers", "2", "--clip-seconds", "2", "--json"]);
     load.args(["--ramp", BEFORE[0], "--settle", BEFORE[1], "--seconds", MOST]);
     load.stdout(Stdio::piped()).stderr(Stdio::piped());
-    Call { load: load.spawn().expect("a call"), begun: Instant::now() }
+    let mut call = Call { load: load.spawn().expect("a call"), begun: Instant::now() };
+    eventually(server, "all four are connected", || {
+        assert!(call.goes_on(), "the call has ended: {}", server.log());
+        server.metric("windlass_sfu_connected") > 3.5
+    });
+    call.begun = Instant::now();
+    call
 }
 
 impl Call {
+    fn goes_on(&mut self) -> bool {
+        self.load.try_wait().expect("the call").is_none()
+    }
+
+    /// Waits until the call is measured.
+    pub(crate) fn settled(&self) {
+        sleep(SETTLED.saturating_sub(self.begun.elapsed()));
+    }
+
     /// Ends the call, and returns what it says in its report.
     pub(crate) fn ended(mut self) -> Value {
-        sleep(LEAST.saturating_sub(self.begun.elapsed()));
+        sleep((SETTLED + LEAST).saturating_sub(self.begun.elapsed()));
+        assert!(self.goes_on(), "the call has ended before its test");
         let told = Command::new("kill").args(["-s", "INT", &self.load.id().to_string()]).status();
         assert!(told.unwrap().success());
         let mut said = [String::new(), String::new()];
@@ -120,7 +138,10 @@ impl Call {
         // As programs end that were interrupted.
         assert_eq!(self.load.wait().unwrap().code(), Some(130), "{}", said[1]);
         let report: Value = serde_json::from_str(&said[0]).expect("one JSON object");
-        report["rows"][0].clone()
+        let row = report["rows"][0].clone();
+        assert_eq!((&row["publishers"], &row["failed"]), (&2.into(), &0.into()), "{row}");
+        assert!(row["seconds"].as_f64() > Some(LEAST.as_secs_f64() - 0.5), "{row}");
+        row
     }
 }
 

@@ -28,11 +28,10 @@ pub(crate) fn emulated_driver() -> Option<&'static Path> {
         let mut made_of = DefaultHasher::new();
         compiler.hash(&mut made_of);
         // Kernels are for this CPU.
-        std::fs::read_to_string("/proc/cpuinfo")
-            .unwrap_or_default()
-            .lines()
-            .take(5)
-            .for_each(|l| l.hash(&mut made_of));
+        let cpu = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+        let of_cpu = ["model name", "flags", "Features"];
+        let sets = cpu.lines().filter(|line| of_cpu.iter().any(|name| line.starts_with(name)));
+        sets.take(2).for_each(|line| line.hash(&mut made_of));
         for name in ["driver.cpp", "emulate.h", "emulate_wgmma.h", "machine.h"] {
             std::fs::read(sources().join(name)).expect("the driver's source").hash(&mut made_of);
         }
@@ -55,6 +54,7 @@ pub(crate) fn emulated_driver() -> Option<&'static Path> {
         }
         // Another test's program may have been quicker.
         let _ = std::fs::rename(&making, &folder);
+        assert!(folder.exists(), "{} cannot be made", folder.display());
         Some(folder)
     });
     made.as_deref()
