@@ -7,7 +7,7 @@ import { endAfterTests } from "./leftovers.mjs";
 const CANDIDATES = [process.env.WINDLASS_FIREFOX, "/usr/bin/firefox-esr", "/usr/bin/firefox"];
 
 /** Where it is, if it is installed. */
-export const firefoxPath = CANDIDATES.find((p) => p && existsSync(p));
+const firefoxPath = CANDIDATES.find((p) => p && existsSync(p));
 
 /** An address of this machine that is not its loopback's, if it has one: Firefox's media goes to no other. */
 export const ownAddress = Object.values(networkInterfaces())

@@ -108,10 +108,11 @@ pub(crate) fn call(server: &Server) -> Call {
     load.args(["--ramp", BEFORE[0], "--settle", BEFORE[1], "--seconds", MOST]);
     load.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut call = Call { load: load.spawn().expect("a call"), begun: Instant::now() };
-    eventually(server, "all four are connected", || {
-        assert!(call.goes_on(), "the call has ended: {}", server.log());
-        server.metric("windlass_sfu_connected") > 3.5
-    });
+    while server.metric("windlass_sfu_connected") < 3.5 {
+        let waits = call.goes_on() && call.begun.elapsed() < Duration::from_secs(20);
+        assert!(waits, "not all four have connected: {}", server.log());
+        sleep(Duration::from_millis(20));
+    }
     call.begun = Instant::now();
     call
 }

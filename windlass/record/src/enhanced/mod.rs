@@ -122,6 +122,7 @@ impl EnhancedFiles {
 
     /// Waits, or until the server stops.
     fn wait(&self, time: Duration) {
+        /// How often it looks whether the server stops.
         const STEP: Duration = Duration::from_millis(200);
         for _ in 0..time.as_millis() / STEP.as_millis() {
             if self.is_stopped() {
