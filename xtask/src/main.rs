@@ -28,6 +28,7 @@ mod python;
 mod release;
 mod rustup;
 mod sentences;
+mod sizes;
 mod skipped;
 mod soak;
 mod source;

@@ -12,7 +12,7 @@ use crate::clips::for_tests;
 use crate::process::{Cmd, step, which};
 use crate::{
     advisories, apt, borders, calls, capped, circles, comments, fuzz, oldest, page, root,
-    sentences, skipped, spelling, target_dir,
+    sentences, sizes, skipped, spelling, target_dir,
 };
 
 /// A part of the tests.
@@ -172,6 +172,7 @@ fn lints() -> Result<()> {
     sentences::check()?;
     borders::check()?;
     circles::check()?;
+    sizes::check()?;
     calls::main_paths()?;
     spelling::check()?;
     if Cmd::cargo(["fmt", "--version"]).succeeds() {
