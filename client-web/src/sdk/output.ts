@@ -66,11 +66,15 @@ function canTransferStreams(): boolean {
   }
 }
 
+/** Maximum rate of a canvas's track, per second. Without one WebKit 2.50 gives the first two pictures alone. */
+const MAX_RATE = 60;
+
 function canvasOutput(): PictureOutput | null {
-  const canvas: HTMLCanvasElement & { captureStream?: () => MediaStream } = document.createElement("canvas");
+  const canvas: HTMLCanvasElement & { captureStream?: (rate: number) => MediaStream } =
+    document.createElement("canvas");
   if (canvas.captureStream === undefined) return null;
   const context = canvas.getContext("2d", { alpha: false });
-  const [track] = canvas.captureStream().getVideoTracks();
+  const [track] = canvas.captureStream(MAX_RATE).getVideoTracks();
   if (context === null || track === undefined) return null;
   return {
     track,
