@@ -1,16 +1,17 @@
 //! What breaks all the same breaks one connection, or ends the process: panics that are planted into a server built for
 //! development (`sfu/src/core/fault_injection.rs`), clients that never connect, and data channels without end.
 
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
+use serde_json::json;
 use str0m::Rtc;
 use str0m::media::{Direction, MediaKind};
 
 use crate::guest::Guest;
 use crate::honest::{Scene, alone};
-use crate::server::{Client, Server, lab};
+use crate::server::load::Load;
+use crate::server::{Client, Server};
 
 const FAULTS: &str = "windlass_sfu_faults_total";
 const SECOND: Duration = Duration::from_secs(1);
@@ -59,41 +60,18 @@ fn alone_where_planted(test: impl Future<Output = ()>) {
 }
 
 /// Somebody who publishes and somebody who watches, alone on their server, until they are told to end.
-fn call(server: &Server) -> std::process::Child {
-    let mut load = lab();
-    load.args(["loadtest", "--server", &format!("http://{}", server.addr), "--json"])
-        .args([
-            "--publishers",
-            "1",
-            "--ramp",
-            "0.1",
-            "--settle",
-            "0.5",
-            "--seconds",
-            "60",
-            "--clip-seconds",
-            "1",
-        ])
-        .args(["--key-every", "1", "--no-anchors"])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null());
-    let call = load.spawn().expect("a call");
-    let since = Instant::now();
-    while server.metric("windlass_sfu_connected") < 2.0 {
-        assert!(since.elapsed() < 20 * SECOND, "no call: {}", server.log());
-        std::thread::sleep(Duration::from_millis(20));
-    }
+fn call(server: &Server) -> Load {
+    let one = ["--publishers", "1", "--ramp", "0.1", "--settle", "0.5", "--seconds", "60"];
+    let short = ["--clip-seconds", "1", "--key-every", "1", "--no-anchors"];
+    let call = Load::begin(server, &[&one[..], &short].concat(), 2.0, 20 * SECOND);
     // It measures from now on: what it asks the server for first, a server that is ill could not tell.
     std::thread::sleep(2 * SECOND);
     call
 }
 
-fn gap_ms(call: std::process::Child) -> f64 {
-    let told = Command::new("kill").args(["-s", "INT", &call.id().to_string()]).status();
-    assert!(told.expect("kill").success());
-    let output = call.wait_with_output().expect("the call's end");
-    let report: Value = serde_json::from_slice(&output.stdout).expect("one JSON object");
-    let figure = |key: &str| report["rows"][0][key].as_f64().unwrap_or_else(|| panic!("no {key}"));
+fn gap_ms(call: Load) -> f64 {
+    let row = call.ended();
+    let figure = |key: &str| row[key].as_f64().unwrap_or_else(|| panic!("no {key} in {row}"));
     let gap = figure("gap_max_ms");
     assert!(gap > 0.0, "there was no call");
     // Without the time for which the machine kept the viewers waiting themselves.

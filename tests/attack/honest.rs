@@ -3,13 +3,13 @@
 // Each attack uses a part of it.
 #![allow(dead_code)]
 
-use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::server::{Server, lab};
+use crate::server::Server;
+use crate::server::load::Load;
 
 /// No picture of the honest call may come later than this after the one before it, but for the time for which the
 /// machine kept the viewers waiting themselves.
@@ -45,7 +45,7 @@ pub(crate) const TOKEN_KEY: &str = "attack=0123456789abcdef0123456789abcdef";
 /// A real server with two media threads, and an honest call on each of them.
 pub(crate) struct Scene {
     pub server: Server,
-    call: Call,
+    call: Load,
     /// Resident memory before the attack, in bytes.
     before: f64,
     // Each scene has many processes: one after the other.
@@ -70,23 +70,12 @@ impl Scene {
         let env = [env, &[ALLOCATOR]].concat();
         let server = Server::start_enhanced_with(&args, &env);
         // Two rooms, which lie on two threads.
-        let mut load = lab();
-        load.args(["loadtest", "--server", &format!("http://{}", server.addr), "--json"])
-            .args(["--publishers", "2", "--ramp", "0.1", "--settle", "0.5", "--seconds", SECONDS])
-            .args(["--clip-seconds", "1", "--key-every", "1"])
-            .args(call)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
+        let two = ["--publishers", "2", "--ramp", "0.1", "--settle", "0.5", "--seconds", SECONDS];
+        let mut of_call = [&two[..], &["--clip-seconds", "1", "--key-every", "1"], call].concat();
         if args.contains(&TOKEN_KEY) {
-            load.args(["--token-key", TOKEN_KEY]);
+            of_call.extend(["--token-key", TOKEN_KEY]);
         }
-        let mut call = Call(Some(load.spawn().expect("a call")));
-        let since = Instant::now();
-        while server.metric("windlass_sfu_connected") < 4.0 {
-            assert!(call.goes_on(), "the honest call has ended: {}", server.log());
-            assert!(since.elapsed() < TIMEOUT, "the honest call does not begin: {}", server.log());
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        let call = Load::begin(&server, &of_call, 4.0, TIMEOUT);
         let before = if args.contains(&"--device=off") {
             std::thread::sleep(WARM);
             memory(&server)
@@ -127,37 +116,6 @@ impl Scene {
     /// For attacks that end the server: the call alone, which is not asked what became of it.
     pub(crate) fn into_server(self) -> Server {
         self.server
-    }
-}
-
-/// A `windlass-lab loadtest` under way.
-struct Call(Option<Child>);
-
-impl Call {
-    fn goes_on(&mut self) -> bool {
-        self.0.as_mut().is_some_and(|child| child.try_wait().expect("the call").is_none())
-    }
-
-    /// Tells the call to end, and returns its report.
-    fn ended(&mut self) -> Value {
-        let child = self.0.take().expect("a call");
-        let told = Command::new("kill").args(["-s", "INT", &child.id().to_string()]).status();
-        assert!(told.expect("kill").success());
-        let output = child.wait_with_output().expect("the call's end");
-        let log = String::from_utf8_lossy(&output.stderr);
-        // As programs end that were interrupted.
-        assert_eq!(output.status.code(), Some(130), "{log}");
-        let report: Value = serde_json::from_slice(&output.stdout).expect("one JSON object");
-        report["rows"][0].clone()
-    }
-}
-
-impl Drop for Call {
-    fn drop(&mut self) {
-        if let Some(mut child) = self.0.take() {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
     }
 }
 

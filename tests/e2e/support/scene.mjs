@@ -176,7 +176,7 @@ export function makeScene({ clip = "d13", width = 640, height = 360, fps = 30, f
   if (!existsSync(file) || (cleanFile && !existsSync(cleanFile))) {
     const raw = real ? clipFrames(clips, clip, width, height, fps, frames) : syntheticFrames(width, height, frames);
     const pictures = Array.from({ length: Math.floor(raw.length / size) }, (_, n) => raw.subarray(n * size, (n + 1) * size));
-    // What was drawn in another way, or not to the end. Who plays such a file goes on with it.
+    // What was drawn in another way. Who plays such a file goes on with it.
     const older = readdirSync(out).filter((other) => other.startsWith(shown) && !other.startsWith(name));
     for (const other of older) rmSync(path.join(out, other), { force: true });
     if (cleanFile) writeY4m(cleanFile, header, pictures);

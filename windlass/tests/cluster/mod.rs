@@ -3,7 +3,7 @@
 // Each test file uses a part of it.
 #![allow(dead_code)]
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -14,7 +14,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::server::{Server, eventually, lab};
+use crate::server::load::Load;
+use crate::server::{Server, eventually};
 
 /// Each test has many processes: one after the other.
 pub(crate) fn alone() -> MutexGuard<'static, ()> {
@@ -87,7 +88,7 @@ impl Drop for Worker {
 
 /// Two publishers with a subscriber each, on a server.
 pub(crate) struct Call {
-    load: Child,
+    load: Load,
     begun: Instant,
 }
 
@@ -102,54 +103,26 @@ const MOST: &str = "120";
 
 /// Begins a call on the server, which goes on until it is told to end.
 pub(crate) fn call(server: &Server) -> Call {
-    let url = format!("http://{}", server.addr);
-    let mut load = lab();
-    load.args(["loadtest", "--server", &url, "--publishers", "2", "--clip-seconds", "2", "--json"]);
-    load.args(["--ramp", BEFORE[0], "--settle", BEFORE[1], "--seconds", MOST]);
-    load.stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut call = Call { load: load.spawn().expect("a call"), begun: Instant::now() };
-    while server.metric("windlass_sfu_connected") < 3.5 {
-        let waits = call.goes_on() && call.begun.elapsed() < Duration::from_secs(20);
-        assert!(waits, "not all four have connected: {}", server.log());
-        sleep(Duration::from_millis(20));
-    }
-    call.begun = Instant::now();
-    call
+    let [ramp, settle] = BEFORE;
+    let length = ["--ramp", ramp, "--settle", settle, "--seconds", MOST];
+    let args = [&["--publishers", "2", "--clip-seconds", "2"][..], &length].concat();
+    let load = Load::begin(server, &args, 4.0, Duration::from_secs(20));
+    Call { load, begun: Instant::now() }
 }
 
 impl Call {
-    fn goes_on(&mut self) -> bool {
-        self.load.try_wait().expect("the call").is_none()
-    }
-
     /// Waits until the call is measured.
     pub(crate) fn settled(&self) {
         sleep(SETTLED.saturating_sub(self.begun.elapsed()));
     }
 
     /// Ends the call, and returns what it says in its report.
-    pub(crate) fn ended(mut self) -> Value {
+    pub(crate) fn ended(self) -> Value {
         sleep((SETTLED + LEAST).saturating_sub(self.begun.elapsed()));
-        assert!(self.goes_on(), "the call has ended before its test");
-        let told = Command::new("kill").args(["-s", "INT", &self.load.id().to_string()]).status();
-        assert!(told.unwrap().success());
-        let mut said = [String::new(), String::new()];
-        self.load.stdout.take().unwrap().read_to_string(&mut said[0]).unwrap();
-        self.load.stderr.take().unwrap().read_to_string(&mut said[1]).unwrap();
-        // As programs end that were interrupted.
-        assert_eq!(self.load.wait().unwrap().code(), Some(130), "{}", said[1]);
-        let report: Value = serde_json::from_str(&said[0]).expect("one JSON object");
-        let row = report["rows"][0].clone();
+        let row = self.load.ended();
         assert_eq!((&row["publishers"], &row["failed"]), (&2.into(), &0.into()), "{row}");
         assert!(row["seconds"].as_f64() > Some(LEAST.as_secs_f64() - 0.5), "{row}");
         row
-    }
-}
-
-impl Drop for Call {
-    fn drop(&mut self) {
-        let _ = self.load.kill();
-        let _ = self.load.wait();
     }
 }
 

@@ -4,6 +4,7 @@
 #![allow(dead_code)]
 
 pub(crate) mod free;
+pub(crate) mod load;
 pub(crate) mod tls;
 
 use std::io::{BufRead, BufReader, Read, Write};
