@@ -28,8 +28,9 @@ pub struct JoinOptions {
     pub loopback: bool,
     /// Whether the participant can decode anchors. If not, it gets plain rungs.
     pub decodes_anchors: bool,
-    /// Whether the participant takes data messages of others.
-    pub takes_data: bool,
+    /// Whether the participant sends and plays media alone, as in a session of WHIP or WHEP. It gets no data messages,
+    /// and its client, which may be of any maker, may have an RSA certificate.
+    pub media_only: bool,
     /// Permissions of the participant when it joins.
     pub permissions: Permissions,
 }
@@ -40,7 +41,7 @@ impl Default for JoinOptions {
             owner: 0,
             loopback: false,
             decodes_anchors: true,
-            takes_data: true,
+            media_only: false,
             permissions: Permissions::default(),
         }
     }

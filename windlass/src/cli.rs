@@ -201,9 +201,9 @@ mod tests {
     #[test]
     fn without_options_only_this_machine_is_served() {
         let config = load(&[]).unwrap();
-        assert_eq!(config.http, "127.0.0.1:7880".parse().unwrap());
-        assert_eq!(config.sfu.udp, "0.0.0.0:7881".parse().unwrap());
-        assert_eq!(config.sfu.advertise, []);
+        assert_eq!(config.http.to_string(), "127.0.0.1:7880");
+        assert_eq!(config.sfu.udp.to_string(), "0.0.0.0:7881");
+        assert!(config.sfu.advertise.is_empty());
         assert_eq!(config.sfu.budget.as_millis(), 200);
         assert!(config.enhancer.is_some());
     }

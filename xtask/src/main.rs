@@ -15,6 +15,7 @@ mod clips;
 mod comments;
 mod fuzz;
 mod gpu;
+mod gstreamer;
 mod imports;
 mod memory;
 mod metadata;

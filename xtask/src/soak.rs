@@ -9,7 +9,7 @@ use clap::ValueEnum;
 use crate::binaries::build_programs;
 use crate::clips::for_tests;
 use crate::process::{Cmd, Missing, step};
-use crate::{apt, calls, fuzz, gpu, memory, neon, page, python, skipped, target_dir};
+use crate::{apt, calls, fuzz, gpu, gstreamer, memory, neon, page, python, skipped, target_dir};
 
 /// Another WebRTC stack, of PyPI, and the HTTP client that it is used with.
 const AIORTC: [&str; 3] = ["aiortc==1.16.0", "aiohttp==3.14.5", "av==18.1.0"];
@@ -125,6 +125,11 @@ fn browsers(times: u32) -> Result<()> {
     // Without it the tests that need it say so.
     if let Ok(programs) = python::environment("aiortc", &AIORTC) {
         env.push(("WINDLASS_AIORTC", programs.join("python").display().to_string()));
+    }
+    match gstreamer::plugins() {
+        Ok(plugins) => env.push(("GST_PLUGIN_PATH", plugins.display().to_string())),
+        Err(error) if error.is::<Missing>() => {}
+        Err(error) => return Err(error),
     }
     if let Ok(programs) = python::environment("seaweedfs", &SEAWEEDFS) {
         env.push(("WINDLASS_WEED", programs.join("weed").display().to_string()));

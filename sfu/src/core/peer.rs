@@ -91,8 +91,6 @@ pub(crate) struct Peer {
     pub permissions: Permissions,
     /// Usage of the limits of data messages by the participant as their sender.
     pub data: DataSender,
-    /// Whether the participant takes data messages of others.
-    pub takes_data: bool,
     /// M-lines on which the participant receives.
     pub slots: Vec<Slot>,
     /// Congestion controller of the participant's downlink.
@@ -126,7 +124,6 @@ impl Peer {
             regions: Regions::default(),
             permissions: Permissions::default(),
             data: DataSender::default(),
-            takes_data: true,
             slots: Vec::new(),
             downlink: Downlink::default(),
             connection: ConnectionMeter::default(),

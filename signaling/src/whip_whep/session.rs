@@ -58,7 +58,7 @@ pub(super) async fn begin(
     let Caller { protocol, room, admission, permit, sdp } = caller;
     let owner = permit.owner(admission.identity.as_deref());
     let options =
-        JoinOptions { owner, decodes_anchors: false, takes_data: false, ..JoinOptions::default() };
+        JoinOptions { owner, decodes_anchors: false, media_only: true, ..JoinOptions::default() };
     if let RoomServer::Redirect(url) = entry::place(shared, room, &options).await {
         return Ok(redirect(&url, protocol, room, query));
     }

@@ -1,18 +1,20 @@
-// GStreamer, a WebRTC stack that no browser has, as a WHIP encoder and as a WHEP player.
+// GStreamer, a WebRTC stack that no browser has, as a WHIP encoder and as a WHEP player. Its certificates are by RSA, and its
+// keepalives are no checks.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { after, before, describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { enhanced, nativeFrames, receivedVideo, refused, remote, subscribe, until } from "../support/call.mjs";
+import { enhanced, nativeFrames, receivedVideo, refused, remote, sleep, subscribe, until } from "../support/call.mjs";
 import { ownAddress } from "../support/firefox.mjs";
-import { hasGStreamer, SYSTEM_PYTHON } from "../support/gstreamer.mjs";
+import { hasElement, SYSTEM_PYTHON } from "../support/gstreamer.mjs";
 import { gotBy } from "../support/players.mjs";
 import { startServer } from "../support/server.mjs";
 import { skipped } from "../support/skips.mjs";
 
 const missing =
-  (!hasGStreamer("GstWebRTC") && "no GStreamer with WebRTC for Python (`cargo xtask soak` installs it)") || (!ownAddress && "no address but localhost");
+  (!(hasElement("whipclientsink") && hasElement("whepsrc")) && "no GStreamer with its Rust plugins (`cargo xtask soak` makes them)") ||
+  (!ownAddress && "no address but localhost");
 
 /** Sends to (`whip`) or plays (`whep`) the server's room `call` with this token and codec; what it says is given to `say`. */
 function start(way, server, say, ...more) {
@@ -57,7 +59,6 @@ describe("GStreamer", { only: true, skip: skipped("GStreamer", missing) }, () =>
       "the viewer hears it",
     );
     console.log(`GStreamer is given as ${seen.rung}, ${lr.width} to ${hr.width} wide, loudness ${heard.toFixed(2)}`);
-    assert.deepEqual(said.trim().split("\n"), ["connecting", "connected"]);
   });
 
   /** Fails unless another GStreamer plays picture and sound in `codec`, and ends its session when it says so. */
@@ -74,6 +75,14 @@ describe("GStreamer", { only: true, skip: skipped("GStreamer", missing) }, () =>
   }
 
   test("another GStreamer plays it", () => isPlayed("vp9"));
+
+  test("it is there when its keepalives alone would have been", async () => {
+    // The stack gives up a client of whom it has heard no check for 15 s.
+    await sleep(16_000);
+    const from = await nativeFrames(viewer.page);
+    await until(async () => (await nativeFrames(viewer.page)) > from + 30, "the viewer sees its picture", 10_000);
+    assert.equal(said, "");
+  });
 
   test("its session ends when it says so", async () => {
     encoder.kill("SIGINT");
@@ -92,10 +101,4 @@ describe("GStreamer", { only: true, skip: skipped("GStreamer", missing) }, () =>
   });
 
   test("another GStreamer plays H.264 too", () => isPlayed("h264"));
-
-  test("an RSA certificate is refused, and the server's log says what to do", async () => {
-    encoder.kill("SIGKILL");
-    encoder = start("whip", server, (text) => (said += text), "", "vp9", "rsa");
-    await until(async () => server.log().includes("give it a certificate by P-256"), "the server says so", 45_000, async () => said);
-  });
 });

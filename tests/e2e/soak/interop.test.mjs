@@ -155,6 +155,8 @@ describe("clients of other stacks", { only: true, skip: skipped("clients of othe
     const name = "libdatachannel sends H.264 to another libdatachannel";
     test(name, { skip: skipped(name, noLibdatachannel()) }, async () => {
       const encoder = whip("both");
+      // Where nobody publishes, a player is refused.
+      await until(async () => encoder.said().includes("connected"), "it is connected", 10_000, async () => encoder.said());
       const player = run(process.execPath, [support("libdatachannel_whep.mjs"), `${server.url}/whep/both`]);
       await until(() => got(player)[0] > 60, "it is played", 30_000, async () => player.said());
       assert.equal(got(player)[2], 640);

@@ -8,3 +8,9 @@ export function hasGStreamer(part) {
   const needs = `import gi; gi.require_version('${part}', '1.0'); from gi.repository import ${part}`;
   return spawnSync(SYSTEM_PYTHON, ["-c", needs]).status === 0;
 }
+
+/** Whether GStreamer has this element, from the system or from GST_PLUGIN_PATH. */
+export function hasElement(name) {
+  const needs = `import gi; gi.require_version('Gst', '1.0'); from gi.repository import Gst; Gst.init(None); assert Gst.ElementFactory.find('${name}')`;
+  return spawnSync(SYSTEM_PYTHON, ["-c", needs], { stdio: "ignore" }).status === 0;
+}

@@ -46,9 +46,11 @@ pub fn filter(text: &str) -> Result<EnvFilter> {
     })
 }
 
-/// Reads a log filter that keeps libraries from logging whole messages, which contain access tokens.
+/// Reads a log filter that keeps libraries from logging whole messages, which contain access tokens, and what is wrong
+/// with each datagram of a stranger.
 fn quiet(text: &str) -> Result<EnvFilter> {
-    Ok(filter(text)?.add_directive("tungstenite=info".parse()?))
+    let quiet = filter(text)?.add_directive("tungstenite=info".parse()?);
+    Ok(quiet.add_directive("rtc_dtls=off".parse()?))
 }
 
 /// Handle to the running log.

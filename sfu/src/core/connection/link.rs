@@ -12,7 +12,7 @@ use super::channels::ClientChannels;
 use super::cpu_limit::CpuLimit;
 use super::packet_limit::PacketLimit;
 use super::srtp::RtcpGuard;
-use super::stack::{self, Stack};
+use super::stack::{self, ClientStack, Stack};
 use crate::api::ParticipantId;
 use crate::config::SfuConfig;
 use crate::core::fault_injection;
@@ -24,6 +24,8 @@ use crate::core::wakes::{Wake, Wakes};
 /// A participant's connection.
 pub(crate) struct Link {
     id: ParticipantId,
+    /// Whether the client sends and plays media alone ([`crate::JoinOptions::media_only`]).
+    pub media_only: bool,
     /// Name of the participant's room, for fault injection.
     room: String,
     /// The connection in the stack; there is none before the first offer.
@@ -63,6 +65,7 @@ impl Link {
     ) -> Link {
         Link {
             id,
+            media_only: false,
             room: room.to_owned(),
             stack: Stack::default(),
             wake: Wake::new(id, wakes, now),
@@ -84,16 +87,19 @@ impl Link {
         self.stack.call(&mut self.wake, work)
     }
 
-    /// Passes an offer to the stack, which makes the connection for the first one. Returns the answer and its ICE user
+    /// Passes an offer, which may name `candidates`, to the stack, which makes the connection for the first one.
+    /// Returns the answer and its ICE user
     /// name fragment; `None` if the stack panicked.
     pub(crate) fn accept(
         &mut self,
         offer: SdpOffer,
+        candidates: bool,
         config: &SfuConfig,
         locals: &LocalAddrs,
         now: Instant,
     ) -> Option<Result<(SdpAnswer, String), RtcError>> {
-        self.stack.begin(|| stack::connection(config, locals, now));
+        let client = ClientStack { rsa: self.media_only, checks: self.media_only && candidates };
+        self.stack.begin(|| stack::connection(config, locals, client, now));
         self.stack.call(&mut self.wake, |rtc| {
             fault_injection::panic("offer", &self.room);
             let answer = rtc.sdp_api().accept_offer(offer)?;

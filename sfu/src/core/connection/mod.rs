@@ -7,6 +7,7 @@ pub(super) mod link;
 pub(super) mod news;
 pub(super) mod packet_limit;
 pub(super) mod quality;
+mod rsa_dtls;
 pub(super) mod rtcp;
 pub(super) mod sctp_filter;
 pub(super) mod srtp;

@@ -14,6 +14,7 @@ use str0m::crypto::dtls::{
 use str0m::crypto::{CryptoError, CryptoProvider, from_feature_flags};
 
 use super::cpu_limit;
+use super::rsa_dtls::RsaDtls;
 use super::srtp;
 
 /// Maximum number of streams on which a client may send: those of the channels that it may open, and of the anchor
@@ -63,26 +64,31 @@ pub(crate) fn take_over_limit() -> bool {
     OVER_LIMIT.take()
 }
 
-/// The stack's cryptography with DTLS and SRTP (`srtp`) wrapped.
-pub(crate) fn provider() -> Arc<CryptoProvider> {
-    static PROVIDER: LazyLock<Arc<CryptoProvider>> = LazyLock::new(|| {
-        static OURS: LazyLock<Provider> =
-            LazyLock::new(|| Provider(from_feature_flags().dtls_provider));
-        Arc::new(CryptoProvider {
-            dtls_provider: &*OURS,
-            srtp_provider: srtp::provider(),
-            ..from_feature_flags()
+/// The stack's cryptography with DTLS and SRTP (`srtp`) wrapped, or with the DTLS of `rsa_dtls`.
+pub(crate) fn provider(rsa: bool) -> Arc<CryptoProvider> {
+    static STACKS: Provider = Provider { rsa: false };
+    static RSA: Provider = Provider { rsa: true };
+    static PROVIDERS: LazyLock<[Arc<CryptoProvider>; 2]> = LazyLock::new(|| {
+        [&STACKS, &RSA].map(|dtls_provider| {
+            Arc::new(CryptoProvider {
+                dtls_provider,
+                srtp_provider: srtp::provider(),
+                ..from_feature_flags()
+            })
         })
     });
-    PROVIDER.clone()
+    PROVIDERS[usize::from(rsa)].clone()
 }
 
 #[derive(Debug)]
-struct Provider(&'static dyn DtlsProvider);
+struct Provider {
+    /// Whether clients may have RSA certificates.
+    rsa: bool,
+}
 
 impl DtlsProvider for Provider {
     fn generate_certificate(&self) -> Option<DtlsCert> {
-        self.0.generate_certificate()
+        from_feature_flags().dtls_provider.generate_certificate()
     }
 
     fn new_dtls(
@@ -92,7 +98,11 @@ impl DtlsProvider for Provider {
         version: DtlsVersion,
         mtu: Option<usize>,
     ) -> Result<Box<dyn DtlsInstance>, CryptoError> {
-        let dtls = self.0.new_dtls(cert, now, version, mtu)?;
+        let dtls: Box<dyn DtlsInstance> = if self.rsa {
+            Box::new(RsaDtls::new(cert, now, mtu)?)
+        } else {
+            from_feature_flags().dtls_provider.new_dtls(cert, now, version, mtu)?
+        };
         Ok(Box::new(Wrapped { dtls, filter: SctpFilter::default() }))
     }
 }

@@ -76,7 +76,8 @@ impl Core {
         let (description, sdp) = sdp?;
         let peer = self.peers.get_mut(id).ok_or(OfferError::NotJoined)?;
         peer.link.negotiated.check(&description)?;
-        let accepted = peer.link.accept(sdp, &self.config, self.routes.locals(), now);
+        let named = description.transport.candidates;
+        let accepted = peer.link.accept(sdp, named, &self.config, self.routes.locals(), now);
         let (answer, ufrag) = match accepted.ok_or(OfferError::Fault)? {
             Ok(accepted) => accepted,
             Err(error) => {

@@ -266,7 +266,8 @@ impl Payloads {
         feedback: impl Iterator<Item = &'a str>,
     ) -> Option<Chosen> {
         let rank = |p: &Payload| match codec {
-            None => (p.codec == "opus/48000/2").then_some(0),
+            // GStreamer's `whepsrc` leaves out the channels.
+            None => matches!(&*p.codec, "opus/48000/2" | "opus/48000").then_some(0),
             Some(codec) => p.rank(codec),
         };
         let fit = || payloads.iter().filter_map(|p| Some((rank(p)?, p)));

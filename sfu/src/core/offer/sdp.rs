@@ -76,6 +76,8 @@ pub(crate) struct Transport {
     pub fingerprint: (String, String),
     /// `a=setup`: the DTLS role.
     pub setup: Option<&'static str>,
+    /// Whether the client names candidates of its own.
+    pub candidates: bool,
 }
 
 /// A parsed offer, consistent by itself. [`Negotiated`](super::negotiated::Negotiated) checks it against earlier
@@ -119,7 +121,7 @@ impl<'a> Lines<'a> {
 
     fn bounded(&self) -> Result<(), OfferError> {
         let mut counts: HashMap<&str, usize> = HashMap::new();
-        // An ICE-lite server learns the client's addresses from its checks: candidates are ignored.
+        // The server learns the client's addresses from its checks: candidates are ignored.
         for (name, _) in self.attributes.iter().filter(|(name, _)| *name != "candidate") {
             let count = counts.entry(name).or_default();
             *count += 1;
@@ -231,7 +233,8 @@ impl Transport {
                 .into_iter()
                 .find(|s| lines.all("setup").any(|v| v == *s))
         });
-        Ok(Transport { ice: (ufrag.to_owned(), pwd.to_owned()), fingerprint, setup })
+        let candidates = levels().any(|lines| lines.has("candidate"));
+        Ok(Transport { ice: (ufrag.to_owned(), pwd.to_owned()), fingerprint, setup, candidates })
     }
 }
 

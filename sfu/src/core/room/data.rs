@@ -80,7 +80,7 @@ impl Core {
         let Some(room) = self.rooms.get(room) else { return };
         let is_named = |id: &ParticipantId| to.is_none_or(|to| to.contains(id));
         for member in room.audience(delivery.from).filter(is_named) {
-            if self.peers.get(member).is_some_and(|peer| peer.takes_data) {
+            if self.peers.get(member).is_some_and(|peer| !peer.link.media_only) {
                 self.counters.data_out += 1;
                 let event = SfuEvent::Data(delivery.clone());
                 self.outputs.push_back(Output::Event(member, event));
@@ -187,7 +187,7 @@ mod tests {
     fn messages_stay_in_their_room_and_pass_over_those_who_take_none() {
         let mut harness = room(&[ANA]);
         let now = harness.now;
-        let player = JoinOptions { takes_data: false, ..JoinOptions::default() };
+        let player = JoinOptions { media_only: true, ..JoinOptions::default() };
         harness.core.join(now, "room", BO, player).expect("joined");
         harness.core.join(now, "other", CY, JoinOptions::default()).expect("joined");
         harness.core.send_data(now, ANA, None, message("x")).expect("sent");

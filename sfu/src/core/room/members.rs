@@ -70,7 +70,7 @@ impl Core {
             let mut peer = Peer::new(id, room, decodes, wakes, now, deadline);
             peer.owner = Owner { room: owner_room, publisher };
             peer.permissions = options.permissions;
-            peer.takes_data = options.takes_data;
+            peer.link.media_only = options.media_only;
             peer
         });
         let infos = self.tracks.announced().map(|track| &track.info);
@@ -159,7 +159,7 @@ impl Core {
         for (id, refused) in late {
             self.counters.peers_unconnected += 1;
             if let Some(error) = refused {
-                tracing::warn!(participant = %id, error, "no connection came up, and packets of the client were refused: if its handshake was, give it a certificate by P-256 or P-384 (docs/interop.md)");
+                tracing::warn!(participant = %id, error, "no connection came up, and packets of the client were refused: if its handshake was, give it a certificate by P-256 (docs/interop.md)");
             }
             self.end(now, id, DisconnectReason::NeverConnected);
         }
