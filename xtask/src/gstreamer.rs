@@ -29,7 +29,7 @@ const PLUGINS: [(&str, &str); 2] = [
 /// The folder of the plugins, for GST_PLUGIN_PATH. They are built once, by the versions that their authors locked, if
 /// they did; [`Missing`] where crates.io cannot be reached.
 pub(crate) fn plugins() -> Result<PathBuf> {
-    let folder = target_dir().join("gstreamer");
+    let folder = target_dir().join(format!("gstreamer-{VERSION}"));
     let results = folder.join("target/debug");
     if results.join("libgstrswebrtc.so").exists() && results.join("libgstwebrtchttp.so").exists() {
         return Ok(results);

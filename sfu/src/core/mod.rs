@@ -277,9 +277,11 @@ impl Core {
         }
         // The stack holds one packet at a time: it must be polled before the next input.
         peer.drain(arrival, &mut self.outputs, events);
-        if let (Some(clock), Some(began), true) =
-            (self.clock, began, connection::cpu_limit::take_authenticated())
-        {
+        let authenticated = connection::cpu_limit::take_authenticated();
+        if authenticated && peer.link.stand_in_for_check(arrival, source, destination) {
+            peer.drain(arrival, &mut self.outputs, events);
+        }
+        if let (Some(clock), Some(began), true) = (self.clock, began, authenticated) {
             peer.link.cpu_limit.charge(arrival, clock().saturating_sub(began));
         }
         self.process_events(arrival);

@@ -50,7 +50,8 @@ pub fn filter(text: &str) -> Result<EnvFilter> {
 /// with each datagram of a stranger.
 fn quiet(text: &str) -> Result<EnvFilter> {
     let quiet = filter(text)?.add_directive("tungstenite=info".parse()?);
-    Ok(quiet.add_directive("rtc_dtls=off".parse()?))
+    let asked = text.contains("rtc_dtls");
+    Ok(if asked { quiet } else { quiet.add_directive("rtc_dtls=off".parse()?) })
 }
 
 /// Handle to the running log.

@@ -1,10 +1,12 @@
 //! One participant's connection: the WebRTC stack with what limits its input, what was negotiated, and when it has
 //! work.
 
+use std::net::SocketAddr;
 use std::time::Instant;
 
 use str0m::change::{SdpAnswer, SdpOffer};
 use str0m::media::{KeyframeRequestKind, Mid, Rid};
+use str0m::net::{DatagramRecv, Receive};
 use str0m::{Input, Rtc, RtcError};
 use windlass_types::Layer;
 
@@ -12,12 +14,13 @@ use super::channels::ClientChannels;
 use super::cpu_limit::CpuLimit;
 use super::packet_limit::PacketLimit;
 use super::srtp::RtcpGuard;
-use super::stack::{self, ClientStack, Stack};
+use super::stack::{self, Stack};
+use super::stand_in::{self, StandIn};
 use crate::api::ParticipantId;
 use crate::config::SfuConfig;
 use crate::core::fault_injection;
 use crate::core::offer::negotiated::Negotiated;
-use crate::core::routing::addresses::LocalAddrs;
+use crate::core::routing::addresses::{LocalAddrs, RemoteAddr};
 use crate::core::routing::paths::Paths;
 use crate::core::wakes::{Wake, Wakes};
 
@@ -26,6 +29,8 @@ pub(crate) struct Link {
     id: ParticipantId,
     /// Whether the client sends and plays media alone ([`crate::JoinOptions::media_only`]).
     pub media_only: bool,
+    /// Stands in for the checks of a client that sends media alone, and perhaps no checks.
+    pub stand_in: StandIn,
     /// Name of the participant's room, for fault injection.
     room: String,
     /// The connection in the stack; there is none before the first offer.
@@ -66,6 +71,7 @@ impl Link {
         Link {
             id,
             media_only: false,
+            stand_in: StandIn::default(),
             room: room.to_owned(),
             stack: Stack::default(),
             wake: Wake::new(id, wakes, now),
@@ -87,19 +93,17 @@ impl Link {
         self.stack.call(&mut self.wake, work)
     }
 
-    /// Passes an offer, which may name `candidates`, to the stack, which makes the connection for the first one.
-    /// Returns the answer and its ICE user
+    /// Passes an offer to the stack, which makes the connection for the first one. Returns the answer and its ICE user
     /// name fragment; `None` if the stack panicked.
     pub(crate) fn accept(
         &mut self,
         offer: SdpOffer,
-        candidates: bool,
         config: &SfuConfig,
         locals: &LocalAddrs,
         now: Instant,
     ) -> Option<Result<(SdpAnswer, String), RtcError>> {
-        let client = ClientStack { rsa: self.media_only, checks: self.media_only && candidates };
-        self.stack.begin(|| stack::connection(config, locals, client, now));
+        let media_only = self.media_only;
+        self.stack.begin(|| stack::connection(config, locals, media_only, now));
         self.stack.call(&mut self.wake, |rtc| {
             fault_injection::panic("offer", &self.room);
             let answer = rtc.sdp_api().accept_offer(offer)?;
@@ -141,6 +145,28 @@ impl Link {
             })
         });
         taken.flatten().unwrap_or(Ok(()))
+    }
+
+    /// Counts an authenticated datagram as a check, where the client may send none. Returns whether the stack was given
+    /// one.
+    pub(crate) fn stand_in_for_check(
+        &mut self,
+        now: Instant,
+        source: RemoteAddr,
+        destination: SocketAddr,
+    ) -> bool {
+        if !self.media_only || !self.stand_in.is_due(now) {
+            return false;
+        }
+        let client = self.stand_in.client.clone();
+        let taken = self.call(|rtc| {
+            let check = stand_in::check(&client, &rtc.direct_api().local_ice_credentials())?;
+            let contents = DatagramRecv::try_from(&*check).ok()?;
+            let (proto, source) = (source.via.into(), source.address);
+            rtc.handle_input(Input::Receive(now, Receive { proto, source, destination, contents }))
+                .ok()
+        });
+        taken.flatten().is_some()
     }
 
     /// Advances the connection's time.

@@ -2,6 +2,7 @@
 
 pub(super) mod channels;
 pub(super) mod cpu_limit;
+mod handshake_gate;
 pub(super) mod in_flight;
 pub(super) mod link;
 pub(super) mod news;
@@ -12,3 +13,4 @@ pub(super) mod rtcp;
 pub(super) mod sctp_filter;
 pub(super) mod srtp;
 pub(super) mod stack;
+pub(super) mod stand_in;

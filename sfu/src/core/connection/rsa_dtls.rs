@@ -1,10 +1,8 @@
 //! DTLS 1.2 for clients of any maker, whose certificate may be by RSA, as GStreamer's are. The stack's own DTLS takes
 //! ECDSA alone.
 //!
-//! `rtc-dtls` performs the handshake. The time in which it joins a message's fragments grows with the square of their
-//! number, and it keeps what a client sends before the handshake ends without a sufficient bound. So
-//! [`HandshakeBudget`] checks each datagram first. And a ClientHello that comes again stops the timer by which the
-//! answer is sent again, so it is dropped once it is answered.
+//! `rtc-dtls` performs the handshake, behind [`HandshakeGate`]. Any handshake record that comes stops the timer by
+//! which it sends its last flight again. So a ClientHello that comes again is dropped once it is answered.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -12,7 +10,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use rtc_dtls::config::{ClientAuthType, ConfigBuilder, HandshakeConfig};
+use rtc_dtls::cipher_suite::CipherSuiteId;
+use rtc_dtls::config::{ClientAuthType, ConfigBuilder, ExtendedMasterSecretType, HandshakeConfig};
 use rtc_dtls::crypto::Certificate;
 use rtc_dtls::crypto_provider::providers::AwsLcRsProvider;
 use rtc_dtls::crypto_provider::{RTCCryptoProvider, SignatureScheme};
@@ -25,21 +24,8 @@ use str0m::crypto::dtls::{
     DtlsCert, DtlsImplError, DtlsInstance, DtlsOutput, KeyingMaterial, ProtocolVersion, SrtpProfile,
 };
 
-/// Bytes of handshake that a client may send in all. A handshake with a chain of RSA certificates has 6,000; flights
-/// that are lost come again.
-const MAX_HANDSHAKE_BYTES: usize = 24_000;
-/// Bytes as which a datagram counts at least, as each costs work whatever its size.
-const MIN_COUNTED: usize = 200;
-/// Bytes of a record's header (RFC 6347 §4.1).
-const RECORD_HEADER: usize = 13;
-/// Content type of handshake records (RFC 5246 §6.2.1).
-const HANDSHAKE: u8 = 22;
-/// Bytes before the type of a record's first handshake message.
-const MESSAGE_TYPE: usize = RECORD_HEADER;
-/// Handshake type ClientHello (RFC 5246 §7.4).
-const CLIENT_HELLO: u8 = 1;
-/// Handshake type ServerHello (RFC 5246 §7.4).
-const SERVER_HELLO: u8 = 2;
+use super::handshake_gate::{CLIENT_HELLO, HandshakeGate, SERVER_HELLO, has_message};
+
 /// Label by which SRTP's keys are exported (RFC 5764 §4.2).
 const SRTP_LABEL: &str = "EXTRACTOR-dtls_srtp";
 /// When a connection that waits for nothing wishes to be asked again.
@@ -47,7 +33,15 @@ const NOTHING_TO_DO: Duration = Duration::from_secs(3600);
 /// The endpoint tells its connections by address; this one has one connection, and no socket.
 const PEER: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 1);
 
-/// The profiles of SRTP that the stack has, in order of preference.
+/// The cipher suites that are offered: those that authenticate what they encrypt. Where the server is the client of
+/// the handshake, its peer's certificate may be by RSA.
+const CIPHER_SUITES: [CipherSuiteId; 4] = [
+    CipherSuiteId::Tls_Ecdhe_Ecdsa_With_Aes_128_Gcm_Sha256,
+    CipherSuiteId::Tls_Ecdhe_Ecdsa_With_ChaCha20_Poly1305_Sha256,
+    CipherSuiteId::Tls_Ecdhe_Rsa_With_Aes_128_Gcm_Sha256,
+    CipherSuiteId::Tls_Ecdhe_Rsa_With_ChaCha20_Poly1305_Sha256,
+];
+/// The profiles of SRTP that the stack has.
 const PROFILES: [(SrtpProtectionProfile, SrtpProfile); 3] = [
     (SrtpProtectionProfile::Srtp_Aead_Aes_256_Gcm, SrtpProfile::AEAD_AES_256_GCM),
     (SrtpProtectionProfile::Srtp_Aead_Aes_128_Gcm, SrtpProfile::AEAD_AES_128_GCM),
@@ -60,7 +54,7 @@ pub(super) struct RsaDtls {
     mtu: Option<usize>,
     /// Never locked: the stack's trait wants what threads could share, and the endpoint is not.
     endpoint: Mutex<Endpoint>,
-    budget: HandshakeBudget,
+    gate: HandshakeGate,
     /// Whether it is the client of the handshake.
     active: bool,
     outputs: VecDeque<Pending>,
@@ -100,7 +94,7 @@ impl RsaDtls {
             certificate: Certificate::from_signing_key(chain, key),
             mtu,
             endpoint: Mutex::new(Endpoint::new(PEER, TransportProtocol::UDP, None)),
-            budget: HandshakeBudget::default(),
+            gate: HandshakeGate::default(),
             active: false,
             outputs: VecDeque::new(),
             answered: false,
@@ -118,6 +112,8 @@ impl RsaDtls {
         let mut builder = ConfigBuilder::default()
             .with_crypto_provider(Arc::new(AwsLcRsProvider::new()))
             .with_certificates(vec![self.certificate.clone()])
+            .with_cipher_suites(CIPHER_SUITES.to_vec())
+            .with_extended_master_secret(ExtendedMasterSecretType::Require)
             .with_srtp_protection_profiles(PROFILES.map(|(offered, _)| offered).to_vec())
             // Certificates are checked by the fingerprint in the session description; there is no authority.
             .with_client_auth(ClientAuthType::RequireAnyClientCert)
@@ -135,6 +131,8 @@ impl RsaDtls {
                 let chosen = state.srtp_protection_profile();
                 let Some(&(_, profile)) = PROFILES.iter().find(|(offered, _)| *offered == chosen)
                 else {
+                    // Nothing is read of it any more: its certificate has not been checked.
+                    self.closed = true;
                     return Err(Error::Other("the client has no profile of SRTP".into()));
                 };
                 let certificate = state.peer_certificates.first().cloned().unwrap_or_default();
@@ -148,7 +146,7 @@ impl RsaDtls {
                     Pending::Keys(keys, profile),
                 ]);
             }
-            EndpointEvent::ApplicationData(data) => {
+            EndpointEvent::ApplicationData(data) if self.connected => {
                 self.outputs.push_back(Pending::Data(data.to_vec()));
             }
             EndpointEvent::PeerClosed => {
@@ -199,18 +197,19 @@ impl DtlsInstance for RsaDtls {
     }
 
     fn handle_packet(&mut self, packet: &[u8]) -> Result<(), DtlsImplError> {
-        if self.closed || !self.budget.admit(packet, self.connected) {
+        if self.closed || self.answered && has_message(packet, CLIENT_HELLO) {
             return Ok(());
         }
-        if self.answered && begins_with(packet, CLIENT_HELLO) {
-            return Ok(());
+        if !self.gate.admit(packet, self.connected) {
+            // Before there is a connection, it may be why there never is one.
+            return if self.connected { Ok(()) } else { Err(DtlsImplError::ConnectionClosed) };
         }
         self.read(packet).map_err(|error| refused(&error))
     }
 
     fn poll_output<'a>(&mut self, buf: &'a mut [u8]) -> DtlsOutput<'a> {
         if let Some(transmit) = self.endpoint().poll_transmit() {
-            self.answered |= begins_with(&transmit.message, SERVER_HELLO);
+            self.answered |= has_message(&transmit.message, SERVER_HELLO);
             return match copied(buf, &transmit.message) {
                 Some(packet) => DtlsOutput::Packet(packet),
                 None => DtlsOutput::Timeout(self.now),
@@ -218,10 +217,11 @@ impl DtlsInstance for RsaDtls {
         }
         match self.outputs.pop_front() {
             Some(Pending::Connected) => DtlsOutput::Connected,
-            Some(Pending::PeerCert(der)) => {
-                // What does not fit has no fingerprint that a client can have named.
-                DtlsOutput::PeerCert(copied(buf, &der).unwrap_or_default())
-            }
+            Some(Pending::PeerCert(der)) => match copied(buf, &der) {
+                Some(der) => DtlsOutput::PeerCert(der),
+                // The stack ends the connection.
+                None => DtlsOutput::BufferTooSmall { needed: der.len() },
+            },
             Some(Pending::Keys(keys, profile)) => {
                 DtlsOutput::KeyingMaterial(KeyingMaterial::new(&keys), profile)
             }
@@ -280,48 +280,11 @@ impl DtlsInstance for RsaDtls {
     }
 }
 
-/// Whether a datagram begins with a handshake message of this type, in the clear.
-fn begins_with(packet: &[u8], message: u8) -> bool {
-    matches!(packet, [HANDSHAKE, _, _, 0, 0, ..]) && packet.get(MESSAGE_TYPE) == Some(&message)
-}
-
 /// The bytes in the buffer; `None` if they do not fit.
 fn copied<'a>(buf: &'a mut [u8], bytes: &[u8]) -> Option<&'a [u8]> {
     let buf = buf.get_mut(..bytes.len())?;
     buf.copy_from_slice(bytes);
     Some(buf)
-}
-
-/// Limits what a client sends of handshakes.
-#[derive(Debug, Default)]
-struct HandshakeBudget {
-    spent: usize,
-}
-
-impl HandshakeBudget {
-    /// Whether a datagram may be read: it is within the budget, or belongs to an established connection and has no
-    /// handshake in it.
-    fn admit(&mut self, packet: &[u8], connected: bool) -> bool {
-        if connected && !has_handshake(packet) {
-            return true;
-        }
-        self.spent = self.spent.saturating_add(packet.len().max(MIN_COUNTED));
-        self.spent <= MAX_HANDSHAKE_BYTES
-    }
-}
-
-/// Whether one of a datagram's records is of a handshake, or cannot be told.
-fn has_handshake(mut packet: &[u8]) -> bool {
-    while let [kind, ..] = *packet {
-        let Some(&[high, low]) = packet.get(RECORD_HEADER - 2..RECORD_HEADER) else { return true };
-        let length = usize::from(u16::from_be_bytes([high, low]));
-        let Some(rest) = packet.get(RECORD_HEADER + length..) else { return true };
-        if kind == HANDSHAKE {
-            return true;
-        }
-        packet = rest;
-    }
-    false
 }
 
 #[cfg(test)]
@@ -505,45 +468,46 @@ mod tests {
         assert!(server.is_closed());
     }
 
-    /// A record of handshake with a fragment of one byte of the message with this number.
-    fn fragment(sequence: u64, message: u16, length: u32, offset: u32) -> Vec<u8> {
-        let mut record = vec![HANDSHAKE, 0xfe, 0xfd, 0, 0];
-        record.extend(&sequence.to_be_bytes()[2..]);
-        record.extend([0, 13, 1]);
-        record.extend(&length.to_be_bytes()[1..]);
-        record.extend(message.to_be_bytes());
-        record.extend(&offset.to_be_bytes()[1..]);
-        record.extend([0, 0, 1, 7]);
+    /// A record in the clear, or as if it were encrypted.
+    fn record(kind: u8, epoch: u8, sequence: u16, body: &[u8]) -> Vec<u8> {
+        let mut record = vec![kind, 0xfe, 0xfd, 0, epoch, 0, 0, 0, 0];
+        record.extend(sequence.to_be_bytes());
+        record.extend((body.len() as u16).to_be_bytes());
+        record.extend(body);
         record
     }
 
     #[test]
-    fn tiny_fragments_are_read_within_the_budget_alone() {
-        // Without a limit, they take minutes.
-        let mut server = server_at(Instant::now());
-        let mut sequence = 0;
-        for datagram in (0..100_000_u32).collect::<Vec<_>>().chunks(50) {
-            let packet: Vec<u8> = datagram
-                .iter()
-                .flat_map(|&offset| {
-                    sequence += 1;
-                    fragment(sequence, 0, 100_000, offset)
-                })
-                .collect();
-            let _ = server.handle_packet(&packet);
+    fn forged_records_end_no_connection() {
+        let now = Instant::now();
+        let (mut client, mut server) = (client_at(now), server_at(now));
+        for packet in sent_by(&mut client) {
+            server.handle_packet(&packet).expect("hello");
         }
-        assert!(server.budget.spent > MAX_HANDSHAKE_BYTES);
+        server.handle_packet(&record(21, 0, 900, &[1, 0])).expect_err("close_notify in the clear");
+        let [at_client, at_server] = talk(&mut client, &mut server, now, |_| false);
+        assert!(at_client.connected && at_server.connected);
+        let before = sent_by(&mut server);
+        for (sequence, epoch) in [(5000, 0), (5001, 1), (5002, 2)] {
+            for (kind, body) in [(20, &[2][..]), (20, &[1]), (21, &[2, 50]), (23, &[9; 40])] {
+                server.handle_packet(&record(kind, epoch, sequence, body)).expect("dropped");
+            }
+        }
+        assert_eq!((before, sent_by(&mut server)), (vec![], vec![]), "nothing is answered");
+        client.send_application_data(&[5; 1000]).expect("sent");
+        let [_, at_server] = talk(&mut client, &mut server, now, |_| false);
+        assert_eq!(at_server.data, [vec![5; 1000]]);
+        assert!(!server.is_closed());
     }
 
     #[test]
-    fn an_established_connection_reads_data_past_the_budget_and_no_handshake() {
+    fn an_established_connection_reads_data_past_the_budget_for_handshakes() {
         let now = Instant::now();
         let (mut client, mut server) = (client_at(now), server_at(now));
         talk(&mut client, &mut server, now, |_| false);
         for sequence in 1000..2000 {
-            let _ = server.handle_packet(&fragment(sequence, 9, 1000, 0));
+            let _ = server.handle_packet(&record(22, 1, sequence, &[7; 48]));
         }
-        assert!(server.budget.spent > MAX_HANDSHAKE_BYTES);
         client.send_application_data(&[5; 1000]).expect("sent");
         let [_, at_server] = talk(&mut client, &mut server, now, |_| false);
         assert_eq!(at_server.data, [vec![5; 1000]]);
@@ -557,8 +521,14 @@ mod tests {
         ) {
             let now = Instant::now();
             let mut server = server_at(now);
-            for packet in &packets {
+            for (sequence, packet) in (0..).zip(&packets) {
                 let _ = server.handle_packet(packet);
+                // As a message that the gate lets through.
+                let size = (packet.len() as u32).to_be_bytes();
+                let kind = [packet.first().copied().unwrap_or_default() % 24];
+                let head = [&kind, &size[1..], &[0, sequence as u8, 0, 0, 0], &size[1..]].concat();
+                let body = [&head, &packet[..]].concat();
+                let _ = server.handle_packet(&record(22, 0, sequence, &body));
             }
             // A real handshake with one byte changed.
             let (mut client, mut server) = (client_at(now), server_at(now));

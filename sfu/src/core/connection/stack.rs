@@ -99,31 +99,21 @@ pub(crate) fn stack_bitrate(rate: Bitrate) -> bwe::Bitrate {
     bwe::Bitrate::bps(rate.as_bps())
 }
 
-/// What a connection must fit of a client's WebRTC stack.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct ClientStack {
-    /// Whether the certificate may be by RSA.
-    pub(crate) rsa: bool,
-    /// Whether it answers checks of the server's own (RFC 8445). Answers are the only consent that some stacks give, as
-    /// GStreamer's (RFC 7675); others, as FFmpeg's muxer, wait for a server that sends no checks.
-    pub(crate) checks: bool,
-}
-
-/// Makes a connection in the stack.
+/// Makes a connection in the stack, by the DTLS that `media_only` clients need or by its own.
 pub(crate) fn connection(
     config: &SfuConfig,
     locals: &LocalAddrs,
-    client: ClientStack,
+    media_only: bool,
     now: Instant,
 ) -> Rtc {
     let mut rtc_config = Rtc::builder()
-        .set_crypto_provider(sctp_filter::provider(client.rsa))
+        .set_crypto_provider(sctp_filter::provider(media_only))
         .clear_codecs()
         .enable_opus(true, true)
         .enable_vp9(true)
         .enable_vp8(true)
         .enable_av1(true)
-        .set_ice_lite(!client.checks)
+        .set_ice_lite(true)
         .set_rtp_mode(true)
         .set_extension(5, Extension::PlayoutDelay)
         .set_extension(

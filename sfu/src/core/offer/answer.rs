@@ -76,8 +76,7 @@ impl Core {
         let (description, sdp) = sdp?;
         let peer = self.peers.get_mut(id).ok_or(OfferError::NotJoined)?;
         peer.link.negotiated.check(&description)?;
-        let named = description.transport.candidates;
-        let accepted = peer.link.accept(sdp, named, &self.config, self.routes.locals(), now);
+        let accepted = peer.link.accept(sdp, &self.config, self.routes.locals(), now);
         let (answer, ufrag) = match accepted.ok_or(OfferError::Fault)? {
             Ok(accepted) => accepted,
             Err(error) => {
@@ -95,6 +94,7 @@ impl Core {
             peer.link.connect_deadline = now + self.config.connect;
         }
         peer.link.negotiated.commit(&description);
+        peer.link.stand_in.client.clone_from(&description.transport.ice.0);
         let lines: Vec<&MediaLine> = description.sections.iter().map(|s| &s.line).collect();
         peer.link.last_heard = peer.link.last_heard.max(Some(now));
         if !peer.link.paths.ufrags().contains(&ufrag) {

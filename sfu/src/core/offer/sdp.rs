@@ -76,8 +76,6 @@ pub(crate) struct Transport {
     pub fingerprint: (String, String),
     /// `a=setup`: the DTLS role.
     pub setup: Option<&'static str>,
-    /// Whether the client names candidates of its own.
-    pub candidates: bool,
 }
 
 /// A parsed offer, consistent by itself. [`Negotiated`](super::negotiated::Negotiated) checks it against earlier
@@ -121,7 +119,7 @@ impl<'a> Lines<'a> {
 
     fn bounded(&self) -> Result<(), OfferError> {
         let mut counts: HashMap<&str, usize> = HashMap::new();
-        // The server learns the client's addresses from its checks: candidates are ignored.
+        // An ICE-lite server learns the client's addresses from its checks: candidates are ignored.
         for (name, _) in self.attributes.iter().filter(|(name, _)| *name != "candidate") {
             let count = counts.entry(name).or_default();
             *count += 1;
@@ -233,8 +231,7 @@ impl Transport {
                 .into_iter()
                 .find(|s| lines.all("setup").any(|v| v == *s))
         });
-        let candidates = levels().any(|lines| lines.has("candidate"));
-        Ok(Transport { ice: (ufrag.to_owned(), pwd.to_owned()), fingerprint, setup, candidates })
+        Ok(Transport { ice: (ufrag.to_owned(), pwd.to_owned()), fingerprint, setup })
     }
 }
 

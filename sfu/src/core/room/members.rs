@@ -159,7 +159,7 @@ impl Core {
         for (id, refused) in late {
             self.counters.peers_unconnected += 1;
             if let Some(error) = refused {
-                tracing::warn!(participant = %id, error, "no connection came up, and packets of the client were refused: if its handshake was, give it a certificate by P-256 (docs/interop.md)");
+                tracing::warn!(participant = %id, error, "no connection came up, and packets of the client were refused: if its handshake was, its certificate may be of a kind that the server does not take (docs/interop.md)");
             }
             self.end(now, id, DisconnectReason::NeverConnected);
         }

@@ -15,7 +15,9 @@ use windlass_types::{AnchorSource, EnhancerRequest, Refusal, Rung};
 
 use str0m::change::{SdpAnswer, SdpPendingOffer};
 use str0m::channel::{ChannelData, ChannelId};
+use str0m::crypto::from_feature_flags;
 use str0m::format::Codec::Vp8;
+use str0m::ice::StunMessage;
 use str0m::media::{Direction, MediaKind, Rid, Simulcast, SimulcastLayer};
 use str0m::net::TcpType;
 use str0m::rtp::{RtpPacket, RtpWrite};
@@ -43,9 +45,28 @@ pub(crate) struct Client {
     /// Every n-th RTP packet to it is lost; 0 for none.
     pub(crate) loss: usize,
     pub(crate) rtp_seen: usize,
+    /// The server's ICE password.
+    pub(crate) password: String,
+    /// Whether its checks are answered on the way, in the server's name, and do not reach it.
+    pub(crate) checks_end_here: bool,
 }
 
 impl Client {
+    /// The server's answer to a check that does not reach it.
+    fn reply(&self, datagram: &[u8]) -> Option<Vec<u8>> {
+        let message = StunMessage::parse(datagram).ok()?;
+        if !self.checks_end_here || !message.is_binding_request() {
+            return None;
+        }
+        let reply = StunMessage::binding_reply(message.trans_id(), self.address);
+        let hmac = from_feature_flags().sha1_hmac_provider;
+        let sha1_hmac = |key: &[u8], parts: &[&[u8]]| hmac.sha1_hmac(key, parts);
+        let mut buf = vec![0; 1000];
+        let length = reply.to_bytes(Some(self.password.as_bytes()), &mut buf, sha1_hmac).ok()?;
+        buf.truncate(length);
+        Some(buf)
+    }
+
     /// The first anchor that has come whole.
     pub(crate) fn anchor(&self) -> Option<ReassembledAnchor> {
         let mut reassembler = Reassembler::new();
@@ -241,6 +262,8 @@ impl Harness {
             key_frame_requests: 0,
             loss: 0,
             rtp_seen: 0,
+            password: String::new(),
+            checks_end_here: false,
         });
         self.clients.len() - 1
     }
@@ -302,6 +325,8 @@ impl Harness {
     }
 
     pub(crate) fn accept(&mut self, at: usize, pending: SdpPendingOffer, answer: &Answer) {
+        let password = answer.sdp.lines().find_map(|line| line.strip_prefix("a=ice-pwd:"));
+        self.clients[at].password = password.expect("a password").to_owned();
         let answer = SdpAnswer::from_sdp_string(&answer.sdp).expect("answer");
         self.clients[at].rtc.sdp_api().accept_answer(pending, answer).expect("accepted");
         self.clients[at].due = self.now;
@@ -466,6 +491,16 @@ impl Harness {
             match client.rtc.poll_output().expect("client") {
                 RtcOutput::Timeout(due) => return client.due = due,
                 RtcOutput::Transmit(t) => {
+                    if let Some(reply) = client.reply(&t.contents) {
+                        let receive = Receive {
+                            proto: t.proto,
+                            source: self.sfu,
+                            destination: client.address,
+                            contents: DatagramRecv::try_from(&*reply).expect("a reply"),
+                        };
+                        client.rtc.handle_input(Input::Receive(self.now, receive)).expect("taken");
+                        continue;
+                    }
                     let from = RemoteAddr { via: client.via, address: client.address };
                     self.core.datagram(self.now, from, &t.contents);
                 }

@@ -29,6 +29,22 @@ fn a_call_goes_by_tcp_where_there_is_no_udp() {
 }
 
 #[test]
+fn a_session_of_media_alone_stays_without_checks() {
+    // For 40 s; the stack gives others up after 15.
+    for (media_only, connected) in [(true, 1), (false, 0)] {
+        let mut harness = Harness::new(config());
+        let options = JoinOptions { media_only, ..JoinOptions::default() };
+        harness.core.join(harness.now, "room", PUBLISHER, options).expect("joined");
+        harness.publish();
+        harness.run(Duration::from_secs(2));
+        assert_eq!(harness.core.stats().connected, 1);
+        harness.clients[0].checks_end_here = true;
+        harness.run(Duration::from_secs(40));
+        assert_eq!(harness.core.stats().connected, connected, "media alone: {media_only}");
+    }
+}
+
+#[test]
 fn answers_name_tcp_only_where_it_is_listened_for_and_udp_first() {
     let mut harness = Harness::new(config());
     let candidates = |harness: &mut Harness| {
