@@ -4,6 +4,7 @@
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { after, before, describe, test } from "node:test";
@@ -15,6 +16,13 @@ import { skipped } from "../support/skips.mjs";
 
 /** Where the examples are built: beside the server. */
 const example = (name) => path.join(path.dirname(process.env.WINDLASS_BIN), "examples", name);
+
+/** One of the SDK's examples, as a browser runs it. */
+function script(name) {
+  const sdk = path.join(import.meta.dirname, "../../../client-web");
+  const { transformSync } = createRequire(path.join(sdk, "package.json"))("esbuild");
+  return transformSync(readFileSync(path.join(sdk, "examples", `${name}.ts`), "utf8"), { loader: "ts" }).code;
+}
 
 /** Pictures that the page's elements have shown, of each participant. */
 const shown = (tab) =>
@@ -166,6 +174,43 @@ describe("the page of a few lines, at a server that enhances", () => {
       return { name, visible, inside, low };
     });
     assert.deepEqual(seen, { name: "captions", visible: true, inside: true, low: true });
+  });
+
+  test("the README's examples of messages and devices do what they say", async () => {
+    const [ana, ben] = tabs.map((tab) => tab.page);
+    const code = { messages: script("messages"), devices: script("devices") };
+    for (const [page, name] of [[ana, "Ana"], [ben, "Ben"]]) {
+      await page.evaluate(
+        async ({ name, code }) => {
+          const { join } = await import("/windlass-client.js");
+          const loaded = (text) => import(URL.createObjectURL(new Blob([text], { type: "text/javascript" })));
+          const [{ talk }, { film }] = [await loaded(code.messages), await loaded(code.devices)];
+          const call = await join(location.href, { room: "readme", name });
+          Object.assign(window, { call, talk, film, said: [], hands: [] });
+        },
+        { name, code },
+      );
+    }
+    const others = (page) => page.evaluate(() => window.call.participants.map((who) => who.name));
+    await until(async () => (await others(ana))[0] === "Ben" && (await others(ben))[0] === "Ana", "they are in one room");
+    const talk = () => {
+      const page = { add: (...line) => window.said.push(line), show: (...hand) => window.hands.push(hand) };
+      return window.talk(window.call, page, window.call.participants[0], new Uint8Array(3));
+    };
+    for (const page of [ben, ana]) await page.evaluate(talk);
+    const heard = () => ben.evaluate(() => ({ said: window.said, hands: window.hands }));
+    await until(async () => (await heard()).hands.length > 0, "Ben sees Ana's hand", 10_000, heard);
+    assert.deepEqual(await heard(), { said: [["Ana", "Hello"]], hands: [["Ana", "up"]] });
+    const filmed = await ana.evaluate(async () => {
+      const preview = document.createElement("windlass-video");
+      const { camera } = window.call;
+      await window.film(window.call, preview, () => undefined);
+      const { muted } = camera;
+      await camera.setMuted(false);
+      return { muted, shown: preview.track !== null && preview.track === camera.track };
+    });
+    assert.deepEqual(filmed, { muted: true, shown: true });
+    for (const page of [ana, ben]) await page.evaluate(() => window.call.leave());
   });
 
   test("who leaves is gone from the others' pages", async () => {

@@ -51,16 +51,18 @@ for (const { ends, main, size, layers, rest, rung, budget } of [
     });
 
     test("once it has ended, learned weights make the anchors", async () => {
+      const from = await totals();
       await publisher.page.evaluate((layers) => window.windlass.room.published.find((p) => p.kind === "video").setLayers(layers), rest);
       await sleep(3000);
-      const from = await totals();
-      const made = async () => (await totals()).anchors >= from.anchors + 4;
+      const ended = await totals();
+      // Counted from the switch on: on a fast machine these anchors come at once, and no more are worth it afterwards.
+      const made = async () => (await totals()).anchors - ended.captured_anchors >= from.anchors - from.captured_anchors + 4;
       await until(made, "anchors are made of the layer below", 30_000, () => standing(server, publisher, viewer));
       const to = await totals();
       const enhanced = to.anchors - to.captured_anchors - (from.anchors - from.captured_anchors);
       const learned = to.learned_anchors - from.learned_anchors;
       console.log(`after the ${ends} layer: ${enhanced} enhanced anchors, ${learned} by learned weights; ${JSON.stringify(to)}`);
-      assert.equal(to.captured_anchors, from.captured_anchors, `the ${ends} layer has ended`);
+      assert.equal(to.captured_anchors, ended.captured_anchors, `the ${ends} layer has ended`);
       // One may have been counted between two counters of the same look.
       assert.ok(learned >= 3 && Math.abs(learned - enhanced) <= 1, JSON.stringify({ from, to }));
       assert.equal((await remote(viewer.page)).rung, rung);
