@@ -7,7 +7,7 @@ use crate::honest::Scene;
 use crate::viewer::{Viewer, a_room};
 
 /// What may be sent on the word of one request; the answer to it comes to this.
-const MOST: usize = 50_000 + 1_000;
+const MAX_BYTES: usize = 50_000 + 1_000;
 
 /// Bytes and datagrams that have come.
 fn came(socket: &UdpSocket) -> (usize, usize) {
@@ -29,7 +29,7 @@ async fn an_address_that_never_agreed_is_sent_little() {
         viewer.packets - before
     );
     assert!(bytes > 0, "the request was not heard, so nothing is shown by this");
-    assert!(bytes <= MOST, "{bytes} bytes");
+    assert!(bytes <= MAX_BYTES, "{bytes} bytes");
     // And the client is sent to again.
     let before = viewer.packets;
     viewer.watch(Duration::from_secs(1));

@@ -64,7 +64,7 @@ fn of_run(constants: &Constants, run: Run, taken: &Taken) -> Vec<Row> {
     let answer = Answer::new(constants, &demand);
     let headers = |packets: f64| packets * HEADER_BYTES * 8.0 / 1e3;
     let figures = [
-        ("cores", answer.cores.least(), taken.cores),
+        ("cores", answer.cores.min(), taken.cores),
         ("memory, MiB", answer.mib, taken.mib),
         ("server in, kbit/s", answer.kbps.server_in, taken.sent_kbps + headers(taken.packets_in)),
         (

@@ -194,7 +194,7 @@ mod tests {
         let demand = Demand { publishers: 40, viewers: 3, layer, budget };
         let answer = Answer::new(&fitted(), &demand);
         // Anchors' packets are counted in the prediction alone.
-        assert!((answer.cores.least() / taken.cores - 1.0).abs() < 0.02, "{answer:?} {taken:?}");
+        assert!((answer.cores.min() / taken.cores - 1.0).abs() < 0.02, "{answer:?} {taken:?}");
         assert!((answer.mib / taken.mib - 1.0).abs() < 0.01);
     }
 

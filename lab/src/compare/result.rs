@@ -52,8 +52,8 @@ pub(super) struct Preference {
     /// Share of the answers for the other set, of those for either. `None` where there is none.
     share_of_other: Option<f64>,
     /// The bounds of that share, with 95 % confidence.
-    least_share: f64,
-    most_share: f64,
+    min_share: f64,
+    max_share: f64,
 }
 
 /// Reads the saved answers, and counts them.
@@ -98,7 +98,7 @@ fn preference(
     [for_one, for_other, equal]: [u64; 3],
 ) -> Preference {
     let decided = for_one + for_other;
-    let (least_share, most_share) = bounds(for_other, decided);
+    let (min_share, max_share) = bounds(for_other, decided);
     Preference {
         one: one.to_owned(),
         other: other.to_owned(),
@@ -107,8 +107,8 @@ fn preference(
         for_other,
         equal,
         share_of_other: (decided > 0).then(|| for_other as f64 / decided as f64),
-        least_share,
-        most_share,
+        min_share,
+        max_share,
     }
 }
 
@@ -153,7 +153,7 @@ pub(super) fn table(found: &[Preference]) -> String {
     for pair in found {
         let Preference { one, other, people, for_one, for_other, equal, .. } = pair;
         let share = pair.share_of_other.map_or("–".to_owned(), percent);
-        let (least, most) = (percent(pair.least_share), percent(pair.most_share));
+        let (least, most) = (percent(pair.min_share), percent(pair.max_share));
         // Writing to a String cannot fail.
         let _ = writeln!(
             out,
@@ -163,9 +163,9 @@ pub(super) fn table(found: &[Preference]) -> String {
     out.push('\n');
     for pair in found {
         let (one, other) = (&pair.one, &pair.other);
-        let _ = if pair.least_share > 0.5 {
+        let _ = if pair.min_share > 0.5 {
             writeln!(out, "People prefer {other} to {one}.")
-        } else if pair.most_share < 0.5 {
+        } else if pair.max_share < 0.5 {
             writeln!(out, "People prefer {one} to {other}.")
         } else {
             writeln!(out, "Between {one} and {other} no preference is shown.")

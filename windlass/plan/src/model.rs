@@ -48,7 +48,7 @@ fn as_ms<S: Serializer>(budget: &Duration, to: S) -> Result<S::Ok, S::Error> {
 /// let demand = Demand { publishers: 10, viewers: 2, layer, budget };
 /// let answer = Answer::new(&Constants::shipped()?, &demand);
 /// assert!(answer.kbps.server_out > 2.0 * answer.kbps.server_in, "anchors are sent too");
-/// assert!(answer.cores.least() <= answer.cores.most());
+/// assert!(answer.cores.min() <= answer.cores.max());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -78,12 +78,12 @@ pub struct Cores {
 
 impl Cores {
     /// All cores together, with the cheapest network.
-    pub fn least(&self) -> f64 {
+    pub fn min(&self) -> f64 {
         self.forwarding + self.decoding + self.anchors.first().map_or(0.0, |(_, cores)| *cores)
     }
 
     /// All cores together, with the dearest network.
-    pub fn most(&self) -> f64 {
+    pub fn max(&self) -> f64 {
         self.forwarding + self.decoding + self.anchors.last().map_or(0.0, |(_, cores)| *cores)
     }
 }
@@ -173,7 +173,7 @@ mod tests {
         assert!((answer.cores.decoding - 10.0 * 30.0 * 1.0 / 1e3).abs() < 1e-9);
         let anchors = &answer.cores.anchors;
         assert!((anchors[0].1 - 10.0 * 57_600.0 * 200.0 / 1e9).abs() < 1e-9);
-        assert!((answer.cores.most() - answer.cores.least() - 0.288).abs() < 1e-9);
+        assert!((answer.cores.max() - answer.cores.min() - 0.288).abs() < 1e-9);
         assert!((answer.mib - (40.0 + 5.0 + 5.0 + 80.0)).abs() < 1e-9);
         assert!((answer.kbps.publisher - 117.28).abs() < 1e-9);
         assert!((answer.kbps.server_in - 1172.8).abs() < 1e-9);
@@ -185,7 +185,7 @@ mod tests {
     fn more_of_anything_takes_no_less() {
         let takes = |demand| {
             let Answer { cores, mib, kbps, anchors_per_s, .. } = answer(demand);
-            [cores.least(), cores.most(), mib, kbps.server_in, kbps.server_out, anchors_per_s]
+            [cores.min(), cores.max(), mib, kbps.server_in, kbps.server_out, anchors_per_s]
         };
         let few = demand();
         let more = [

@@ -69,7 +69,7 @@ impl<'a> Report<'a> {
         euro_core_hour: Option<f64>,
     ) -> Report<'a> {
         let answer = Answer::new(constants, &demand);
-        let cores = |answer: &Answer| [answer.cores.least(), answer.cores.most()];
+        let cores = |answer: &Answer| [answer.cores.min(), answer.cores.max()];
         let curve = CURVE.map(|budget| {
             let answer = Answer::new(constants, &Demand { budget, ..demand });
             let budget_ms = ms(budget);
@@ -113,7 +113,7 @@ impl<'a> Report<'a> {
         let mut line = |name: &str, value: String| {
             let _ = writeln!(out, "{name:<18} {value}");
         };
-        line("cores", format!("{:.2} to {:.2}", cores.least(), cores.most()));
+        line("cores", format!("{:.2} to {:.2}", cores.min(), cores.max()));
         line("  forwarding", format!("{:.2}", cores.forwarding));
         line("  decoding", format!("{:.2}", cores.decoding));
         line("  anchors", by_network.join(", "));

@@ -97,14 +97,14 @@ const BEFORE: [&str; 2] = ["0.5", "1"];
 /// A call is measured from at most so long after all have connected, as a load test looks once a second.
 const SETTLED: Duration = Duration::from_secs(2);
 /// What is measured of it at the least.
-const LEAST: Duration = Duration::from_secs(3);
+const MIN_LENGTH: Duration = Duration::from_secs(3);
 /// The longest that a call is needed for, in seconds.
-const MOST: &str = "120";
+const MAX_SECONDS: &str = "120";
 
 /// Begins a call on the server, which goes on until it is told to end.
 pub(crate) fn call(server: &Server) -> Call {
     let [ramp, settle] = BEFORE;
-    let length = ["--ramp", ramp, "--settle", settle, "--seconds", MOST];
+    let length = ["--ramp", ramp, "--settle", settle, "--seconds", MAX_SECONDS];
     let args = [&["--publishers", "2", "--clip-seconds", "2"][..], &length].concat();
     let load = Load::begin(server, &args, 4.0, Duration::from_secs(20));
     Call { load, begun: Instant::now() }
@@ -118,10 +118,10 @@ impl Call {
 
     /// Ends the call, and returns what it says in its report.
     pub(crate) fn ended(self) -> Value {
-        sleep((SETTLED + LEAST).saturating_sub(self.begun.elapsed()));
+        sleep((SETTLED + MIN_LENGTH).saturating_sub(self.begun.elapsed()));
         let row = self.load.ended();
         assert_eq!((&row["publishers"], &row["failed"]), (&2.into(), &0.into()), "{row}");
-        assert!(row["seconds"].as_f64() > Some(LEAST.as_secs_f64() - 0.5), "{row}");
+        assert!(row["seconds"].as_f64() > Some(MIN_LENGTH.as_secs_f64() - 0.5), "{row}");
         row
     }
 }

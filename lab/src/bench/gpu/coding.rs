@@ -13,9 +13,9 @@ use crate::eval::frames::Size;
 use crate::latencies::Latencies;
 
 /// Minimum number of batches whose times are taken.
-const LEAST: usize = 20;
+const MIN_TIMES: usize = 20;
 /// Minimum number of pictures that the CPU encodes.
-const LEAST_ON_CPU: usize = 5;
+const MIN_ON_CPU: usize = 5;
 
 /// Sizes for which every byte must be that of the CPU encoder.
 const CHECKED: [Size; 5] = [
@@ -90,14 +90,14 @@ pub(super) fn row(
     };
     let coded = code()?;
     let (mut times, began) = (Vec::new(), Instant::now());
-    while times.len() < LEAST || began.elapsed().as_secs_f64() < args.seconds {
+    while times.len() < MIN_TIMES || began.elapsed().as_secs_f64() < args.seconds {
         let began = Instant::now();
         code()?;
         times.push(1e3 * began.elapsed().as_secs_f64());
     }
     let frame_ms = times.iter().sum::<f64>() / (times.len() * batch) as f64;
     let (mut equal, mut done, began) = (true, 0, Instant::now());
-    while done < LEAST_ON_CPU.max(batch) || began.elapsed().as_secs_f64() < args.seconds {
+    while done < MIN_ON_CPU.max(batch) || began.elapsed().as_secs_f64() < args.seconds {
         equal &= Htj2k::encode(&details[done % batch], quality)? == coded[done % batch];
         done += 1;
     }

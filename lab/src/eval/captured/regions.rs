@@ -32,7 +32,7 @@ use crate::eval::sr::Upscaler;
 use crate::interrupt;
 
 /// Maximum size of a region of DDS, as a share of the picture.
-const LARGEST: f64 = 0.04;
+const MAX_SHARE: f64 = 0.04;
 /// Minimum objectness of a region of DDS.
 const OBJECTNESS: f64 = 0.5;
 /// Objectness below which DDS takes the low stream's answer.
@@ -129,9 +129,9 @@ fn dds(uncertainty: &[f64], low: &Plane) -> Option<TileMap> {
     let mut map = TileMap::empty(Size::saturating(low.width(), low.height()));
     let (columns, rows) = (map.columns(), map.rows());
     let objectness: Vec<f64> = uncertainty.iter().map(|u| u / (u + 1.0)).collect();
-    let most = ((LARGEST * (low.width() * low.height()) as f64) as usize / (TILE * TILE)).max(1);
+    let max = ((MAX_SHARE * (low.width() * low.height()) as f64) as usize / (TILE * TILE)).max(1);
     for (wide, high) in [(1, 1), (2, 1), (1, 2), (2, 2), (3, 1), (1, 3)] {
-        if wide * high > most {
+        if wide * high > max {
             continue;
         }
         for row in 0..rows.saturating_sub(high - 1) {
