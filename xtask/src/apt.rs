@@ -31,7 +31,6 @@ pub(crate) const SOAK: &[&str] = &[
     "webkit2gtk-driver",
     "xvfb",
     "python3-gst-1.0",
-    "gir1.2-gst-plugins-bad-1.0",
     "gir1.2-gst-rtsp-server-1.0",
     "gstreamer1.0-plugins-base",
     "gstreamer1.0-plugins-good",

@@ -3,7 +3,7 @@ import { spawnSync } from "node:child_process";
 
 export const SYSTEM_PYTHON = "/usr/bin/python3";
 
-/** Whether this part of GStreamer, as `GstWebRTC`, is there for Python. */
+/** Whether this part of GStreamer, as `GstRtspServer`, is there for Python. */
 export function hasGStreamer(part) {
   const needs = `import gi; gi.require_version('${part}', '1.0'); from gi.repository import ${part}`;
   return spawnSync(SYSTEM_PYTHON, ["-c", needs]).status === 0;

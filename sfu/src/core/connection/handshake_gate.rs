@@ -108,19 +108,40 @@ pub(super) fn has_message(mut datagram: &[u8], message: u8) -> bool {
     false
 }
 
+/// Records and messages as clients write them.
+#[cfg(test)]
+pub(super) mod written {
+    /// A record in the clear, or as if it were encrypted.
+    pub(crate) fn record(kind: u8, epoch: u8, sequence: u16, body: &[u8]) -> Vec<u8> {
+        let [sequence, length] = [sequence, body.len() as u16].map(u16::to_be_bytes);
+        let head = [kind, 0xfe, 0xfd, 0, epoch, 0, 0, 0, 0];
+        [&head[..], &sequence, &length, body].concat()
+    }
+
+    /// A fragment of the handshake message with this number.
+    pub(crate) fn message(
+        kind: u8,
+        number: u8,
+        length: u32,
+        offset: u32,
+        fragment: &[u8],
+    ) -> Vec<u8> {
+        let [length, offset, size] =
+            [length, offset, fragment.len() as u32].map(|n| n.to_be_bytes()[1..].to_vec());
+        [vec![kind], length, vec![0, number], offset, size, fragment.to_vec()].concat()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn record(kind: u8, epoch: u8, body: &[u8]) -> Vec<u8> {
-        let length = (body.len() as u16).to_be_bytes();
-        [&[kind, 0xfe, 0xfd, 0, epoch, 0, 0, 0, 0, 0, 9], &length[..], body].concat()
+        written::record(kind, epoch, 9, body)
     }
 
     fn message(kind: u8, length: u32, offset: u32, fragment: &[u8]) -> Vec<u8> {
-        let [length, offset, size] =
-            [length, offset, fragment.len() as u32].map(|n| n.to_be_bytes()[1..].to_vec());
-        [vec![kind], length, vec![0, 3], offset, size, fragment.to_vec()].concat()
+        written::message(kind, 3, length, offset, fragment)
     }
 
     fn admitted(datagram: &[u8], connected: bool) -> bool {

@@ -174,8 +174,8 @@ impl fmt::Debug for RsaDtls {
 }
 
 /// The error in the stack's type, which has none for another implementation's.
-fn refused(error: &Error) -> DtlsImplError {
-    tracing::debug!(%error, "a datagram of a DTLS connection was refused");
+fn failed(error: &Error) -> DtlsImplError {
+    tracing::debug!(%error, "DTLS of a WHIP or WHEP session failed");
     DtlsImplError::ConnectionClosed
 }
 
@@ -204,12 +204,12 @@ impl DtlsInstance for RsaDtls {
             // Before there is a connection, it may be why there never is one.
             return if self.connected { Ok(()) } else { Err(DtlsImplError::ConnectionClosed) };
         }
-        self.read(packet).map_err(|error| refused(&error))
+        self.read(packet).map_err(|error| failed(&error))
     }
 
     fn poll_output<'a>(&mut self, buf: &'a mut [u8]) -> DtlsOutput<'a> {
         if let Some(transmit) = self.endpoint().poll_transmit() {
-            self.answered |= has_message(&transmit.message, SERVER_HELLO);
+            self.answered = self.answered || has_message(&transmit.message, SERVER_HELLO);
             return match copied(buf, &transmit.message) {
                 Some(packet) => DtlsOutput::Packet(packet),
                 None => DtlsOutput::Timeout(self.now),
@@ -241,7 +241,7 @@ impl DtlsInstance for RsaDtls {
         if self.endpoint().poll_timeout(&PEER).is_none_or(|at| at > now) {
             return Ok(());
         }
-        self.endpoint().handle_timeout(PEER, now).map_err(|error| refused(&error))
+        self.endpoint().handle_timeout(PEER, now).map_err(|error| failed(&error))
     }
 
     fn send_application_data(&mut self, data: &[u8]) -> Result<usize, DtlsImplError> {
@@ -252,7 +252,7 @@ impl DtlsInstance for RsaDtls {
             return Ok(0);
         }
         let now = self.now;
-        self.endpoint().write(now, PEER, data).map_err(|error| refused(&error))?;
+        self.endpoint().write(now, PEER, data).map_err(|error| failed(&error))?;
         Ok(data.len())
     }
 
@@ -296,6 +296,7 @@ mod tests {
     use str0m::crypto::dtls::DtlsVersion;
     use str0m::crypto::from_feature_flags;
 
+    use super::super::handshake_gate::written::{message, record};
     use super::*;
 
     fn server_at(now: Instant) -> RsaDtls {
@@ -468,15 +469,6 @@ mod tests {
         assert!(server.is_closed());
     }
 
-    /// A record in the clear, or as if it were encrypted.
-    fn record(kind: u8, epoch: u8, sequence: u16, body: &[u8]) -> Vec<u8> {
-        let mut record = vec![kind, 0xfe, 0xfd, 0, epoch, 0, 0, 0, 0];
-        record.extend(sequence.to_be_bytes());
-        record.extend((body.len() as u16).to_be_bytes());
-        record.extend(body);
-        record
-    }
-
     #[test]
     fn forged_records_end_no_connection() {
         let now = Instant::now();
@@ -524,10 +516,8 @@ mod tests {
             for (sequence, packet) in (0..).zip(&packets) {
                 let _ = server.handle_packet(packet);
                 // As a message that the gate lets through.
-                let size = (packet.len() as u32).to_be_bytes();
-                let kind = [packet.first().copied().unwrap_or_default() % 24];
-                let head = [&kind, &size[1..], &[0, sequence as u8, 0, 0, 0], &size[1..]].concat();
-                let body = [&head, &packet[..]].concat();
+                let kind = packet.first().copied().unwrap_or_default() % 24;
+                let body = message(kind, sequence as u8, packet.len() as u32, 0, packet);
                 let _ = server.handle_packet(&record(22, 0, sequence, &body));
             }
             // A real handshake with one byte changed.

@@ -43,10 +43,15 @@ impl StandIn {
 pub(crate) fn check(client: &str, server: &IceCreds) -> Option<Vec<u8>> {
     let name = format!("{}:{client}", server.ufrag);
     let message = StunMessage::binding_request(&name, TransId::new(), true, 0, PRIORITY, false);
+    written(&message, &server.pass)
+}
+
+/// A STUN message as bytes, with its integrity by this password.
+pub(crate) fn written(message: &StunMessage<'_>, password: &str) -> Option<Vec<u8>> {
     let hmac = from_feature_flags().sha1_hmac_provider;
-    let mut buf = vec![0; MAX_CHECK];
     let sha1_hmac = |key: &[u8], parts: &[&[u8]]| hmac.sha1_hmac(key, parts);
-    let length = message.to_bytes(Some(server.pass.as_bytes()), &mut buf, sha1_hmac).ok()?;
+    let mut buf = vec![0; MAX_CHECK];
+    let length = (*message).to_bytes(Some(password.as_bytes()), &mut buf, sha1_hmac).ok()?;
     buf.truncate(length);
     Some(buf)
 }

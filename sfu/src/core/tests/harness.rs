@@ -15,7 +15,6 @@ use windlass_types::{AnchorSource, EnhancerRequest, Refusal, Rung};
 
 use str0m::change::{SdpAnswer, SdpPendingOffer};
 use str0m::channel::{ChannelData, ChannelId};
-use str0m::crypto::from_feature_flags;
 use str0m::format::Codec::Vp8;
 use str0m::ice::StunMessage;
 use str0m::media::{Direction, MediaKind, Rid, Simulcast, SimulcastLayer};
@@ -25,6 +24,7 @@ use str0m::{Candidate, Event, Output as RtcOutput, Rtc};
 use windlass_types::{Layer, LayerKnobs, Size, TapInput, VideoCodec};
 
 use crate::api::{Answer, Offer, Publish, RegionRequest, Subscribe, TrackId};
+use crate::core::connection::stand_in;
 use crate::core::*;
 use crate::relay::{NodeId, Relayed};
 
@@ -59,12 +59,7 @@ impl Client {
             return None;
         }
         let reply = StunMessage::binding_reply(message.trans_id(), self.address);
-        let hmac = from_feature_flags().sha1_hmac_provider;
-        let sha1_hmac = |key: &[u8], parts: &[&[u8]]| hmac.sha1_hmac(key, parts);
-        let mut buf = vec![0; 1000];
-        let length = reply.to_bytes(Some(self.password.as_bytes()), &mut buf, sha1_hmac).ok()?;
-        buf.truncate(length);
-        Some(buf)
+        stand_in::written(&reply, &self.password)
     }
 
     /// The first anchor that has come whole.
