@@ -21,7 +21,7 @@ pub(crate) struct Binary {
 pub(crate) fn build() -> Result<Vec<Binary>> {
     step("Building the Rust tests");
     // The first run shows what does not compile, the second one lists the files.
-    let build = || Cmd::cargo(["test", "--workspace", "--quiet", "--no-run"]);
+    let build = || Cmd::cargo(["test", "--locked", "--workspace", "--quiet", "--no-run"]);
     build().run()?;
     let built = build().arg("--message-format=json").output();
     let binaries = listed(&built.context("`cargo test --no-run` failed; run it to see why")?);
@@ -32,7 +32,7 @@ pub(crate) fn build() -> Result<Vec<Binary>> {
 /// Builds all programs and examples, with the features of `cargo test --workspace`, so that nothing is compiled again
 /// after it.
 pub(crate) fn build_programs() -> Result<()> {
-    Cmd::cargo(["build", "--quiet", "--workspace", "--bins", "--examples"]).run()
+    Cmd::cargo(["build", "--locked", "--quiet", "--workspace", "--bins", "--examples"]).run()
 }
 
 impl Binary {

@@ -19,33 +19,37 @@ enum Company {
     Any,
     /// Beside light files: it tests how good pictures are and how soon they come, and takes little CPU time.
     Light,
+    /// Beside one of its kind, when all that reads much memory has ended: it tests pictures, and leaves most of a
+    /// machine of two CPUs to others.
+    Half,
     /// Alone: it tests pictures with a browser that encodes, decodes and rebuilds, or with a server that others load.
     None,
 }
 
 /// Lines by which a file of browser tests says in its head how it runs; one without them runs alone.
-const COMPANY: [(&str, Company); 3] = [
+const COMPANY: [(&str, Company); 4] = [
     ("// Runs first, beside any file.", Company::Any),
     ("// Runs beside any file.", Company::Any),
     ("// Runs beside light files.", Company::Light),
+    ("// Runs beside one other file.", Company::Half),
 ];
 
 /// Runs the files of `ci`, and the main path of each longer one, that can run beside any others.
 pub(crate) fn beside_any() -> Result<()> {
     step("Running calls between real browsers that can run beside any others");
-    run(&short()?, &[Company::Any], &[])
+    run(&short()?, &[(Company::Any, 2)], &[])
 }
 
 /// Runs those that can run beside light ones.
 pub(crate) fn beside_light() -> Result<()> {
     step("Running light calls between real browsers");
-    run(&short()?, &[Company::Light], &[])
+    run(&short()?, &[(Company::Light, 2)], &[])
 }
 
-/// Runs those that run alone.
+/// Runs those that run alone, and before them those that run beside one other file.
 pub(crate) fn alone() -> Result<()> {
-    step("Running calls between real browsers, one file at a time");
-    run(&short()?, &[Company::None], &[])
+    step("Running calls between real browsers, one or two files at a time");
+    run(&short()?, &[(Company::Half, 2), (Company::None, 1)], &[])
 }
 
 /// Runs the files of `soak` whole. Whatever can last longer lasts `times` as long; `env` is set beside the usual.
@@ -55,7 +59,9 @@ pub(crate) fn soak(times: u32, env: &[(&str, String)]) -> Result<()> {
     build_programs()?;
     step("Running long calls between real browsers");
     let files = files("soak", &[&bound(times)])?;
-    run(&files, &[Company::Any, Company::Light, Company::None], env)
+    // Whole files compare bitrates and pictures for longer.
+    let alone = [Company::Half, Company::None].map(|company| (company, 1));
+    run(&files, &[[(Company::Any, 2), (Company::Light, 2)], alone].concat(), env)
 }
 
 /// Installs what browser tests need beside the programs.
@@ -123,15 +129,14 @@ fn place(text: &str) -> usize {
     COMPANY.iter().position(|(line, _)| head.contains(line)).unwrap_or(COMPANY.len())
 }
 
-/// Runs those of `files` that run in one of these companies. Files that can run beside others run two at a time.
-fn run(files: &[TestFile], companies: &[Company], env: &[(&str, String)]) -> Result<()> {
+/// Runs those of `files` that run in one of these companies, as many at a time as stands beside it.
+fn run(files: &[TestFile], companies: &[(Company, usize)], env: &[(&str, String)]) -> Result<()> {
     let mut failed = Vec::new();
-    for &kind in companies {
+    for &(kind, at_once) in companies {
         let company =
             |place: usize| COMPANY.get(place).map_or(Company::None, |(_, company)| *company);
         let mut fit: Vec<_> = files.iter().filter(|file| company(file.place) == kind).collect();
         fit.sort_by_key(|file| (file.place, &file.path));
-        let at_once = if kind == Company::None { 1 } else { 2 };
         // A failure says nothing of the files after it.
         failed.extend(workers::by(at_once, &fit, |file| file.run(env)).into_iter().flatten());
     }

@@ -1,10 +1,12 @@
 //! Checks that can run beside others, the longest first, in lanes. Calls are in real time, and take up to a CPU
 //! each, so half as many of those run at once as there are CPUs. Of checks that mostly wait, as many run at once as
 //! there are CPUs. So it is with checks that only compute: they give way to all others, and have the lowest priority.
-//! Behind the calls, at a priority between, runs what has time for calls of its own; what has not comes last, when the
-//! calls have ended.
+//! Behind the calls, at a priority between, runs what has time for calls of its own; what has not comes after, when the
+//! calls have ended. What needs pictures in time from a whole machine runs when all that has ended: beside it compute,
+//! at the lowest priority, checks that read and write little memory.
 
 use std::panic::resume_unwind;
+use std::sync::mpsc;
 use std::thread;
 
 use anyhow::{Context, Result, bail};
@@ -13,7 +15,7 @@ use crate::workers;
 
 /// The longest checks, in the order in which they begin: one that began last would run alone at the end.
 const LONGEST: [&str; 11] = [
-    "fuzzing",
+    "the fuzz targets' build",
     "attack",
     "windlass-lab",
     "the Helm chart",
@@ -38,7 +40,11 @@ enum Lane {
     /// It has calls of its own, as many at once as can be, which are in no hurry.
     Behind,
     /// It has calls of its own, as many at once as can be, with pictures in time.
-    Last,
+    After,
+    /// It has calls of its own, one or two at a time, whose pictures take most of the machine.
+    Alone,
+    /// It computes in the caches of one CPU, so that it takes little memory bandwidth at any priority.
+    InCaches,
 }
 
 /// A check that can run beside others.
@@ -69,8 +75,18 @@ impl<'a> Check<'a> {
     }
 
     /// Lets the check begin when all calls have ended: its own need pictures in time.
-    pub(crate) fn last(self) -> Check<'a> {
-        Check { lane: Lane::Last, ..self }
+    pub(crate) fn after(self) -> Check<'a> {
+        Check { lane: Lane::After, ..self }
+    }
+
+    /// Lets the check run after all others but those that compute in caches.
+    pub(crate) fn alone(self) -> Check<'a> {
+        Check { lane: Lane::Alone, ..self }
+    }
+
+    /// Lets the check run after those that only compute, also beside those that run alone.
+    pub(crate) fn in_caches(self) -> Check<'a> {
+        Check { lane: Lane::InCaches, ..self }
     }
 
     /// Lets the check run beside calls: it mostly waits.
@@ -93,14 +109,20 @@ fn give_way(by: i32) -> Result<()> {
 /// Runs all checks. The error names those that failed.
 pub(crate) fn run(mut checks: Vec<Check>) -> Result<()> {
     checks.sort_by_key(|check| place(&LONGEST, &check.name));
-    let lane = |lane| checks.extract_if(.., |check| check.lane == lane).collect::<Vec<_>>();
-    let [calls, waiting, patient, behind, last] =
-        [Lane::Call, Lane::Waiting, Lane::Patient, Lane::Behind, Lane::Last].map(lane);
+    let mut lane = |lane| checks.extract_if(.., |check| check.lane == lane).collect::<Vec<_>>();
+    let [calls, waiting, behind] = [Lane::Call, Lane::Waiting, Lane::Behind].map(&mut lane);
+    let [patient, in_caches] = [Lane::Patient, Lane::InCaches].map(&mut lane);
+    let [after, alone] = [Lane::After, Lane::Alone].map(&mut lane);
     let cpus = thread::available_parallelism().map_or(1, usize::from);
     let ended = thread::scope(|scope| {
-        let patient = scope.spawn(|| {
+        let (computed, all_computed) = mpsc::channel::<()>();
+        let (patient, in_caches) = (&patient, &in_caches);
+        let patient = scope.spawn(move || {
             give_way(LOWEST)?;
-            Ok(workers::by(cpus, &patient, |check| (check.run)()))
+            let mut ended = workers::by(cpus, patient, |check| (check.run)());
+            drop(computed);
+            ended.extend(workers::by(cpus, in_caches, |check| (check.run)()));
+            Ok(ended)
         });
         let behind = scope.spawn(|| {
             give_way(BEHIND)?;
@@ -110,7 +132,10 @@ pub(crate) fn run(mut checks: Vec<Check>) -> Result<()> {
         let mut ended = workers::by(cpus.div_ceil(2), &calls, |check| (check.run)());
         ended.extend(waiting.join().unwrap_or_else(|e| resume_unwind(e)));
         let behind: Result<_> = behind.join().unwrap_or_else(|e| resume_unwind(e));
-        ended.extend(last.iter().map(|check| (check.run)()));
+        ended.extend(after.iter().map(|check| (check.run)()));
+        // Nothing is sent: its end says that all is computed, or has failed.
+        let _ = all_computed.recv();
+        ended.extend(alone.iter().map(|check| (check.run)()));
         let patient: Result<_> = patient.join().unwrap_or_else(|e| resume_unwind(e));
         ended.extend(behind?);
         ended.extend(patient?);
@@ -131,6 +156,7 @@ pub(crate) fn place(first: &[&str], name: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use std::sync::Mutex;
+    use std::sync::atomic::{AtomicBool, Ordering};
 
     use super::*;
 
@@ -144,10 +170,31 @@ mod tests {
                 None
             })
         };
-        run(vec![check("a").last(), check("b").behind(), check("learn"), check("attack")]).unwrap();
+        let checks = [check("b").behind(), check("learn"), check("attack")];
+        run(checks.into_iter().chain([check("c").alone(), check("a").after()]).collect()).unwrap();
         let order = order.into_inner().unwrap();
         let at = |name| order.iter().position(|one| *one == name).unwrap();
-        assert!(at("attack") < at("learn") && at("a") == 3, "{order:?}");
+        assert!(at("attack") < at("learn") && at("a") == 3 && at("c") == 4, "{order:?}");
+    }
+
+    #[test]
+    fn what_runs_alone_waits_for_what_computes_but_for_what_stays_in_caches() {
+        let computed = AtomicBool::new(false);
+        let (begun, waiting) = mpsc::channel::<()>();
+        let waiting = Mutex::new(waiting);
+        let patient = Check::new("patient", || {
+            computed.store(true, Ordering::Relaxed);
+            None
+        });
+        // It waits for what runs alone.
+        let in_caches = Check::new("in caches", || {
+            waiting.lock().unwrap().recv().err().map(|_| "a".to_owned())
+        });
+        let alone = Check::new("alone", || {
+            begun.send(()).unwrap();
+            (!computed.load(Ordering::Relaxed)).then(|| "b".to_owned())
+        });
+        run(vec![alone.alone(), in_caches.in_caches(), patient.patient()]).unwrap();
     }
 
     #[test]

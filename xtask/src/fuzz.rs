@@ -74,8 +74,9 @@ impl Build {
         Build::Stable
     }
 
-    /// Builds all targets and the examples that make their first inputs. Returns the folder with the programs.
-    fn all(self) -> Result<PathBuf> {
+    /// Builds all targets and the examples that make their first inputs, if they are not built yet. Returns
+    /// the folder with the programs.
+    pub(crate) fn all(self) -> Result<PathBuf> {
         let Some(host) = Cmd::new("rustc").args(["--print", "host-tuple"]).output() else {
             bail!("`rustc --print host-tuple` says nothing; Rust 1.84 or newer is needed");
         };

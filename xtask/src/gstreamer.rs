@@ -9,7 +9,7 @@ use anyhow::{Result, bail};
 use crate::process::{Cmd, Missing, step};
 use crate::{apt, target_dir};
 
-/// Packages to build them.
+/// Debian packages with what the plugins are built against.
 const PACKAGES: &[&str] = &[
     "libgstreamer1.0-dev",
     "libgstreamer-plugins-base1.0-dev",

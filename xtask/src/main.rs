@@ -149,7 +149,7 @@ fn perform(task: Task) -> Result<()> {
             step("Building the server (the first time takes some minutes)");
             // Without what a server for this machine alone does not need: cluster, jemalloc, traces, enhanced
             // recordings.
-            Cmd::cargo(["build", "--profile", "serve", "--package", "windlass"])
+            Cmd::cargo(["build", "--locked", "--profile", "serve", "--package", "windlass"])
                 .arg("--no-default-features")
                 .run()?;
             step("Starting the server; stop it with Ctrl-C");

@@ -149,20 +149,22 @@ fn perform(parts: &[Part]) -> Result<()> {
         checks.extend(of_web()?);
     }
     if wants(Part::Fuzz) {
-        let fuzz = || told("cargo xtask test fuzz", fuzz::run(FUZZ_SECONDS, fuzz::Build::Stable));
-        checks.push(Check::new("fuzzing", fuzz).patient());
+        let again = "cargo xtask test fuzz";
+        let build = || told(again, fuzz::Build::Stable.all().map(drop));
+        checks.push(Check::new("the fuzz targets' build", build).patient());
+        let fuzz = || told(again, fuzz::run(FUZZ_SECONDS, fuzz::Build::Stable));
+        checks.push(Check::new("fuzzing", fuzz).in_caches());
     }
     if wants(Part::E2e) {
         let again = "cargo xtask test e2e";
         checks.push(Check::new("browsers", || told(again, calls::beside_any())).behind());
-        checks.push(Check::new("light browsers", || told(again, calls::beside_light())).last());
+        checks.push(Check::new("light browsers", || told(again, calls::beside_light())).after());
+        checks.push(Check::new("browsers alone", || told(again, calls::alone())).alone());
     }
     if !checks.is_empty() {
         step(&format!("Running {} programs of tests", checks.len()));
     }
-    checks::run(checks)?;
-    // Computing takes memory bandwidth at any priority: files of browser tests that run alone run after all of it.
-    if wants(Part::E2e) { calls::alone() } else { Ok(()) }
+    checks::run(checks)
 }
 
 /// Checks formatting, texts, borders and lints of Rust.
@@ -187,7 +189,7 @@ fn lints() -> Result<()> {
             &["--package", "windlass", "--no-default-features"],
         ];
         for build in builds {
-            let clippy = Cmd::cargo(["clippy", "--quiet"]).args(build);
+            let clippy = Cmd::cargo(["clippy", "--locked", "--quiet"]).args(build);
             clippy.args(["--", "-D", "warnings"]).run()?;
         }
         fuzz::lint()?;
@@ -254,7 +256,7 @@ fn of_rust(binaries: &[Binary]) -> Result<Vec<Check<'_>>> {
     let mut checks: Vec<_> = binaries.iter().map(check).collect();
     checks.extend(capped::checks(binaries)?);
     let documentation = || {
-        let cmd = for_tests(Cmd::cargo(["test", "--workspace", "--quiet", "--doc"]));
+        let cmd = for_tests(Cmd::cargo(["test", "--locked", "--workspace", "--quiet", "--doc"]));
         cmd.check("the documentation's tests", "cargo test --workspace --doc".to_owned())
     };
     checks.push(Check::new("the documentation's tests", documentation).patient());

@@ -1,4 +1,5 @@
 // Clients that say that they can decode anchors are enhanced, others get the plain rung.
+// Runs beside one other file.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { enhanced, nativeFrames, publish, remote, subscribe, until } from "../support/call.mjs";

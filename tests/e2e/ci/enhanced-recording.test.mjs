@@ -1,4 +1,5 @@
 // A room is recorded with its enhanced picture: a browser plays it, in its larger size and with the times of the other file.
+// Runs beside one other file.
 import assert from "node:assert/strict";
 import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,4 +1,5 @@
 // A call whose server can make no anchors: the subscriber's browser rebuilds the pictures all the same.
+// Runs beside one other file.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { publish, remote, sleep, subscribe, until } from "../support/call.mjs";

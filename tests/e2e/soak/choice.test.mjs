@@ -1,5 +1,6 @@
 // Two viewers of one publisher: one may run a network on every frame, the other may not. The server gives anchors to the one that needs
 // them, says why to both, and counts it; and none are made where nobody needs them.
+// Runs beside one other file.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { publish, setVisibility, showLarge, subscribe, until } from "../support/call.mjs";

@@ -1,4 +1,5 @@
 // The same call where things go wrong: loss and jitter, layer switches, no enhancer, late joiners.
+// Runs beside one other file.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { enhanced, enhancedAt, nativeFrames, publish, remote, sleep, subscribe, until } from "../support/call.mjs";

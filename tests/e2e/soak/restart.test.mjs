@@ -7,7 +7,7 @@ import { countFreezes, enhanced, nativeFrames, publish, sleep, subscribe, until 
 import { selectedPair } from "../support/paths.mjs";
 import { makeScene, smallFrames } from "../support/scene.mjs";
 import { startServer } from "../support/server.mjs";
-import { freeUdpPort, UdpProxy } from "../support/udp_proxy.mjs";
+import { freePort, UdpProxy } from "../support/udp_proxy.mjs";
 
 /** Who one is and who was seen to come and go since the call began. */
 const life = (page) =>
@@ -60,7 +60,7 @@ describe("a call behind a NAT that forgets it", { only: true }, () => {
 describe("a call whose path is cut", () => {
   test("goes on over another path, with the same participants", async () => {
     const scene = makeScene(smallFrames);
-    const other = await freeUdpPort();
+    const other = await freePort();
     // Clients are told of two ways, of which the second leads nowhere at first.
     const server = await startServer({ path: {}, args: ["--advertise", `127.0.0.1:${other}`, "--tcp=off"] });
     const publisher = await publish(server, scene);

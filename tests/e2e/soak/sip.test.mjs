@@ -1,9 +1,9 @@
 // A telephone of SIP in a room, by a bridge of sound: the devices of a browser in the room are those of a SIP client.
 //
-// Runs beside any file.
+// Runs beside light files.
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { test } from "node:test";
@@ -11,7 +11,7 @@ import { heard, span, speak } from "../support/audio.mjs";
 import { openPage } from "../support/browser.mjs";
 import { subscribe, until } from "../support/call.mjs";
 import { endAfterTests } from "../support/leftovers.mjs";
-import { freeUdpPort } from "../support/udp_proxy.mjs";
+import { freePort } from "../support/udp_proxy.mjs";
 import { startServer } from "../support/server.mjs";
 import { skipped } from "../support/skips.mjs";
 
@@ -31,8 +31,8 @@ test(name, { only: true, skip: skipped(name, missing && `no ${missing} (\`cargo 
   t.after(() => rmSync(folder, { recursive: true, force: true }));
   const env = { ...process.env, HOME: folder, XDG_RUNTIME_DIR: path.join(folder, "run") };
   mkdirSync(env.XDG_RUNTIME_DIR, { mode: 0o700 });
-  const run = (command, args) => {
-    const program = spawn(command, args, { env, stdio: "ignore" });
+  const run = (command, args, log = "ignore") => {
+    const program = spawn(command, args, { env, stdio: ["ignore", log, "ignore"] });
     const ended = endAfterTests(() => program.kill("SIGKILL"));
     t.after(() => ended(program.kill("SIGKILL")));
   };
@@ -49,7 +49,7 @@ test(name, { only: true, skip: skipped(name, missing && `no ${missing} (\`cargo 
 
   /** A SIP client of this name, with its sound. */
   const client = async (name, sound, ...more) => {
-    const port = await freeUdpPort();
+    const port = await freePort();
     const of = path.join(folder, name);
     mkdirSync(of);
     const modules = ["module g711.so", "module alsa.so", "module aufile.so", "module_tmp account.so", "module_app menu.so"];
@@ -57,7 +57,7 @@ test(name, { only: true, skip: skipped(name, missing && `no ${missing} (\`cargo 
     writeFileSync(path.join(of, "config"), `${lines.join("\n")}\n`);
     writeFileSync(path.join(of, "accounts"), `<sip:${name}@127.0.0.1:${port}>;regint=0;answermode=auto;audio_codecs=PCMU\n`);
     writeFileSync(path.join(of, "contacts"), "");
-    run("baresip", ["-f", of, ...more]);
+    run("baresip", ["-f", of, ...more], openSync(path.join(of, "log"), "w"));
     return `sip:${name}@127.0.0.1:${port}`;
   };
   const address = await client("room", ["audio_player alsa,from_sip", "audio_source alsa,to_sip", "audio_alert alsa,from_sip"]);
@@ -77,13 +77,19 @@ test(name, { only: true, skip: skipped(name, missing && `no ${missing} (\`cargo 
   });
   await client("telephone", [`audio_source aufile,${tone}`, "audio_player alsa,ear", "audio_alert alsa,ear"], "-e", `/dial ${address}`);
 
+  /** What a SIP client said, but for its figures. */
+  const said = (name) => {
+    const lines = readFileSync(path.join(folder, name, "log"), "utf8").split(/[\r\n]+/);
+    return lines.filter((line) => !/bit\/s|\/dial/.test(line)).slice(-25);
+  };
+  const state = async () => ({ heard: await heard(viewer.page, "telephone"), room: said("room"), telephone: said("telephone") });
   const sounds = async () => (await heard(viewer.page, "telephone"))?.totalAudioEnergy > 0.01;
-  await until(sounds, "the room hears the telephone", 30_000);
+  await until(sounds, "the room hears the telephone", 30_000, state);
   const { totalAudioEnergy } = await span(viewer.page, "telephone");
   assert.ok(totalAudioEnergy > 0.01, `${totalAudioEnergy}`);
   const loudest = () => record("ear.monitor", env).reduce((most, sample) => Math.max(most, Math.abs(sample)), 0);
   assert.ok(loudest() < 100, "nobody speaks in the room");
   await speak(viewer.page);
-  await until(() => loudest() > 1000, "the telephone hears the room", 30_000, loudest);
+  await until(() => loudest() > 1000, "the telephone hears the room", 30_000, async () => ({ loudest: loudest(), ...(await state()) }));
   assert.deepEqual([...viewer.errors, ...bridge.errors], []);
 });

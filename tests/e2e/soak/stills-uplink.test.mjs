@@ -1,4 +1,5 @@
 // An uplink that falls to 50 kbit/s, at once and step by step, with stills and without: calls to compare, for `cargo xtask soak`.
+// Runs beside one other file.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { sleep } from "../support/call.mjs";

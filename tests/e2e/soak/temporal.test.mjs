@@ -1,5 +1,6 @@
 // A viewer whose link carries less than the smallest layer: with temporal layers, as other pages send them, the server leaves some out; without, as our SDK
 // sends, it asks the publisher for less.
+// Runs beside one other file.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { nativeFrames, publish, receivedVideo, remote, sleep, subscribe, until } from "../support/call.mjs";

@@ -3,7 +3,7 @@ import { spawn, spawnSync } from "node:child_process";
 import dgram from "node:dgram";
 import { once } from "node:events";
 import path from "node:path";
-import { freeUdpPort } from "./udp_proxy.mjs";
+import { freePort } from "./udp_proxy.mjs";
 
 /** An address of this machine whose port 443 no other test has. */
 export const TLS_IP = "127.0.0.7";
@@ -24,7 +24,7 @@ export function certificate(folder) {
  * takes TLS at port 443 of {@link TLS_IP} too.
  */
 export async function startTurn(secret, tls = null) {
-  const port = await freeUdpPort();
+  const port = await freePort();
   const args = ["-n", "--no-cli", "--no-dtls", "--verbose", "--log-file=stdout", "--simple-log"];
   args.push("--listening-ip=127.0.0.1", `--listening-port=${port}`, "--relay-ip=127.0.0.1", "--realm=windlass");
   if (tls === null) args.push("--no-tls");
