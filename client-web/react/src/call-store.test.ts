@@ -3,6 +3,7 @@ import { beforeEach, mock, test } from "node:test";
 import { type JoinOptions, type Room, WindlassError } from "windlass-client";
 import { CallStore } from "./call-store.js";
 import { FakeCall } from "./testing/call.js";
+import { settle } from "./testing/settle.js";
 
 /** Joins that were asked for, each answered by the test. */
 interface Asked {
@@ -28,8 +29,6 @@ beforeEach(() => {
 });
 
 const options = { room: "standup", name: "Ada" };
-const settle = () => new Promise((done) => setImmediate(done));
-
 /** Enters, and lets the task come in which it joins. */
 function enter(): () => void {
   const leave = store.enter("https://calls.example/", () => options);

@@ -5,6 +5,7 @@ import { type Device, type Devices, type Room, WindlassError } from "windlass-cl
 import { CallProvider } from "./call.js";
 import { type CallState, CallStore } from "./call-store.js";
 import { type Input, ListedDevices, useInput } from "./input.js";
+import { settle } from "./testing/settle.js";
 
 /** A camera that notes what is asked of it. */
 class FakeInput {
@@ -35,7 +36,6 @@ beforeEach(() => {
   problems = [];
 });
 
-const settle = () => new Promise((done) => setImmediate(done));
 const failure = (code: WindlassError["code"]) => new WindlassError(code, "It failed.", "Try again.");
 
 /** What the hook gives for the camera as it is now. */

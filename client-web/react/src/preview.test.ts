@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { beforeEach, mock, test } from "node:test";
 import type { Devices, InputKind, Source } from "windlass-client";
 import { choiceOf, type InputChoice, Preview, type PreviewHost } from "./preview.js";
+import { settle } from "./testing/settle.js";
 
 /** A track of a device. */
 class FakeTrack extends EventTarget {
@@ -52,8 +53,6 @@ const host = {
     close: () => undefined,
   }),
 } as unknown as PreviewHost;
-
-const settle = () => new Promise((done) => setImmediate(done));
 
 beforeEach(() => {
   mock.timers.reset();

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type Battery, NetworkLimit, type Page } from "./network-limit.js";
+import { settle } from "./testing/clock.js";
 
 /** A battery that tells of its changes. */
 class FakeBattery implements Battery {
@@ -23,12 +24,10 @@ class FakeBattery implements Battery {
   }
 }
 
-const settled = () => new Promise((resolve) => setImmediate(resolve));
-
 test("on battery the cheap network may run, and none while little charge is left", async () => {
   const battery = new FakeBattery();
   const limit = new NetworkLimit("xs", async () => battery);
-  await settled();
+  await settle();
   const seen: string[] = [limit.max];
   limit.onChange.add(() => seen.push(limit.max));
   battery.becomes(false, 0.8);
@@ -41,7 +40,7 @@ test("on battery the cheap network may run, and none while little charge is left
 test("the application's bound holds on power too", async () => {
   const battery = new FakeBattery();
   const limit = new NetworkLimit("none", async () => battery);
-  await settled();
+  await settle();
   battery.becomes(false, 0.8);
   assert.equal(limit.max, "none");
 });
@@ -49,14 +48,14 @@ test("the application's bound holds on power too", async () => {
 test("a page that may not know of a battery, or has none, counts as powered", async () => {
   const unknown = new NetworkLimit("xs", () => Promise.reject(new Error("not allowed")));
   const none = new NetworkLimit("xs", async () => null);
-  await settled();
+  await settle();
   assert.deepEqual([unknown.max, none.max], ["xs", "xs"]);
 });
 
 test("nothing is reported after the end", async () => {
   const battery = new FakeBattery();
   const limit = new NetworkLimit("xs", async () => battery);
-  await settled();
+  await settle();
   let told = 0;
   limit.onChange.add(() => told++);
   limit.close();

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { mock, test } from "node:test";
 import { Publication, type Uplink } from "./publication.js";
+import { settle } from "./testing/clock.js";
 
 /** A sender that applies, drops or never answers changes, by `obeys`. */
 class Sender {
@@ -117,7 +118,7 @@ test("a change that the browser never answers holds up no later one for long", a
     const { publication, sender } = camera();
     sender.obeys = "answers nothing";
     void publication.setLayers("qhf");
-    await new Promise((resolve) => setImmediate(resolve));
+    await settle();
     sender.obeys = "at once";
     const changed = publication.setLayers("q");
     mock.timers.tick(2000);

@@ -304,11 +304,6 @@ export class Room extends Emitter<RoomEvents> {
     return this.options.loopback ?? false;
   }
 
-  /** The operator's latency budget for anchors, milliseconds; 0 without a connection. */
-  get budgetMs(): number {
-    return this.call.session?.welcome.budget_ms ?? 0;
-  }
-
   /**
    * The other participants, in the order in which they came; in a loopback room also this one, once it sends something.
    * While this page reconnects they are `away`.

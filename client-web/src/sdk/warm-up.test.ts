@@ -1,12 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { settle } from "./testing/clock.js";
 import { warmUpDecoder } from "./warm-up.js";
 import { WorkerScript } from "./worker-script.js";
 
 const module = new WebAssembly.Module(new Uint8Array([0, 0x61, 0x73, 0x6d, 1, 0, 0, 0]));
-
-/** Lets everything run that waits for no timer. */
-const settled = () => new Promise((resolve) => setImmediate(resolve));
 
 /** The files of a page whose decoder is there. */
 const filesAt = (url: string) => ({
@@ -42,7 +40,7 @@ test("one worker warms a module up, for all rooms, and ends when it says so", as
   const files = filesAt("once.wasm");
   const first = warmUpDecoder(files, relay(true), compile, start);
   await warmUpDecoder(files, relay(true), compile, start);
-  await settled();
+  await settle();
   assert.equal(workers.length, 1);
   assert.deepEqual(workers[0]?.posted, [{ type: "warmUp", module }]);
   assert.equal(workers[0]?.ended, false);
@@ -54,7 +52,7 @@ test("one worker warms a module up, for all rooms, and ends when it says so", as
 test("a worker that fails is ended too", async () => {
   const { workers, start, compile } = bench();
   const warming = warmUpDecoder(filesAt("fails.wasm"), relay(true), compile, start);
-  await settled();
+  await settle();
   workers[0]?.onerror?.();
   await warming;
   assert.equal(workers[0]?.ended, true);
@@ -66,7 +64,7 @@ test("a module that could not be loaded is tried again by the next room", async 
   await warmUpDecoder(files, relay(true), () => Promise.reject(new Error("status 404")), start);
   assert.equal(workers.length, 0);
   void warmUpDecoder(files, relay(true), compile, start);
-  await settled();
+  await settle();
   assert.equal(workers.length, 1);
 });
 
@@ -76,6 +74,6 @@ test("where no worker runs none is started, and the next room tries again", asyn
   await warmUpDecoder(files, relay(false), compile, start);
   assert.equal(workers.length, 0);
   void warmUpDecoder(files, relay(true), compile, start);
-  await settled();
+  await settle();
   assert.equal(workers.length, 1);
 });

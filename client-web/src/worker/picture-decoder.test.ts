@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, mock, test } from "node:test";
+import { settle } from "../sdk/testing/clock.js";
 import { codecString, type DecodedPicture, PictureDecoder } from "./picture-decoder.js";
 
 /** A decoder of the browser that does as the test says. */
@@ -71,10 +72,10 @@ afterEach(() => mock.timers.reset());
 /** Lets copies that take up to `ms` milliseconds end, of which each begins when the one before it has ended. */
 async function settled(ms = 40): Promise<void> {
   for (let passed = 0; passed < ms; passed++) {
-    await new Promise((resolve) => setImmediate(resolve));
+    await settle();
     mock.timers.tick(1);
   }
-  await new Promise((resolve) => setImmediate(resolve));
+  await settle();
 }
 const frame = (rtpTimestamp: number, key = false) => ({
   rtpTimestamp,

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { settle } from "../sdk/testing/clock.js";
 import { BaseKeys } from "./base-keys.js";
 import type { FrameCopy, SentFrame, ToRelayByPort } from "./messages.js";
 import { type CopyPort, Relay } from "./relay.js";
@@ -7,8 +8,6 @@ import { baseKey } from "./testing/keys.js";
 
 const RECEIVED = { role: "received", keyFrame: false, encrypted: null } as const;
 const SENT = { role: "sent", keyFrame: false, encrypted: null } as const;
-
-const settled = () => new Promise((resolve) => setImmediate(resolve));
 
 /** An encoded frame, whose data is detached by writing it. */
 function frame(id: number) {
@@ -73,7 +72,7 @@ test("received frames are passed on, and copied to whoever takes them", async ()
   void relay.pass(m.transformer, { ...RECEIVED, id: 1 });
   m.give(frame(5));
   m.give(frame(6));
-  await settled();
+  await settle();
   assert.deepEqual(m.written, [5, 6]);
   const copies = t.copies as FrameCopy[];
   assert.deepEqual(
@@ -95,7 +94,7 @@ test("copies of another codec say which, and whether they are key frames", async
     ["video/VP9", "key", {}],
   ] as const)
     m.give({ ...frame(5), type, getMetadata: () => ({ rtpTimestamp: 1, mimeType, ...size }) });
-  await settled();
+  await settle();
   assert.deepEqual(
     t.copies.map(({ other }) => other),
     [{ codec: "h264", key: true, width: 320, height: 180 }, { codec: "av1", key: false, width: 0, height: 0 }, null],
@@ -106,7 +105,7 @@ test("frames are passed on where nobody takes copies, and where copying fails", 
   const [relay, m, t] = [new Relay(), media(), taker(true)];
   void relay.pass(m.transformer, { ...RECEIVED, id: 1 });
   m.give(frame(1));
-  await settled();
+  await settle();
   relay.connect(1, t.port);
   m.give({
     ...frame(2),
@@ -114,7 +113,7 @@ test("frames are passed on where nobody takes copies, and where copying fails", 
       throw new Error("planted");
     },
   });
-  await settled();
+  await settle();
   assert.deepEqual(m.written, [1, 2]);
   assert.equal(t.copies.length, 0);
 });
@@ -124,12 +123,12 @@ test("who answers no copy gets no more than sixty, and learns afterwards that so
   relay.connect(1, t.port);
   void relay.pass(m.transformer, { ...RECEIVED, id: 1 });
   for (let id = 0; id < 100; id++) m.give(frame(id));
-  await settled();
+  await settle();
   assert.equal(m.written.length, 100);
   assert.equal(t.copies.length, 60);
   t.say("taken");
   m.give(frame(100));
-  await settled();
+  await settle();
   assert.equal((t.copies.at(-1) as FrameCopy).afterGap, true);
 });
 
@@ -141,7 +140,7 @@ test("of sent frames the data comes of the layer that is followed, and while it 
   for (const follow of [9, 7, null]) {
     t.say({ follow });
     m.give(frame(follow ?? 1));
-    await settled();
+    await settle();
   }
   assert.deepEqual(data(), [false, true, false]);
 });
@@ -151,7 +150,7 @@ test("of sent frames only their times and sizes are reported", async () => {
   void relay.pass(m.transformer, { ...SENT, id: 3 });
   relay.connect(3, t.port);
   m.give(frame(9));
-  await settled();
+  await settle();
   assert.deepEqual(m.written, [9]);
   assert.deepEqual(t.copies, [
     { ssrc: 7, rtpTimestamp: 27_000, width: 320, height: 180, data: null, other: null, afterGap: false },
@@ -171,10 +170,10 @@ test("the next taker of copies takes the place of the former", async () => {
   void relay.pass(m.transformer, { ...RECEIVED, id: 1 });
   relay.connect(1, first.port);
   for (let id = 0; id < 70; id++) m.give(frame(id));
-  await settled();
+  await settle();
   relay.connect(1, second.port);
   m.give(frame(70));
-  await settled();
+  await settle();
   assert.ok(first.port.closed);
   assert.deepEqual([first.copies.length, second.copies.length], [60, 1]);
 });
@@ -195,7 +194,7 @@ test("where frames were lost, a key frame is asked for until one comes", async (
   const comes = async (at: number, type: string) => {
     now = at;
     m.give({ ...frame(1), type });
-    await settled();
+    await settle();
     return m.asked.length;
   };
   void relay.pass(m.transformer, { ...RECEIVED, id: 1, keyFrame: true });
@@ -215,7 +214,7 @@ test("it is not asked for without end", async (t) => {
   void relay.pass(m.transformer, { ...RECEIVED, id: 1, keyFrame: true });
   for (; now < 20_000; now += 33) {
     m.give({ ...frame(1), type: "delta" });
-    await settled();
+    await settle();
   }
   assert.equal(m.asked.length, 10);
 });
@@ -228,15 +227,15 @@ test("after frames that could not be decrypted a key frame is asked for", async 
   void receiver.pass(back.transformer, { ...RECEIVED, id: 2, encrypted: "video" });
   keys.sender.add(await baseKey(1));
   for (let id = 1; id <= 5; id++) out.give(frame(id));
-  while (out.frames.length < 5) await settled();
+  while (out.frames.length < 5) await settle();
   const comes = (n: number, type: string) => back.give({ ...frame(0), type, data: out.frames[n]?.slice().buffer });
   comes(0, "delta");
-  for (let n = 0; n < 50; n++) await settled();
+  for (let n = 0; n < 50; n++) await settle();
   assert.deepEqual([back.written.length, back.asked.length], [0, 0], "not while it has no key");
   keys.receiver.add(await baseKey(1));
   for (const [n, type] of ["delta", "delta", "key", "delta"].entries()) comes(n + 1, type);
   // Cryptography has threads of its own, which a busy machine lets wait.
-  for (const end = Date.now() + 10_000; back.written.length < 4 && Date.now() < end; ) await settled();
+  for (const end = Date.now() + 10_000; back.written.length < 4 && Date.now() < end; ) await settle();
   assert.deepEqual([back.written.length, back.asked.length], [4, 1]);
 });
 
@@ -251,10 +250,10 @@ test("encrypted frames are sent as nobody reads them, and received as they were"
   const send = async (id: number): Promise<void> => {
     const before = out.frames.length;
     out.give(frame(id));
-    while (out.frames.length === before) await settled();
+    while (out.frames.length === before) await settle();
   };
   out.give(frame(4)); // without a key nothing is sent
-  await settled();
+  await settle();
   for (const key of [first, second]) {
     keys.sender.add(key);
     await send(5);
@@ -264,7 +263,7 @@ test("encrypted frames are sent as nobody reads them, and received as they were"
   const receive = async (n: number): Promise<void> => {
     const before = back.written.length;
     back.give({ ...frame(0), data: out.frames[n]?.slice().buffer });
-    while (back.written.length === before) await settled();
+    while (back.written.length === before) await settle();
   };
   keys.receiver.add(first);
   back.give(frame(6)); // what is plain is not taken

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { settle } from "../sdk/testing/clock.js";
 import type { FromWorker } from "./messages.js";
 import { type FrameNetwork, NetworkFailure } from "./network/backend.js";
 import { OutsideNetwork } from "./network/outside-network.js";
@@ -148,7 +149,7 @@ class Bench {
   async runOnGpu(count: number): Promise<void> {
     for (let i = 0; i < count; i++) {
       this.run(1);
-      await new Promise((resolve) => setImmediate(resolve));
+      await settle();
     }
   }
 

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { settle } from "../../sdk/testing/clock.js";
 import type { NetworkTier } from "../network-choice.js";
 import type { PictureView } from "../wasm.js";
 import { type BackendScript, type FailureReason, type FrameNetwork, NetworkFailure, type Plane } from "./backend.js";
@@ -92,13 +93,13 @@ class Bench {
 
   /** Lets time pass, and the GPU's pictures come. */
   private async until(end: number): Promise<void> {
-    await settled();
+    await settle();
     for (;;) {
       const next = this.under[0]?.at ?? Number.POSITIVE_INFINITY;
       this.now = Math.max(this.now, Math.min(next, end));
       if (next > end) break;
       this.under.shift()?.settle(null);
-      await settled();
+      await settle();
     }
   }
 
@@ -154,8 +155,6 @@ const picture = (): PictureView => ({
     { offset: 1280, stride: 16 },
   ],
 });
-
-const settled = () => new Promise((resolve) => setImmediate(resolve));
 
 test("a GPU that is faster than the decoder's backend is used, once that has settled and its own pictures were timed", async () => {
   const bench = new Bench();
