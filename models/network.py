@@ -28,7 +28,7 @@ OUTPUT_GAIN = 25.5
 GATE_GAIN = 4.0
 GATE_START = 1.5  # the logit of a gate before training: most of the twin's picture is taken
 RANGE_SHARE = 0.9999  # of a channel's activations, those that its range covers
-LEAST_RANGE = 1e-3  # for channels that are silent
+MIN_RANGE = 1e-3  # for channels that are silent
 
 
 @dataclass(frozen=True)
@@ -259,7 +259,7 @@ def ranges(shape: Shape, weights: dict[str, Tensor], luma: Tensor, twin: Tensor 
         if index > 0:
             by_channel = given.transpose(0, 1).flatten(1)
             reached = by_channel.kthvalue(math.ceil(RANGE_SHARE * by_channel.shape[1]), 1).values
-            found[f"conv{index - 1}.range"] = reached.clamp_min(LEAST_RANGE)
+            found[f"conv{index - 1}.range"] = reached.clamp_min(MIN_RANGE)
         return F.conv2d(given, weights[f"conv{index}.weight"], weights[f"conv{index}.bias"], padding=1)
 
     run_layers(shape, layer, inputs_of(shape, luma, twin))

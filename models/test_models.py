@@ -127,7 +127,7 @@ class Network(unittest.TestCase):
         luma = torch.full((1, 1, 200, 200), 178.5)
         luma[0, 0, 0, :2] = 255.0
         found = network.ranges(shape, weights, luma, None)
-        torch.testing.assert_close(found, {"conv0.range": torch.tensor([0.2, network.LEAST_RANGE])})
+        torch.testing.assert_close(found, {"conv0.range": torch.tensor([0.2, network.MIN_RANGE])})
 
     def test_the_fixtures_belong_to_the_committed_weights(self) -> None:
         self.assertTrue(COMMITTED)

@@ -25,7 +25,7 @@ const WARM_WITH_ANCHORS: usize = 250;
 /// Frames before Chromium changes the size.
 const ONE_SIZE: usize = 36;
 
-/// Streams, with that size.
+/// Streams, with the size of their first frames.
 const STREAMS: [(&str, &[u8], Size); 3] = [
     ("realtime", REALTIME, Size::new(161, 91)),
     ("altref", ALTREF, Size::new(160, 96)),

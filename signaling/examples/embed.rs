@@ -9,12 +9,11 @@
 
 use std::error::Error;
 use std::net::SocketAddr;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::extract::Path as UrlPath;
+use axum::extract::Path;
 use axum::http::{StatusCode, header};
 use axum::response::{Html, IntoResponse};
 use axum::routing::get;
@@ -25,11 +24,9 @@ use windlass_signaling::{MetricSource, Services, Signaling, SignalingConfig};
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let port = std::env::args().nth(1).map_or(Ok(8080), |port| port.parse())?;
-
     // The SFU runs on threads of its own. It gives the frames of low layers to an enhancer; here is none.
     let media = SfuConfig { udp: SocketAddr::from(([127, 0, 0, 1], 0)), ..SfuConfig::default() };
     let sfu = Sfu::start(&media, &EnhancerSinks::none())?;
-
     let services = Services {
         sfu: sfu.handle(),
         enhancer_switch: Arc::new(|_| false),
@@ -39,7 +36,6 @@ async fn main() -> Result<(), Box<dyn Error>> {
         cluster: None,
     };
     let signaling = Signaling::new(SignalingConfig::default(), services)?;
-
     let pages = Router::new()
         .route("/", get(Html(include_str!("../../client-web/examples/call.html"))))
         .route("/whip.html", get(Html(include_str!("../../client-web/examples/whip.html"))))
@@ -52,13 +48,13 @@ async fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// The SDK's files, as `cargo xtask page` builds them.
-async fn sdk(UrlPath(file): UrlPath<String>) -> impl IntoResponse {
+async fn sdk(Path(file): Path<String>) -> impl IntoResponse {
     let kind = match file.as_str() {
         "windlass-client.js" | "worker.js" | "network-webgpu.js" => "text/javascript",
         "windlass.wasm" => "application/wasm",
         _ => return Err(StatusCode::NOT_FOUND),
     };
-    let dist = Path::new(env!("CARGO_MANIFEST_DIR")).join("../client-web/dist");
-    let bytes = std::fs::read(dist.join(file)).map_err(|_| StatusCode::NOT_FOUND)?;
+    let dist = concat!(env!("CARGO_MANIFEST_DIR"), "/../client-web/dist");
+    let bytes = std::fs::read(format!("{dist}/{file}")).map_err(|_| StatusCode::NOT_FOUND)?;
     Ok(([(header::CONTENT_TYPE, kind)], bytes))
 }

@@ -5,8 +5,8 @@ use std::time::SystemTime;
 
 use anyhow::{Result, bail};
 use windlass_doctor::{
-    Finding, Listens, Protocol, Reach, Relay, Report, TIMEOUT, Wanted, address, addresses,
-    certificate, clock, connect, limits, name, pace, ports, relay,
+    Credentials, Finding, Listens, Protocol, Reach, Relay, Report, TIMEOUT, Wanted, address,
+    addresses, certificate, clock, connect, limits, name, pace, ports, relay,
 };
 use windlass_public::AddressError;
 use windlass_record::{BucketError, CheckError, RecordTo};
@@ -130,8 +130,10 @@ fn relays(config: &Config) -> (Vec<Finding>, Option<IpAddr>) {
     let servers = config.signaling.turn.servers("doctor", now.as_secs()).servers;
     let (mut findings, mut seen) = (Vec::new(), None);
     for server in servers {
-        let password = server.credential.map(|password| password.reveal().to_owned());
-        let user = server.username.zip(password);
+        let user = server
+            .username
+            .zip(server.credential)
+            .map(|(name, password)| Credentials { name, password: password.reveal().to_owned() });
         for url in server.urls {
             let (finding, at) = relay(&Relay { url, user: user.clone() });
             findings.push(finding);

@@ -11,12 +11,13 @@ pub(crate) enum Lateness {
     /// Frames are in time, or late only because other work was in their way.
     #[default]
     OnTime,
-    /// No frame was in time since then. Some could not have been in time even with nothing else in their way.
+    /// No frame was in time since a frame's arrival. Some could not have been in time even with nothing else in their
+    /// way.
     Late {
         /// Arrival of the first such frame.
         since: Duration,
     },
-    /// No frame was in time since then, as in `Late`, and the stream was refused for it.
+    /// The stream was refused, because no frame was in time as in `Late`.
     Refused {
         /// Arrival of the first such frame.
         since: Duration,

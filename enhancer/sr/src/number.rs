@@ -15,7 +15,7 @@ pub(super) const LANES: usize = 16;
 pub(super) struct Pixel(pub [f32; LANES]);
 
 /// Maximum finite number in half precision.
-const LARGEST_HALF: f32 = 65_504.0;
+const MAX_HALF: f32 = 65_504.0;
 
 /// A type of number.
 pub(super) trait Number: Copy + Send + Sync + std::fmt::Debug + 'static {
@@ -140,7 +140,7 @@ narrow!(Bf16, bf16_bits, f32::to_bits, bf16);
 
 /// Bits of a number in half precision, rounded to the nearest, ties to even. Larger magnitudes become the maximum.
 pub(super) fn half_bits(value: f32) -> u16 {
-    let value = value.clamp(-LARGEST_HALF, LARGEST_HALF);
+    let value = value.clamp(-MAX_HALF, MAX_HALF);
     let (bits, sign) = (value.to_bits() & 0x7fff_ffff, (value.to_bits() >> 16 & 0x8000) as u16);
     let magnitude = if bits < 0x3880_0000 {
         // Below the least normal number: a multiple of 2⁻²⁴.

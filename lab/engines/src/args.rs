@@ -15,48 +15,48 @@ use windlass_sr::Architecture;
 /// Windlass's engine has only the second; libraries are measured in both.
 #[derive(Debug, Clone, Parser)]
 #[command(version, about)]
-pub struct Args {
+pub(crate) struct Args {
     /// Networks as KIND:NxCHANNELSxSCALE: KIND is chain (N convolutions) or blocks (N residual blocks). chain:5x16x2
     /// has the trained weights of models/xs-x2, others random ones.
     #[arg(long, value_delimiter = ',', value_name = "NETWORK,…",
           default_values = ["chain:5x16x2", "blocks:8x32x2"])]
-    pub networks: Vec<Network>,
+    pub(crate) networks: Vec<Network>,
 
     /// Sizes of the pictures that go in.
     #[arg(long, value_delimiter = ',', value_name = "WxH,…", default_values = ["320x180", "640x360"])]
-    pub sizes: Vec<Size>,
+    pub(crate) sizes: Vec<Size>,
 
     /// Threads.
     #[arg(long, value_delimiter = ',', value_name = "N,…", default_values = ["1", "2"],
           value_parser = clap::value_parser!(u8).range(1..=64))]
-    pub threads: Vec<u8>,
+    pub(crate) threads: Vec<u8>,
 
     /// Engines to run; all unless named. Ratios need `ours`.
     #[arg(long, value_delimiter = ',', value_name = "NAME,…")]
-    pub engines: Vec<Maker>,
+    pub(crate) engines: Vec<Maker>,
 
     /// How often the engines take turns; figures are medians of the rounds.
     #[arg(long, default_value = "15", value_name = "N")]
-    pub rounds: NonZeroU32,
+    pub(crate) rounds: NonZeroU32,
 
     /// Least time that an engine runs in a turn.
     #[arg(long, default_value_t = 60, value_name = "MS",
           value_parser = clap::value_parser!(u64).range(0..=10_000))]
-    pub turn_ms: u64,
+    pub(crate) turn_ms: u64,
 
     /// The shared library of onnxruntime (libonnxruntime.so.1.x): the PyPI wheel `onnxruntime` has it in its folder
     /// `capi`; `onnxruntime-gpu` has one that finds its CUDA and TensorRT providers beside it.
     #[arg(long, env = "ORT_DYLIB_PATH", value_name = "PATH")]
-    pub onnxruntime: Option<PathBuf>,
+    pub(crate) onnxruntime: Option<PathBuf>,
 
     /// Print one JSON object instead of a table.
     #[arg(long)]
-    pub json: bool,
+    pub(crate) json: bool,
 }
 
 /// Who made an engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Maker {
+pub(crate) enum Maker {
     /// Windlass.
     Ours,
     /// Windlass on a GPU.
@@ -77,7 +77,7 @@ pub enum Maker {
 
 impl Maker {
     /// All makers of engines.
-    pub const ALL: [Maker; 8] = [
+    pub(crate) const ALL: [Maker; 8] = [
         Maker::Ours,
         Maker::OursGpu,
         Maker::Ort,
@@ -91,20 +91,20 @@ impl Maker {
 
 /// A network that takes luma alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Network(pub Architecture);
+pub(crate) struct Network(pub(crate) Architecture);
 
 /// Width and height of a picture, in samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Size {
+pub(crate) struct Size {
     /// Width, in samples.
-    pub width: usize,
+    pub(crate) width: usize,
     /// Height, in rows.
-    pub height: usize,
+    pub(crate) height: usize,
 }
 
 impl Size {
     /// Number of samples of a picture.
-    pub fn area(self) -> usize {
+    pub(crate) fn area(self) -> usize {
         self.width * self.height
     }
 }

@@ -11,7 +11,7 @@ use crate::args::Size;
 use crate::calibrate::Range;
 
 /// The file of a network, quantised by the ranges of its input and of every step in order.
-pub fn file(model: &Model, size: Size, ranges: &[Range]) -> Result<Vec<u8>> {
+pub(crate) fn file(model: &Model, size: Size, ranges: &[Range]) -> Result<Vec<u8>> {
     let mut steps = Bytes::new(model, ranges);
     let input = steps.rounded(LOW)?;
     let channels = take(model.architecture(), &mut steps, &input)?;

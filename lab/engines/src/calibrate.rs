@@ -13,7 +13,7 @@ use crate::engines::unit;
 
 /// A range of values, from the least to the greatest, with zero in it.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Range {
+pub(crate) struct Range {
     least: f32,
     greatest: f32,
 }
@@ -28,14 +28,14 @@ impl Range {
     }
 
     /// The scale and the zero point of unsigned bytes that span the range.
-    pub fn to_bytes(self) -> (f32, u8) {
+    pub(crate) fn to_bytes(self) -> (f32, u8) {
         let scale = ((self.greatest - self.least) / 255.0).max(1e-9);
         (scale, (-self.least / scale).round().clamp(0.0, 255.0) as u8)
     }
 }
 
 /// The ranges of a network's input and of every step, in order, over the pictures.
-pub fn ranges(model: &Model, size: Size, pictures: &[Vec<u8>]) -> Result<Vec<Range>> {
+pub(crate) fn ranges(model: &Model, size: Size, pictures: &[Vec<u8>]) -> Result<Vec<Range>> {
     let mut ranges = Vec::new();
     for picture in pictures {
         let mut samples = Vec::new();

@@ -16,7 +16,7 @@ use crate::quality::{Quality, reference};
 use crate::report::{Outcome, Row};
 
 /// Number of pictures that take turns, so that caches do not hold all of the data that is used again and again.
-pub const PICTURES: usize = 4;
+pub(crate) const PICTURES: usize = 4;
 /// Pause between engines. By its end the threads of the engine before have given up waiting in a busy loop for more
 /// work.
 const REST: Duration = Duration::from_millis(15);
@@ -27,22 +27,22 @@ const WARM: Duration = Duration::from_millis(100);
 
 /// The case that is measured.
 #[derive(Debug, Clone, Copy)]
-pub struct Case {
+pub(crate) struct Case {
     /// The network.
-    pub network: Architecture,
+    pub(crate) network: Architecture,
     /// Size of the pictures.
-    pub size: Size,
+    pub(crate) size: Size,
     /// Number of threads that engines may use.
-    pub threads: usize,
+    pub(crate) threads: usize,
 }
 
 /// How an engine's threads are used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Spread {
+pub(crate) struct Spread {
     /// Number of engines at once, each on pictures of its own.
-    pub engines: usize,
+    pub(crate) engines: usize,
     /// Number of threads of an engine on one picture.
-    pub threads: usize,
+    pub(crate) threads: usize,
 }
 
 impl Case {
@@ -56,13 +56,13 @@ impl Case {
 
 /// The times of one turn.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Turn {
+pub(crate) struct Turn {
     /// Time from one picture of an engine to its next, in ms.
-    pub picture_ms: f64,
+    pub(crate) picture_ms: f64,
     /// CPU time of all threads for each picture, in ms.
-    pub cpu_ms: f64,
+    pub(crate) cpu_ms: f64,
     /// Pictures of all engines together in a second.
-    pub rate: f64,
+    pub(crate) rate: f64,
 }
 
 /// An engine in one way of using threads, with its turns.
@@ -74,7 +74,7 @@ struct Entry {
 }
 
 /// The built-in weights of a network where there are some, else random ones.
-pub fn weights(Network(network): Network) -> Result<Arc<Model>> {
+pub(crate) fn weights(Network(network): Network) -> Result<Arc<Model>> {
     let trained = embedded_model()?;
     if trained.architecture() == network {
         return Ok(trained);
@@ -83,7 +83,12 @@ pub fn weights(Network(network): Network) -> Result<Arc<Model>> {
 }
 
 /// Measures all engines on a case, and returns a row for each.
-pub fn rows(case: &Case, model: &Arc<Model>, kinds: &[Kind], args: &Args) -> Result<Vec<Row>> {
+pub(crate) fn rows(
+    case: &Case,
+    model: &Arc<Model>,
+    kinds: &[Kind],
+    args: &Args,
+) -> Result<Vec<Row>> {
     let pictures = pictures(case.size, PICTURES)?;
     let expected = reference(model, case.size, &pictures[0])?;
     let mut workshop = Workshop::new(model.clone(), case.size, args.onnxruntime.clone())?;
@@ -199,7 +204,7 @@ fn process_ms() -> f64 {
 }
 
 /// The median of the values; NaN where there are none.
-pub fn median(values: impl IntoIterator<Item = f64>) -> f64 {
+pub(crate) fn median(values: impl IntoIterator<Item = f64>) -> f64 {
     let mut values: Vec<f64> = values.into_iter().collect();
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)

@@ -17,7 +17,7 @@ const FILE_HEADER: usize = 32;
 const FRAME_HEADER: usize = 12;
 
 /// The luma of `count` decoded pictures, of which no two follow each other directly.
-pub fn pictures(size: Size, count: usize) -> Result<Vec<Vec<u8>>> {
+pub(crate) fn pictures(size: Size, count: usize) -> Result<Vec<Vec<u8>>> {
     let (mut decoder, mut rest) = (Decoder::new(), STREAM.get(FILE_HEADER..).unwrap_or_default());
     let mut pictures = Vec::new();
     for frame in 0.. {

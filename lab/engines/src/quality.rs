@@ -11,15 +11,15 @@ use crate::engines::Worker;
 
 /// How far two residuals differ, in grey levels as a viewer sees them.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Quality {
+pub(crate) struct Quality {
     /// Greatest difference of a sample, in grey levels.
-    pub greatest: f32,
+    pub(crate) greatest: f32,
     /// PSNR of one to the other in dB; `None` where they are equal.
-    pub psnr_db: Option<f64>,
+    pub(crate) psnr_db: Option<f64>,
 }
 
 /// The residual that plain code computes.
-pub fn reference(model: &Arc<Model>, size: Size, picture: &[u8]) -> Result<Vec<f32>> {
+pub(crate) fn reference(model: &Arc<Model>, size: Size, picture: &[u8]) -> Result<Vec<f32>> {
     let engine = CpuEngine::with_simd(model.clone(), Simd::Scalar);
     let mut out = Residual::default();
     let luma = Luma::packed(picture, size.width, size.height)?;
@@ -29,7 +29,7 @@ pub fn reference(model: &Arc<Model>, size: Size, picture: &[u8]) -> Result<Vec<f
 
 impl Quality {
     /// How far an engine's residual of a picture is from the expected one.
-    pub fn of(worker: &mut dyn Worker, picture: &[u8], expected: &[f32]) -> Result<Quality> {
+    pub(crate) fn of(worker: &mut dyn Worker, picture: &[u8], expected: &[f32]) -> Result<Quality> {
         let mut got = Vec::new();
         worker.infer(picture, &mut |residual| got = residual.to_vec())?;
         let (had, needed) = (got.len(), expected.len());

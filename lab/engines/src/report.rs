@@ -10,32 +10,32 @@ use crate::quality::Quality;
 
 /// An engine's row: on one network at one size.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Row {
+pub(crate) struct Row {
     /// The network.
-    pub network: String,
+    pub(crate) network: String,
     /// Size of the pictures that go in.
-    pub input: String,
+    pub(crate) input: String,
     /// Number of threads that engines may use.
-    pub threads: usize,
+    pub(crate) threads: usize,
     /// The engine.
-    pub engine: &'static str,
+    pub(crate) engine: &'static str,
     /// The type of number between the engine's layers.
-    pub number: &'static str,
+    pub(crate) number: &'static str,
     /// Whether the engine is Windlass's.
-    pub ours: bool,
+    pub(crate) ours: bool,
     /// Whether the engine runs on a GPU: such rows are compared with each other alone.
     on_gpu: bool,
     /// How threads are used: engines at once × threads of each on a picture.
-    pub spread: String,
+    pub(crate) spread: String,
     /// The figures, or why there are none.
     #[serde(flatten)]
-    pub outcome: Outcome,
+    pub(crate) outcome: Outcome,
 }
 
 /// Figures, or why there are none.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
-pub enum Outcome {
+pub(crate) enum Outcome {
     /// Medians of the rounds.
     Measured {
         /// Time for a picture of one engine by the clock, in ms.
@@ -63,7 +63,7 @@ pub enum Outcome {
 
 impl Row {
     /// A row of a case.
-    pub fn new(case: &Case, kind: Kind, spread: Spread, outcome: Outcome) -> Row {
+    pub(crate) fn new(case: &Case, kind: Kind, spread: Spread, outcome: Outcome) -> Row {
         Row {
             network: case.network.to_string(),
             input: format!("{}x{}", case.size.width, case.size.height),
@@ -87,7 +87,12 @@ impl Row {
 
 impl Outcome {
     /// The medians of an engine's turns, beside those of Windlass's in the same rounds.
-    pub fn measured(case: &Case, turns: &[Turn], ours: &[Turn], quality: Quality) -> Outcome {
+    pub(crate) fn measured(
+        case: &Case,
+        turns: &[Turn],
+        ours: &[Turn],
+        quality: Quality,
+    ) -> Outcome {
         let pictures_per_second = median(turns.iter().map(|turn| turn.rate));
         let operations = 2e-9 * case.network.macs() as f64 * case.size.area() as f64;
         let ratio = median(turns.iter().zip(ours).map(|(turn, ours)| ours.rate / turn.rate));
@@ -105,39 +110,39 @@ impl Outcome {
 
 /// Windlass's engine beside the library that makes the most pictures, in one case.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Verdict {
+pub(crate) struct Verdict {
     /// The network, the size and the threads.
-    pub case: String,
+    pub(crate) case: String,
     /// The type of number: `f32`; `any`, where each does what is best for it; or `any on a GPU`.
-    pub number: &'static str,
+    pub(crate) number: &'static str,
     /// The type of number of Windlass's engine.
-    pub ours: String,
+    pub(crate) ours: String,
     /// The library, its type of number and how it used the threads.
-    pub library: String,
+    pub(crate) library: String,
     /// Rate of Windlass's engine over the library's.
-    pub ratio: f64,
+    pub(crate) ratio: f64,
 }
 
 /// All results of one run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Report {
+pub(crate) struct Report {
     /// The CPU's own name.
-    pub cpu: String,
+    pub(crate) cpu: String,
     /// Number of threads that the CPU runs at once.
-    pub cpu_threads: usize,
+    pub(crate) cpu_threads: usize,
     /// Load averages when the run began and when it ended, as the system gives them.
-    pub load: [String; 2],
+    pub(crate) load: [String; 2],
     /// How often the engines took turns.
-    pub rounds: u32,
+    pub(crate) rounds: u32,
     /// The rows, by network, size, threads and engine.
-    pub rows: Vec<Row>,
+    pub(crate) rows: Vec<Row>,
     /// Windlass's engine beside the best library, by case.
-    pub verdicts: Vec<Verdict>,
+    pub(crate) verdicts: Vec<Verdict>,
 }
 
 impl Report {
     /// A report of rows, on this machine.
-    pub fn new(rounds: u32, load: [String; 2], rows: Vec<Row>) -> Report {
+    pub(crate) fn new(rounds: u32, load: [String; 2], rows: Vec<Row>) -> Report {
         let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         let name = info.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
         Report {
@@ -151,12 +156,12 @@ impl Report {
     }
 
     /// The report as one line of JSON.
-    pub fn json(&self) -> serde_json::Result<String> {
+    pub(crate) fn json(&self) -> serde_json::Result<String> {
         serde_json::to_string(self)
     }
 
     /// The report as a table in Markdown.
-    pub fn table(&self) -> String {
+    pub(crate) fn table(&self) -> String {
         let mut out = String::new();
         let Report { cpu, cpu_threads, load: [before, after], rounds, .. } = self;
         // Writing to a string does not fail.
@@ -237,7 +242,7 @@ fn verdicts(rows: &[Row]) -> Vec<Verdict> {
 }
 
 /// The system's load averages; a dash where it has none.
-pub fn load() -> String {
+pub(crate) fn load() -> String {
     let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     load.split(' ').next().filter(|first| !first.is_empty()).unwrap_or("–").to_owned()
 }

@@ -12,6 +12,18 @@ use windlass_vp9::{Picture, Plane, psnr};
 pub const PSNR_CAP_DB: f64 = 100.0;
 
 /// Peak signal-to-noise ratio in dB, at most [`PSNR_CAP_DB`]. The planes must be of one size.
+///
+/// # Examples
+///
+/// ```
+/// use windlass_scores::{PSNR_CAP_DB, psnr_db, ssim};
+/// use windlass_vp9::Plane;
+///
+/// let (grey, lighter) = (Plane::filled(32, 32, 128), Plane::filled(32, 32, 129));
+/// assert_eq!(psnr_db(&grey, &grey), PSNR_CAP_DB);
+/// assert_eq!(psnr_db(&grey, &lighter).round(), 48.0); // One step of 255.
+/// assert!(ssim(&grey, &lighter).is_some_and(|ssim| ssim > 0.99));
+/// ```
 pub fn psnr_db(a: &Plane, b: &Plane) -> f64 {
     assert_eq!(size(a), size(b), "pictures are compared at one size");
     psnr(a, b).min(PSNR_CAP_DB)

@@ -39,7 +39,10 @@ fn table(scenario: &ClusterScenario, report: &ClusterReport) -> String {
         ("rooms on several as claimed, at the most", report.max_spread_rooms.to_string()),
         (
             "leases, claims written",
-            format!("{:.0}, {:.0} a second", report.writes_per_s.0, report.writes_per_s.1),
+            format!(
+                "{:.0}, {:.0} a second",
+                report.writes_per_s.leases, report.writes_per_s.claims
+            ),
         ),
         ("told to nodes", format!("{:.0} a second", report.told_per_s)),
         ("deciding where a room is", format!("{:.0} ns", report.place_ns)),

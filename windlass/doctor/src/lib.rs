@@ -42,7 +42,7 @@ pub use limits::{Wanted, limits};
 pub use name::name;
 pub use pace::pace;
 pub use ports::{Listens, Protocol, RIGHTS, ports};
-pub use relay::{Relay, relay, seen};
+pub use relay::{Credentials, Relay, relay, seen};
 
 /// Maximum time for an answer of another machine.
 pub const TIMEOUT: Duration = Duration::from_secs(3);

@@ -32,8 +32,17 @@ const REFUSED: &str = "refused: it does not take these credentials";
 pub struct Relay {
     /// `turn:HOST[:PORT][?transport=udp|tcp]`, `turns:…`, `stun:HOST[:PORT]` or `stuns:…` (RFC 7064, RFC 7065).
     pub url: String,
-    /// User name and password; `None` if the server needs none.
-    pub user: Option<(String, String)>,
+    /// What the server asks for; `None` if it asks for nothing.
+    pub user: Option<Credentials>,
+}
+
+/// What a TURN server asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Credentials {
+    /// Name of the user.
+    pub name: String,
+    /// The user's password.
+    pub password: String,
 }
 
 /// The parts of a TURN or STUN URL.
@@ -98,8 +107,8 @@ pub fn seen(url: &str) -> Result<IpAddr, String> {
 }
 
 /// Asks a TURN server for a relayed address, and returns it.
-fn allocated(place: &Place<'_>, user: &(String, String)) -> Result<String, String> {
-    let config = TurnConfig::new(TurnCredentials::new(&user.0, &user.1));
+fn allocated(place: &Place<'_>, user: &Credentials) -> Result<String, String> {
+    let config = TurnConfig::new(TurnCredentials::new(&user.name, &user.password));
     let described = |error: std::io::Error| error.to_string();
     if !place.tcp {
         let (socket, to) = udp(place.host, place.port)?;
@@ -247,7 +256,7 @@ mod tests {
     #[test]
     fn a_server_that_does_not_answer_is_a_fault() {
         let url = "turn:127.0.0.1:9".to_owned();
-        let user = Some(("user".to_owned(), "password".to_owned()));
+        let user = Some(Credentials { name: "user".to_owned(), password: "password".to_owned() });
         let (found, seen) = relay(&Relay { url, user });
         assert_eq!((found.level, seen), (Level::Fault, None));
         assert!(found.mend.unwrap().contains("--turn-url"));

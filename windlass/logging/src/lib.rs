@@ -33,6 +33,17 @@ static OUTPUT: OnceLock<Lines> = OnceLock::new();
 /// # Errors
 ///
 /// The text is no filter.
+///
+/// # Examples
+///
+/// ```
+/// use windlass_logging::filter;
+///
+/// let debug = filter("debug")?;
+/// assert_eq!(debug.to_string(), "windlass=debug,info", "libraries stay at info");
+/// assert!(filter("windlass=loud").is_err());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn filter(text: &str) -> Result<EnvFilter> {
     let level = text.trim().parse::<LevelFilter>();
     let filter = match level {

@@ -30,6 +30,16 @@ const NOT_BUILT: &str = "The server runs, but its page was not built. \
     Stop it and run `cargo xtask run`, which builds the page first.\n";
 
 /// Routes that answer every path with a file of the page.
+///
+/// # Examples
+///
+/// A server of the page alone:
+///
+/// ```
+/// use axum::Router;
+///
+/// let app: Router = Router::new().fallback_service(windlass_page::router());
+/// ```
 pub fn router() -> Router {
     Router::new().fallback(file)
 }

@@ -167,6 +167,7 @@ pub(crate) enum Use {
 }
 
 impl Use {
+    /// All uses, with their names in the option.
     const ALL: [(Use, &'static str); 4] = [
         (Use::Layers, "layers"),
         (Use::Stills, "stills"),

@@ -42,6 +42,15 @@ impl Traces {
     /// # Errors
     ///
     /// Fails if the collector's address cannot be used.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// // Where no variable names a collector, nothing is traced.
+    /// let traces = windlass_traces::Traces::from_environment()?;
+    /// assert!(traces.is_none());
+    /// # Ok::<(), windlass_traces::TracesError>(())
+    /// ```
     pub fn from_environment() -> Result<Option<Traces>, TracesError> {
         let named = |name: &&str| std::env::var(name).is_ok_and(|value| !value.trim().is_empty());
         let Some(variable) = ENDPOINTS.into_iter().find(named) else { return Ok(None) };

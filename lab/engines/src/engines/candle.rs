@@ -10,13 +10,13 @@ use super::{Worker, unit};
 use crate::args::Size;
 
 /// A network's weights as tensors.
-pub struct Layers {
+pub(crate) struct Layers {
     convs: Vec<(Tensor, Tensor)>,
 }
 
 impl Layers {
     /// Takes over a network's weights.
-    pub fn new(model: &Model) -> Result<Self> {
+    pub(crate) fn new(model: &Model) -> Result<Self> {
         let architecture = model.architecture();
         let convs = model.convs().iter().enumerate().map(|(n, conv)| {
             let (outputs, inputs) = architecture.shape(n);
@@ -29,7 +29,7 @@ impl Layers {
 }
 
 /// A picture's samples as a tensor.
-pub fn tensor(samples: &[f32], size: Size) -> Result<Tensor> {
+pub(crate) fn tensor(samples: &[f32], size: Size) -> Result<Tensor> {
     Ok(Tensor::from_slice(samples, (1, 1, size.height, size.width), &Device::Cpu)?)
 }
 
@@ -49,7 +49,7 @@ impl Steps for Layers {
 }
 
 /// A network with its threads.
-pub struct Network {
+pub(crate) struct Network {
     layers: Layers,
     architecture: Architecture,
     size: Size,
@@ -59,7 +59,7 @@ pub struct Network {
 
 impl Network {
     /// Takes over a network's weights.
-    pub fn new(model: &Model, size: Size, threads: usize) -> Result<Self> {
+    pub(crate) fn new(model: &Model, size: Size, threads: usize) -> Result<Self> {
         let pool = ThreadPoolBuilder::new().num_threads(threads).build()?;
         Ok(Network { layers: Layers::new(model)?, architecture: model.architecture(), size, pool })
     }

@@ -1,6 +1,6 @@
 //! The engines that run networks: Windlass's and those of libraries, one file for each, behind one trait.
 
-pub mod candle;
+pub(crate) mod candle;
 mod onnxruntime;
 mod ours;
 mod ours_gpu;
@@ -22,7 +22,7 @@ use crate::{bytes, onnx, pictures::pictures};
 const CALIBRATION: usize = 4;
 
 /// Runs a network on pictures of one size.
-pub trait Worker: Send {
+pub(crate) trait Worker: Send {
     /// Computes the residual of an 8-bit picture and passes it to `read`. The residual is lent, so that no engine
     /// pays for a copy that its callers do not need.
     fn infer(&mut self, luma: &[u8], read: &mut dyn FnMut(&[f32])) -> Result<()>;
@@ -30,7 +30,7 @@ pub trait Worker: Send {
 
 /// An engine in a type of number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub(crate) enum Kind {
     /// Windlass's engine on an instruction set.
     Ours(Simd),
     /// Windlass's engine on a GPU.
@@ -54,7 +54,7 @@ pub enum Kind {
 impl Kind {
     /// The engines of some makers. Windlass's is there in single precision and, where another type is faster, in what
     /// it runs by default.
-    pub fn of(makers: &[Maker]) -> Vec<Kind> {
+    pub(crate) fn of(makers: &[Maker]) -> Vec<Kind> {
         let mut kinds = Vec::new();
         for maker in makers {
             match maker {
@@ -76,7 +76,7 @@ impl Kind {
     }
 
     /// The engine's name in reports.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Kind::Ours(simd) => simd.name(),
             Kind::OursGpu => "cuda",
@@ -90,7 +90,7 @@ impl Kind {
     }
 
     /// The type of number between the layers.
-    pub fn number(self) -> &'static str {
+    pub(crate) fn number(self) -> &'static str {
         match self {
             Kind::Ours(simd) => simd.number(),
             Kind::OrtBytes => "int8",
@@ -102,18 +102,18 @@ impl Kind {
     }
 
     /// Whether the engine is Windlass's.
-    pub fn is_ours(self) -> bool {
+    pub(crate) fn is_ours(self) -> bool {
         matches!(self, Kind::Ours(_) | Kind::OursGpu)
     }
 
     /// Whether the engine needs a GPU.
-    pub fn is_on_gpu(self) -> bool {
+    pub(crate) fn is_on_gpu(self) -> bool {
         matches!(self, Kind::OursGpu | Kind::OrtCuda | Kind::OrtTensorrt)
     }
 }
 
 /// Makes engines for a network at one size.
-pub struct Workshop {
+pub(crate) struct Workshop {
     model: Arc<Model>,
     size: Size,
     onnxruntime: Option<PathBuf>,
@@ -125,13 +125,13 @@ pub struct Workshop {
 
 impl Workshop {
     /// A workshop that has made nothing yet.
-    pub fn new(model: Arc<Model>, size: Size, onnxruntime: Option<PathBuf>) -> Result<Self> {
+    pub(crate) fn new(model: Arc<Model>, size: Size, onnxruntime: Option<PathBuf>) -> Result<Self> {
         let single = onnx::file(&model, (size.width, size.height));
         Ok(Workshop { model, size, onnxruntime, single, bytes: None })
     }
 
     /// Makes an engine that uses `threads` threads on a picture.
-    pub fn make(&mut self, kind: Kind, threads: usize) -> Result<Box<dyn Worker>> {
+    pub(crate) fn make(&mut self, kind: Kind, threads: usize) -> Result<Box<dyn Worker>> {
         Ok(match kind {
             Kind::Ours(simd) => Box::new(ours::Network::new(&self.model, simd, self.size)?),
             Kind::OursGpu => Box::new(ours_gpu::Network::new(&self.model, self.size)?),
@@ -170,7 +170,7 @@ impl Workshop {
 }
 
 /// Converts samples to the form that the networks were trained with.
-pub fn unit(luma: &[u8], samples: &mut Vec<f32>) {
+pub(crate) fn unit(luma: &[u8], samples: &mut Vec<f32>) {
     samples.clear();
     samples.extend(luma.iter().map(|sample| f32::from(*sample) * (1.0 / 255.0) - 0.5));
 }

@@ -21,7 +21,7 @@ static LIBRARY: OnceLock<Result<Environment, String>> = OnceLock::new();
 
 /// The execution provider that runs a session's network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Provider {
+pub(crate) enum Provider {
     /// The provider for the CPU.
     Cpu,
     /// The provider for GPUs by cuDNN.
@@ -49,7 +49,7 @@ impl Provider {
 }
 
 /// A session with its input's memory.
-pub struct Network {
+pub(crate) struct Network {
     session: Session,
     shape: [usize; 4],
     samples: Vec<f32>,
@@ -57,7 +57,7 @@ pub struct Network {
 
 impl Network {
     /// Makes a session for a network. The first call loads the library.
-    pub fn new(
+    pub(crate) fn new(
         library: &Path,
         file: &[u8],
         size: Size,

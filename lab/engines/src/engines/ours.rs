@@ -9,7 +9,7 @@ use super::Worker;
 use crate::args::Size;
 
 /// Windlass's engine with the memory of its residual.
-pub struct Network {
+pub(crate) struct Network {
     engine: CpuEngine,
     size: Size,
     out: Residual,
@@ -17,7 +17,7 @@ pub struct Network {
 
 impl Network {
     /// An engine on an instruction set; fails if the CPU lacks it.
-    pub fn new(model: &Arc<Model>, simd: Simd, size: Size) -> Result<Self> {
+    pub(crate) fn new(model: &Arc<Model>, simd: Simd, size: Size) -> Result<Self> {
         let engine = CpuEngine::with_simd(model.clone(), simd);
         let engine = engine.context("the CPU lacks the instruction set")?;
         Ok(Network { engine, size, out: Residual::default() })

@@ -12,7 +12,7 @@ use crate::args::Size;
 const ONE: f32 = 64.0;
 
 /// An engine whose output is converted to single precision, as the others give theirs.
-pub struct Network {
+pub(crate) struct Network {
     engine: CudaEngine,
     size: Size,
     residual: Vec<f32>,
@@ -20,7 +20,7 @@ pub struct Network {
 
 impl Network {
     /// An engine on a GPU; fails without a GPU and its driver.
-    pub fn new(model: &Arc<Model>, size: Size) -> Result<Self> {
+    pub(crate) fn new(model: &Arc<Model>, size: Size) -> Result<Self> {
         Ok(Network { engine: CudaEngine::new(model)?, size, residual: Vec::new() })
     }
 }

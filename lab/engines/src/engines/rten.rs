@@ -11,7 +11,7 @@ use super::{Worker, unit};
 use crate::args::Size;
 
 /// A model with its threads.
-pub struct Network {
+pub(crate) struct Network {
     model: Model,
     options: RunOptions,
     shape: [usize; 4],
@@ -20,7 +20,7 @@ pub struct Network {
 
 impl Network {
     /// Loads an ONNX file.
-    pub fn new(file: Vec<u8>, size: Size, threads: usize) -> Result<Self> {
+    pub(crate) fn new(file: Vec<u8>, size: Size, threads: usize) -> Result<Self> {
         let model = ModelOptions::with_all_ops().prepack_weights(true).load(file)?;
         let pool = Arc::new(ThreadPool::with_num_threads(threads));
         let options = RunOptions::default().with_thread_pool(Some(pool));

@@ -12,7 +12,7 @@ use super::{Worker, unit};
 use crate::args::Size;
 
 /// An optimised plan of a network.
-pub struct Network {
+pub(crate) struct Network {
     plan: Arc<TypedSimplePlan>,
     shape: [usize; 4],
     samples: Vec<f32>,
@@ -20,7 +20,7 @@ pub struct Network {
 
 impl Network {
     /// Loads an ONNX file.
-    pub fn new(mut file: &[u8], size: Size, threads: usize) -> Result<Self> {
+    pub(crate) fn new(mut file: &[u8], size: Size, threads: usize) -> Result<Self> {
         let model = tract_onnx::onnx().model_for_read(&mut file)?.into_optimized()?;
         let executor =
             if threads > 1 { Executor::multithread(threads) } else { Executor::SingleThread };

@@ -7,26 +7,26 @@
 
 mod single;
 mod steps;
-pub mod wire;
+pub(crate) mod wire;
 
 use std::convert::Infallible;
 
-pub use steps::{Steps, take};
+pub(crate) use steps::{Steps, take};
 use wire::{Message, Number, node, shaped, tensor, with_int, with_ints, with_text};
 
 use windlass_sr::{Architecture, Model};
 
 /// Name of the input with the low picture's samples.
-pub const LOW: &str = "x";
+pub(crate) const LOW: &str = "x";
 /// Name of the input with the twin's samples.
-pub const TWIN: &str = "t";
+pub(crate) const TWIN: &str = "t";
 /// Name of the input with the difference of the twin from the Lanczos-upsampled picture, in grey levels.
-pub const ABOVE: &str = "d";
+pub(crate) const ABOVE: &str = "d";
 /// Name of the output: the residual, in grey levels.
-pub const RESIDUAL: &str = "y";
+pub(crate) const RESIDUAL: &str = "y";
 
 /// The ONNX file of a network, for pictures of `size`: low samples in a row, and rows.
-pub fn file(model: &Model, size: (usize, usize)) -> Vec<u8> {
+pub(crate) fn file(model: &Model, size: (usize, usize)) -> Vec<u8> {
     let architecture = model.architecture();
     let mut steps = single::Single::new(model);
     let input = steps.graph.input(architecture);
@@ -39,16 +39,16 @@ pub fn file(model: &Model, size: (usize, usize)) -> Vec<u8> {
 
 /// Nodes and constants so far, as the fields of a `GraphProto`.
 #[derive(Debug, Default)]
-pub struct Graph(Message);
+pub(crate) struct Graph(Message);
 
 impl Graph {
     /// Adds a node to the graph.
-    pub fn add(&mut self, node: &Message) {
+    pub(crate) fn add(&mut self, node: &Message) {
         self.0 = std::mem::take(&mut self.0).message(1, node);
     }
 
     /// Adds a constant, and returns its name.
-    pub fn constant<const N: usize>(
+    pub(crate) fn constant<const N: usize>(
         &mut self,
         name: String,
         number: Number,
@@ -61,7 +61,7 @@ impl Graph {
     }
 
     /// Adds a 3×3 convolution with a margin of zeros.
-    pub fn conv(&mut self, input: &str, weights: &str, bias: &str, output: &str) {
+    pub(crate) fn conv(&mut self, input: &str, weights: &str, bias: &str, output: &str) {
         let conv = node("Conv", &[input, weights, bias], output);
         let conv = with_ints(conv, "kernel_shape", &[3, 3]);
         self.add(&with_ints(conv, "pads", &[1, 1, 1, 1]));
@@ -87,7 +87,7 @@ impl Graph {
     }
 
     /// The whole file, a `ModelProto`. The channels are unfolded and, with a twin, its part is weighed by the gate.
-    pub fn file(
+    pub(crate) fn file(
         mut self,
         architecture: Architecture,
         (width, height): (usize, usize),

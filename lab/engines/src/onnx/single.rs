@@ -7,14 +7,14 @@ use super::{Graph, Steps};
 use windlass_sr::Model;
 
 /// Writes the steps of a network in single precision.
-pub struct Single<'a> {
+pub(crate) struct Single<'a> {
     model: &'a Model,
-    pub graph: Graph,
+    pub(crate) graph: Graph,
     sums: usize,
 }
 
 impl<'a> Single<'a> {
-    pub fn new(model: &'a Model) -> Self {
+    pub(crate) fn new(model: &'a Model) -> Self {
         Single { model, graph: Graph::default(), sums: 0 }
     }
 }

@@ -5,7 +5,7 @@
 use windlass_sr::{Architecture, Kind};
 
 /// Builds the steps of a network into a graph, or runs them.
-pub trait Steps {
+pub(crate) trait Steps {
     /// The value between two steps.
     type Value: Clone;
     /// Why a step failed.
@@ -19,7 +19,7 @@ pub trait Steps {
 }
 
 /// Does all steps of a network, from its input to the channels that pixel shuffle unfolds.
-pub fn take<S: Steps>(
+pub(crate) fn take<S: Steps>(
     architecture: Architecture,
     steps: &mut S,
     input: &S::Value,

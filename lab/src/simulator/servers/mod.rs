@@ -15,6 +15,7 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use serde::{Deserialize, Serialize};
 
+use super::mean::Mean;
 use crate::latencies::Latencies;
 use windlass_cluster::rooms::{
     Claim, ClaimWrite, Load, NodeLease, Placement, RENEW_INTERVAL, Rooms,
@@ -75,6 +76,15 @@ impl Default for ClusterScenario {
     }
 }
 
+/// Writes to the buckets.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+pub(crate) struct BucketWrites<T> {
+    /// Writes of nodes' leases.
+    pub leases: T,
+    /// Writes of rooms' claims.
+    pub claims: T,
+}
+
 /// The results of a scenario.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub(crate) struct ClusterReport {
@@ -106,8 +116,8 @@ pub(crate) struct ClusterReport {
     pub max_split_rooms: usize,
     /// Number of rooms whose participants were sent to another node to be with others.
     pub healed: u64,
-    /// Writes to the buckets in a second: of leases, and of claims.
-    pub writes_per_s: (f64, f64),
+    /// Writes to the buckets in a second.
+    pub writes_per_s: BucketWrites<f64>,
     /// Messages in a second that the bucket's servers send to nodes, for both buckets.
     pub told_per_s: f64,
     /// Time of deciding where a room is, measured on this machine, in ns.
@@ -194,8 +204,9 @@ struct Play<'a> {
     report: ClusterReport,
     backs: Vec<u64>,
     imbalances: Vec<f64>,
-    decided: (u64, Duration),
-    writes: (u64, u64),
+    /// Time of deciding where a room is, in ns.
+    place_ns: Mean,
+    writes: BucketWrites<u64>,
     told: u64,
 }
 
@@ -246,8 +257,8 @@ impl<'a> Play<'a> {
             report: ClusterReport::default(),
             backs: Vec::new(),
             imbalances: Vec::new(),
-            decided: (0, Duration::ZERO),
-            writes: (0, 0),
+            place_ns: Mean::default(),
+            writes: BucketWrites::default(),
             told: 0,
         };
         for node in 0..play.nodes.len() {
@@ -359,7 +370,7 @@ impl<'a> Play<'a> {
             self.nodes[node].set_readable(None);
             return;
         }
-        self.writes.0 += 1;
+        self.writes.leases += 1;
         let participants = u32::try_from(self.nodes[node].participants).unwrap_or(u32::MAX);
         let relay = (self.scenario.max_per_room > 0).then(|| format!("http://{node}"));
         let url = format!("ws://{node}");
@@ -398,7 +409,7 @@ impl<'a> Play<'a> {
         let load = Load { local, max, remote: &remote };
         let began = Instant::now();
         let place = self.nodes[node].rooms.place(&key(room), &load, now);
-        self.decided = (self.decided.0 + 1, self.decided.1 + began.elapsed());
+        self.place_ns.add(began.elapsed().as_nanos() as f64);
         match place {
             Placement::Local => self.enter(client, node, since),
             Placement::Redirect(url) => {
@@ -445,7 +456,7 @@ impl<'a> Play<'a> {
         if self.is_down() {
             return false;
         }
-        self.writes.1 += 1;
+        self.writes.claims += 1;
         let (owner, last) =
             self.bucket.get(&room).map_or((false, 0), |(claim, last)| (claim.is_some(), *last));
         // A claim that was given up may be claimed as if there had been none.
@@ -525,7 +536,7 @@ impl<'a> Play<'a> {
         let actions = this.rooms.reconcile(&local, now);
         let room = |key: &str| key.trim_start_matches('r').parse::<usize>().unwrap_or_default();
         for (key, revision) in actions.release {
-            self.writes.1 += 1;
+            self.writes.claims += 1;
             let room = room(&key);
             if self.bucket.get(&room).is_some_and(|known| known.1 == revision) {
                 self.revision += 1;
@@ -586,9 +597,12 @@ impl<'a> Play<'a> {
             back_p99_ms: backs.percentile_or_zero(99.0).round() as u64,
             imbalance_mean: mean,
             max_imbalance: self.imbalances.iter().copied().fold(0.0, f64::max),
-            writes_per_s: (self.writes.0 as f64 / seconds, self.writes.1 as f64 / seconds),
+            writes_per_s: BucketWrites {
+                leases: self.writes.leases as f64 / seconds,
+                claims: self.writes.claims as f64 / seconds,
+            },
             told_per_s: self.told as f64 / seconds,
-            place_ns: self.decided.1.as_nanos() as f64 / self.decided.0.max(1) as f64,
+            place_ns: self.place_ns.get().unwrap_or_default(),
             ..self.report
         }
     }

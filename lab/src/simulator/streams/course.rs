@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::latencies::Latencies;
+use crate::simulator::mean::Mean;
 
 /// The sums and counts of a second.
 #[derive(Debug, Clone, Default)]
@@ -10,7 +11,7 @@ struct Sums {
     frames: u64,
     missed: u64,
     latencies_ms: Vec<f64>,
-    gain_db: (f64, u64),
+    gain_db: Mean,
     busy_s: f64,
 }
 
@@ -61,7 +62,7 @@ impl Course {
 
     pub(super) fn gain(&mut self, at: Duration, gain_db: f64) {
         if let Some(sums) = self.at(at) {
-            sums.gain_db = (sums.gain_db.0 + gain_db, sums.gain_db.1 + 1);
+            sums.gain_db.add(gain_db);
         }
     }
 
@@ -88,7 +89,7 @@ impl Course {
                 miss_rate: sums.missed as f64 / (count + sums.missed).max(1) as f64,
                 fraction: count as f64 / sums.frames.max(1) as f64,
                 utilisation: sums.busy_s / accelerators.max(1) as f64,
-                gain_db: sums.gain_db.0 / sums.gain_db.1.max(1) as f64,
+                gain_db: sums.gain_db.get().unwrap_or_default(),
             }
         });
         seconds.collect()

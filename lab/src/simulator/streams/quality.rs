@@ -10,6 +10,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use crate::simulator::mean::Mean;
 use windlass_scheduler::promise::promise_of_db;
 use windlass_types::DecayReport;
 
@@ -34,7 +35,8 @@ pub(super) struct Watching {
     anchor: Option<f64>,
     /// Anchors to come: when, and the bytes of the stream up to their frames.
     coming: Vec<(Duration, f64)>,
-    chunk: (f64, u32),
+    /// Gains of the frames of this second.
+    chunk: Mean,
     chunk_ends: Duration,
 }
 
@@ -60,7 +62,7 @@ impl Watching {
             bytes: 0.0,
             anchor: None,
             coming: Vec::new(),
-            chunk: (0.0, 0),
+            chunk: Mean::default(),
             chunk_ends: Duration::ZERO,
         }
     }
@@ -86,13 +88,11 @@ impl Watching {
     }
 
     fn show_frame(&mut self, Waiting { at, place: frame, key }: Waiting) -> Option<Chunk> {
-        let ended = (at >= self.chunk_ends && self.chunk.1 > 0).then(|| {
-            let (sum, frames) = std::mem::take(&mut self.chunk);
-            let gain_db = sum / f64::from(frames);
-            Chunk { gain_db, lacks_db: self.best_db - gain_db }
-        });
+        let mut ended = None;
         if at >= self.chunk_ends {
             self.chunk_ends = at + CHUNK;
+            let lacks = |gain_db| Chunk { gain_db, lacks_db: self.best_db - gain_db };
+            ended = std::mem::take(&mut self.chunk).get().map(lacks);
         }
         if key {
             self.anchor = None;
@@ -109,8 +109,7 @@ impl Watching {
             let frames = (frame - place).max(0.0) / self.mean_bytes;
             self.best_db / (1.0 + frames / self.half_life)
         });
-        self.chunk.0 += gain;
-        self.chunk.1 += 1;
+        self.chunk.add(gain);
         ended
     }
 
@@ -159,11 +158,11 @@ mod tests {
             if n == 2 {
                 seen.anchor(FRAME * 5, place);
             }
-            let before = seen.chunk.0;
-            let shown = seen.chunk.1;
+            let before = seen.chunk.sum;
+            let shown = seen.chunk.count;
             seen.show(FRAME * n, |_| {});
-            if seen.chunk.1 > shown {
-                gains.push(seen.chunk.0 - before);
+            if seen.chunk.count > shown {
+                gains.push(seen.chunk.sum - before);
             }
         }
         gains

@@ -9,6 +9,7 @@ use super::quality::Chunk;
 use super::scenario::Scenario;
 use crate::eval::stats::percentile;
 use crate::latencies::Latencies;
+use crate::simulator::mean::Mean;
 use windlass_scheduler::SchedulerCounters;
 
 /// The results of a scenario.
@@ -94,8 +95,8 @@ struct Sums {
     frames: u64,
     lost: u64,
     anchors_lost: u64,
-    /// Sum and number of the anchors' known worths.
-    worth: (f64, u64),
+    /// The anchors' known worths.
+    worth: Mean,
     missed: u64,
     dropped: u64,
     latencies_ms: Latencies,
@@ -172,8 +173,7 @@ impl Tally {
 
     pub(super) fn worth(&mut self, group: usize, worth: Option<f64>) {
         if let Some(worth) = worth {
-            self.groups[group].worth.0 += worth;
-            self.groups[group].worth.1 += 1;
+            self.groups[group].worth.add(worth);
         }
     }
 
@@ -202,7 +202,7 @@ impl Tally {
             all.frames += sums.frames;
             all.lost += sums.lost;
             all.anchors_lost += sums.anchors_lost;
-            all.worth = (all.worth.0 + sums.worth.0, all.worth.1 + sums.worth.1);
+            all.worth.merge(sums.worth);
             all.missed += sums.missed;
             all.dropped += sums.dropped;
             all.latencies_ms.add(&sums.latencies_ms);
@@ -252,7 +252,7 @@ impl Sums {
             frames: self.frames,
             lost: self.lost,
             anchors_lost: self.anchors_lost,
-            worth: (self.worth.1 > 0).then(|| self.worth.0 / self.worth.1 as f64),
+            worth: self.worth.get(),
             anchors,
             fraction: anchors as f64 / self.frames.max(1) as f64,
             missed: self.missed,

@@ -49,7 +49,7 @@ impl HandshakeGate {
 fn cost(mut datagram: &[u8], connected: bool) -> Option<usize> {
     let mut cost = 0;
     while !datagram.is_empty() {
-        let (kind, epoch, body, rest) = record(datagram)?;
+        let (Record { kind, epoch, body }, rest) = record(datagram)?;
         cost += match (kind, epoch) {
             (HANDSHAKE, 0) => messages(body)?,
             (CHANGE_CIPHER_SPEC, 0) if body == [1] => MIN_COUNTED,
@@ -62,12 +62,20 @@ fn cost(mut datagram: &[u8], connected: bool) -> Option<usize> {
     Some(cost)
 }
 
-/// Content type, epoch and body of the first record, and what follows it.
-fn record(datagram: &[u8]) -> Option<(u8, u16, &[u8], &[u8])> {
+/// A record of DTLS 1.2 (RFC 6347 §4.1).
+struct Record<'a> {
+    /// Content type.
+    kind: u8,
+    epoch: u16,
+    body: &'a [u8],
+}
+
+/// The first record, and what follows it.
+fn record(datagram: &[u8]) -> Option<(Record<'_>, &[u8])> {
     let (header, rest) = datagram.split_at_checked(RECORD_HEADER)?;
     let number = |at: usize| u16::from_be_bytes([header[at], header[at + 1]]);
     let (body, rest) = rest.split_at_checked(number(11).into())?;
-    Some((header[0], number(3), body, rest))
+    Some((Record { kind: header[0], epoch: number(3), body }, rest))
 }
 
 /// What a record's messages take of the budget; `None` if they are malformed. A fragment is the last of its record,
@@ -99,7 +107,7 @@ fn messages(mut body: &[u8]) -> Option<usize> {
 
 /// Whether one of a datagram's records begins with a handshake message of this type, in the clear.
 pub(super) fn has_message(mut datagram: &[u8], message: u8) -> bool {
-    while let Some((kind, epoch, body, rest)) = record(datagram) {
+    while let Some((Record { kind, epoch, body }, rest)) = record(datagram) {
         if (kind, epoch, body.first()) == (HANDSHAKE, 0, Some(&message)) {
             return true;
         }

@@ -66,6 +66,7 @@ pub(crate) fn take_over_limit() -> bool {
 
 /// The stack's cryptography with DTLS and SRTP (`srtp`) wrapped, or with the DTLS of `rsa_dtls`.
 pub(crate) fn provider(rsa: bool) -> Arc<CryptoProvider> {
+    // Certificates of the SDK's clients are of elliptic curves, those of WHIP and WHEP may be RSA.
     static STACKS: Provider = Provider { rsa: false };
     static RSA: Provider = Provider { rsa: true };
     static PROVIDERS: LazyLock<[Arc<CryptoProvider>; 2]> = LazyLock::new(|| {

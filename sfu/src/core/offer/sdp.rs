@@ -24,7 +24,7 @@ const MAX_FINGERPRINT: usize = 64 * 3;
 const MAX_EXTENSION: u8 = 16;
 /// Longest URI of an RTP header extension, in bytes.
 const MAX_URI: usize = 128;
-/// Maximum number of simulcast layers of a section that are kept.
+/// Maximum number of simulcast layers of a section that are kept: browsers send three.
 const MAX_LAYERS: usize = 8;
 /// Longest rid that the stack distinguishes, in bytes.
 const MAX_RID: usize = 8;

@@ -22,12 +22,12 @@ pub(crate) type LayerParams = Vec<(Layer, LayerKnobs)>;
 /// The subscribers of a track that take no larger layer than the smallest. A later value outranks those before it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum LimitedSubscribers {
-    /// There are none.
+    /// No subscriber takes the smallest layer alone.
     #[default]
     None,
-    /// All have the layer.
+    /// All such subscribers receive the smallest layer.
     Served,
-    /// At least one does not receive it.
+    /// At least one of them receives no layer.
     Unserved,
 }
 

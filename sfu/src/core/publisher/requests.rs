@@ -7,6 +7,7 @@ use windlass_types::{Bitrate, EnhancerRequest, Layer, Rung};
 
 use super::dynacast::first_layer;
 use super::params::LimitedSubscribers;
+use super::stills::Tapped;
 use crate::api::{TrackId, TrackKind};
 use crate::core::output::Output;
 use crate::core::peer::Peer;
@@ -139,8 +140,12 @@ pub(crate) fn update_still_sources(
     for track in tracks.iter_mut().filter(|track| track.remote.is_none()) {
         let publisher = peers.get(track.info.participant);
         let channel = publisher.is_some_and(|p| p.link.channels.has_region()) && allowed;
-        let (tapped, captured) = (track.taps.is_on(), track.taps.captures());
-        let changed = track.stills.update(now, channel, tapped, captured);
+        let tapped = match (track.taps.is_on(), track.taps.captures()) {
+            (false, _) => Tapped::Nothing,
+            (true, false) => Tapped::Low,
+            (true, true) => Tapped::Larger,
+        };
+        let changed = track.stills.update(now, channel, tapped);
         let told = track.enhanced_stream().zip(changed);
         outputs.extend(
             told.map(|(stream, usable)| Output::Request(stream, EnhancerRequest::Regions(usable))),

@@ -51,6 +51,17 @@ pub(crate) enum Refused {
     Unasked,
 }
 
+/// Which layers of a track the enhancer gets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tapped {
+    /// None of them.
+    Nothing,
+    /// The low one alone.
+    Low,
+    /// Also a larger one, whose frames become anchors: no still is worth its bytes beside them.
+    Larger,
+}
+
 /// Whether stills of one track can be had.
 #[derive(Debug, Default)]
 pub(crate) struct Stills {
@@ -65,25 +76,19 @@ pub(crate) struct Stills {
 }
 
 impl Stills {
-    /// Takes whether the publisher has a channel for stills now, and whether the track's low layer and a larger one are
-    /// tapped. Returns what to tell the enhancer, if that has changed: whether it may request stills.
-    pub(crate) fn update(
-        &mut self,
-        now: Instant,
-        channel: bool,
-        tapped: bool,
-        captured: bool,
-    ) -> Option<bool> {
+    /// Takes whether the publisher has a channel for stills now, and which of the track's layers are tapped. Returns
+    /// what to tell the enhancer, if that has changed: whether it may request stills.
+    pub(crate) fn update(&mut self, now: Instant, channel: bool, tapped: Tapped) -> Option<bool> {
         let since = self.last_whole.map(|last| now.saturating_duration_since(last));
         if !channel || since.is_some_and(|since| since >= ASK_AGAIN) {
             self.unanswered = 0;
         }
         let answers = channel && self.unanswered < MAX_UNANSWERED;
-        let usable = answers && tapped && !captured;
+        let usable = answers && tapped == Tapped::Low;
         let changed = self.usable != usable;
         (self.answers, self.usable) = (answers, usable);
         // Without a tap the enhancer does not know the track.
-        (changed && tapped).then_some(usable)
+        (changed && tapped != Tapped::Nothing).then_some(usable)
     }
 
     /// Whether the publisher answers requests.
@@ -241,13 +246,13 @@ mod tests {
     #[test]
     fn the_enhancer_is_told_once_when_stills_can_be_had_and_when_not() {
         let (mut stills, now) = (Stills::default(), Instant::now());
-        assert_eq!(stills.update(now, true, false, false), None, "nothing is tapped");
-        assert_eq!(stills.update(now, true, true, false), Some(true));
-        assert_eq!(stills.update(now, true, true, false), None);
-        assert_eq!(stills.update(now, true, true, true), Some(false), "a larger layer is sent");
+        assert_eq!(stills.update(now, true, Tapped::Nothing), None, "nothing is tapped");
+        assert_eq!(stills.update(now, true, Tapped::Low), Some(true));
+        assert_eq!(stills.update(now, true, Tapped::Low), None);
+        assert_eq!(stills.update(now, true, Tapped::Larger), Some(false), "a larger layer is sent");
         assert!(stills.answers() && !stills.usable());
-        assert_eq!(stills.update(now, true, true, false), Some(true));
-        assert_eq!(stills.update(now, false, false, false), None, "the tap's end has told it");
+        assert_eq!(stills.update(now, true, Tapped::Low), Some(true));
+        assert_eq!(stills.update(now, false, Tapped::Nothing), None, "the tap's end has told it");
     }
 
     #[test]
@@ -255,7 +260,7 @@ mod tests {
         let (mut stills, mut now) = (Stills::default(), Instant::now());
         let mut asked = 0;
         for _ in 0..30 {
-            stills.update(now, true, true, false);
+            stills.update(now, true, Tapped::Low);
             if stills.is_due(now) {
                 stills.on_whole_request(now);
                 asked += 1;
@@ -264,12 +269,12 @@ mod tests {
         }
         assert_eq!((asked, stills.answers()), (MAX_UNANSWERED, false));
         now += ASK_AGAIN;
-        stills.update(now, true, true, false);
+        stills.update(now, true, Tapped::Low);
         assert!(stills.answers() && stills.is_due(now));
         for _ in 0..9 {
             stills.on_whole_request(now);
             stills.on_answer();
-            stills.update(now, true, true, false);
+            stills.update(now, true, Tapped::Low);
         }
         assert!(stills.answers());
     }

@@ -396,8 +396,7 @@ impl Rewriter {
         };
         let new_epoch = switched || other_layers || other_size;
         if new_epoch {
-            self.epoch = self.epoch.wrapping_add(1);
-            self.epoch_spatial = max_spatial;
+            self.begin_epoch(max_spatial);
         }
         let place = Forwarded {
             source,
@@ -409,14 +408,10 @@ impl Rewriter {
             max_spatial,
         };
         self.remember(known, new_epoch, place);
-        if seq >= self.next_seq {
-            self.next_seq = seq + 1;
-            self.last_timestamp = timestamp;
-            self.last_arrival = Some(packet.arrival);
-            self.last_picture_id = rewrite.picture_id;
-            self.last_tl0 = rewrite.tl0;
-        }
         self.last_frame = self.last_frame.max(frame);
+        if seq >= self.next_seq {
+            self.advance(seq, timestamp, packet.arrival, &rewrite);
+        }
         let marker = packet.marker || descriptor.end && descriptor.spatial == max_spatial;
         let out = PacketOut {
             seq,
@@ -430,6 +425,21 @@ impl Rewriter {
             switched,
         };
         Ok((out, rewrite.changed()))
+    }
+
+    /// Begins an epoch: anchors of the former one do not fit its pictures, of spatial layers up to this one.
+    fn begin_epoch(&mut self, max_spatial: u8) {
+        self.epoch = self.epoch.wrapping_add(1);
+        self.epoch_spatial = max_spatial;
+    }
+
+    /// Keeps what the next packet continues: this one is the newest that the subscriber gets.
+    fn advance(&mut self, seq: u64, timestamp: u32, arrival: Instant, rewrite: &Rewrite) {
+        self.next_seq = seq + 1;
+        self.last_timestamp = timestamp;
+        self.last_arrival = Some(arrival);
+        self.last_picture_id = rewrite.picture_id;
+        self.last_tl0 = rewrite.tl0;
     }
 
     /// Takes the size of a key frame's smallest spatial layer. Returns whether pictures have another size from it on.
