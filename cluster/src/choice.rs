@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use crate::lease::{LEASE_TIMEOUT, Lease};
 
-/// Time for which a worker gets no streams after it failed: a process that is started again is there by then.
+/// Time for which a worker gets no streams after it failed.
 const RETRY_AFTER: Duration = Duration::from_secs(2);
 /// Load (0 to 1) from which on a worker's streams move to others.
 const OVERLOADED: f64 = 0.85;

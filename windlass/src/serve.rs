@@ -29,7 +29,7 @@ use crate::supervise;
 use crate::tls;
 use crate::traces::Traces;
 
-/// Time that clients have to leave when the server stops: their last messages need a round trip or two.
+/// Time that clients have to leave when the server stops.
 const GRACE: Duration = Duration::from_secs(3);
 
 /// Name of the configuration file that people expect to be read from the folder where the server is started.

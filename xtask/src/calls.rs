@@ -188,6 +188,7 @@ mod tests {
         assert_eq!(place("soak/twin"), 0, "it begins first");
         assert_eq!(place("ci/rights"), 1);
         assert_eq!(place("ci/quality"), 2);
+        assert_eq!(place("ci/codec"), 3);
         assert_eq!(place("soak/stills"), COMPANY.len(), "it runs alone");
     }
 }

@@ -6,7 +6,6 @@
 //! at the lowest priority, checks that read and write little memory.
 
 use std::panic::resume_unwind;
-use std::sync::mpsc;
 use std::thread;
 
 use anyhow::{Context, Result, bail};
@@ -115,14 +114,14 @@ pub(crate) fn run(mut checks: Vec<Check>) -> Result<()> {
     let [after, alone] = [Lane::After, Lane::Alone].map(&mut lane);
     let cpus = thread::available_parallelism().map_or(1, usize::from);
     let ended = thread::scope(|scope| {
-        let (computed, all_computed) = mpsc::channel::<()>();
-        let (patient, in_caches) = (&patient, &in_caches);
-        let patient = scope.spawn(move || {
+        let patient = scope.spawn(|| {
             give_way(LOWEST)?;
-            let mut ended = workers::by(cpus, patient, |check| (check.run)());
-            drop(computed);
-            ended.extend(workers::by(cpus, in_caches, |check| (check.run)()));
-            Ok(ended)
+            let ended = workers::by(cpus, &patient, |check| (check.run)());
+            // A thread begins with the priority of the one that starts it.
+            anyhow::Ok((
+                ended,
+                scope.spawn(|| workers::by(cpus, &in_caches, |check| (check.run)())),
+            ))
         });
         let behind = scope.spawn(|| {
             give_way(BEHIND)?;
@@ -133,12 +132,11 @@ pub(crate) fn run(mut checks: Vec<Check>) -> Result<()> {
         ended.extend(waiting.join().unwrap_or_else(|e| resume_unwind(e)));
         let behind: Result<_> = behind.join().unwrap_or_else(|e| resume_unwind(e));
         ended.extend(after.iter().map(|check| (check.run)()));
-        // Nothing is sent: its end says that all is computed, or has failed.
-        let _ = all_computed.recv();
+        let (computed, in_caches) = patient.join().unwrap_or_else(|e| resume_unwind(e))?;
         ended.extend(alone.iter().map(|check| (check.run)()));
-        let patient: Result<_> = patient.join().unwrap_or_else(|e| resume_unwind(e));
         ended.extend(behind?);
-        ended.extend(patient?);
+        ended.extend(computed);
+        ended.extend(in_caches.join().unwrap_or_else(|e| resume_unwind(e)));
         anyhow::Ok(ended)
     })?;
     let failed: Vec<_> = ended.into_iter().flatten().map(|again| format!("`{again}`")).collect();
@@ -155,8 +153,8 @@ pub(crate) fn place(first: &[&str], name: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Mutex;
     use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::{Mutex, mpsc};
 
     use super::*;
 

@@ -3,7 +3,7 @@
 //! tool chain.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
 
@@ -74,8 +74,7 @@ impl Build {
         Build::Stable
     }
 
-    /// Builds all targets and the examples that make their first inputs, if they are not built yet. Returns
-    /// the folder with the programs.
+    /// Builds all targets and the examples that make their first inputs. Returns the folder with the programs.
     pub(crate) fn all(self) -> Result<PathBuf> {
         let Some(host) = Cmd::new("rustc").args(["--print", "host-tuple"]).output() else {
             bail!("`rustc --print host-tuple` says nothing; Rust 1.84 or newer is needed");
@@ -124,9 +123,8 @@ struct Target {
     max_bytes: u32,
 }
 
-/// Runs every target for `seconds`, as many at once as there are CPUs.
-pub(crate) fn run(seconds: u32, build: Build) -> Result<()> {
-    let built = build.all()?;
+/// Runs every target of a folder of [`Build::all`] for `seconds`, as many at once as there are CPUs.
+pub(crate) fn run(seconds: u32, built: &Path) -> Result<()> {
     let mut targets = Vec::new();
     for Suite { folder, targets: names, seeds, max_bytes } in SUITES {
         if let Some([example, from @ ..]) = seeds {

@@ -167,7 +167,7 @@ fn perform(task: Task) -> Result<()> {
         Task::Memory => memory::run(),
         Task::Gpu => gpu::run(),
         Task::Soak { parts, times } => soak::run(&parts, times),
-        Task::Fuzz { seconds } => fuzz::run(seconds, fuzz::Build::best()),
+        Task::Fuzz { seconds } => fuzz::run(seconds, &fuzz::Build::best().all()?),
     }
 }
 

@@ -52,7 +52,7 @@ impl Part {
             Part::Neon => neon::run(),
             Part::Memory => memory::run(),
             Part::Gpu => gpu::run(),
-            Part::Fuzz => fuzz::run(20 * times, fuzz::Build::best()),
+            Part::Fuzz => fuzz::run(20 * times, &fuzz::Build::best().all()?),
             Part::Sdks => sdks(),
             Part::Browsers => browsers(times),
             Part::Attack => attack(1_000_000 * times),

@@ -1,6 +1,7 @@
 //! Every check and test, in the order in which a failure is cheapest.
 
 use std::panic::resume_unwind;
+use std::sync::OnceLock;
 use std::thread;
 
 use anyhow::{Result, bail, ensure};
@@ -131,6 +132,7 @@ fn perform(parts: &[Part]) -> Result<()> {
     if wants(Part::E2e) {
         calls::install()?;
     }
+    let fuzz_targets = OnceLock::new();
     let mut checks = Vec::new();
     if wants(Part::Rust) {
         checks.extend(of_rust(&binaries)?);
@@ -150,9 +152,13 @@ fn perform(parts: &[Part]) -> Result<()> {
     }
     if wants(Part::Fuzz) {
         let again = "cargo xtask test fuzz";
-        let build = || told(again, fuzz::Build::Stable.all().map(drop));
+        let build = || {
+            let built = fuzz::Build::Stable.all().map(|folder| drop(fuzz_targets.set(folder)));
+            told(again, built)
+        };
         checks.push(Check::new("the fuzz targets' build", build).patient());
-        let fuzz = || told(again, fuzz::run(FUZZ_SECONDS, fuzz::Build::Stable));
+        // Without them their build has told why.
+        let fuzz = || fuzz_targets.get().and_then(|at| told(again, fuzz::run(FUZZ_SECONDS, at)));
         checks.push(Check::new("fuzzing", fuzz).in_caches());
     }
     if wants(Part::E2e) {

@@ -29,6 +29,7 @@ beforeEach(() => {
 });
 
 const options = { room: "standup", name: "Ada" };
+
 /** Enters, and lets the task come in which it joins. */
 function enter(): () => void {
   const leave = store.enter("https://calls.example/", () => options);

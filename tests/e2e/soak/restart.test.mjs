@@ -5,9 +5,10 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { countFreezes, enhanced, nativeFrames, publish, sleep, subscribe, until } from "../support/call.mjs";
 import { selectedPair } from "../support/paths.mjs";
+import { freePort } from "../support/ports.mjs";
 import { makeScene, smallFrames } from "../support/scene.mjs";
 import { startServer } from "../support/server.mjs";
-import { freePort, UdpProxy } from "../support/udp_proxy.mjs";
+import { UdpProxy } from "../support/udp_proxy.mjs";
 
 /** Who one is and who was seen to come and go since the call began. */
 const life = (page) =>

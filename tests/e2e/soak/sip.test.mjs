@@ -11,7 +11,7 @@ import { heard, span, speak } from "../support/audio.mjs";
 import { openPage } from "../support/browser.mjs";
 import { subscribe, until } from "../support/call.mjs";
 import { endAfterTests } from "../support/leftovers.mjs";
-import { freePort } from "../support/udp_proxy.mjs";
+import { freePort } from "../support/ports.mjs";
 import { startServer } from "../support/server.mjs";
 import { skipped } from "../support/skips.mjs";
 

@@ -3,7 +3,7 @@ import { spawn, spawnSync } from "node:child_process";
 import dgram from "node:dgram";
 import { once } from "node:events";
 import path from "node:path";
-import { freePort } from "./udp_proxy.mjs";
+import { freePort } from "./ports.mjs";
 
 /** An address of this machine whose port 443 no other test has. */
 export const TLS_IP = "127.0.0.7";

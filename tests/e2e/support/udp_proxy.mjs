@@ -1,7 +1,6 @@
 // A UDP path with seeded loss and jitter, slow uplinks and streams that lag, standing between browsers and the server's media port.
 import dgram from "node:dgram";
 import { once } from "node:events";
-import net from "node:net";
 
 /** Small seeded generator (mulberry32), so that a failure can be replayed. */
 function random(seed) {
@@ -16,27 +15,6 @@ function random(seed) {
 
 /** Whether it is of the data channels (or the handshake before them). */
 export const ofDataChannels = (data) => data[0] >= 20 && data[0] < 64;
-
-/** Ports that the system gives to nobody by itself: a connection of another test cannot take one in between. */
-const PORTS = { from: 20_000, to: 32_000 };
-
-/** A port that was free a moment ago, of UDP and of TCP: servers of TURN and SIP listen at both. */
-export async function freePort() {
-  for (;;) {
-    const port = PORTS.from + Math.floor(Math.random() * (PORTS.to - PORTS.from));
-    const [udp, tcp] = [dgram.createSocket("udp4"), net.createServer()];
-    try {
-      await once(udp.bind(port, "127.0.0.1"), "listening");
-      await once(tcp.listen(port, "127.0.0.1"), "listening");
-      await new Promise((r) => tcp.close(r));
-      return port;
-    } catch (error) {
-      if (error.code !== "EADDRINUSE") throw error;
-    } finally {
-      await new Promise((r) => udp.close(r));
-    }
-  }
-}
 
 export class UdpProxy {
   /**

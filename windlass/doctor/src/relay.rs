@@ -28,7 +28,7 @@ const CHECK: &str = "turn";
 const REFUSED: &str = "refused: it does not take these credentials";
 
 /// A TURN or STUN server, as clients get it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Relay {
     /// `turn:HOST[:PORT][?transport=udp|tcp]`, `turns:…`, `stun:HOST[:PORT]` or `stuns:…` (RFC 7064, RFC 7065).
     pub url: String,
@@ -37,7 +37,8 @@ pub struct Relay {
 }
 
 /// What a TURN server asks for.
-#[derive(Debug, Clone, PartialEq, Eq)]
+// Without `Debug`: no log prints a password.
+#[derive(Clone, PartialEq, Eq)]
 pub struct Credentials {
     /// Name of the user.
     pub name: String,

@@ -15,7 +15,7 @@ use crate::counts::count;
 use crate::pace::Pace;
 use crate::queue::{Next, Queue};
 
-/// Age of a frame beyond which it is decoded but not encoded: three frames of 30 a second are waiting behind it.
+/// Age of a frame beyond which it is decoded but not encoded, as later ones are waiting: three of 30 a second.
 const MAX_AGE: Duration = Duration::from_millis(100);
 /// Time without a frame after which the encoder gives out what it holds back.
 const MAX_HELD: Duration = Duration::from_millis(100);

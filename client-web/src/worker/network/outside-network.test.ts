@@ -35,7 +35,7 @@ class Bench {
   /** Frames as they were shown: by number, `+` where the GPU made them. */
   readonly shown: string[] = [];
   private frames = 0;
-  private readonly under: { at: number; settle: (failure: NetworkFailure | null) => void }[] = [];
+  private readonly under: { at: number; end: (failure: NetworkFailure | null) => void }[] = [];
   readonly gpu: OutsideNetwork;
 
   constructor({
@@ -73,7 +73,7 @@ class Bench {
       run: (_low, _high, out) => this.make(out),
       dispose: () => {
         this.disposed++;
-        for (const one of this.under.splice(0)) one.settle(new NetworkFailure("device_lost", "disposed of"));
+        for (const one of this.under.splice(0)) one.end(new NetworkFailure("device_lost", "disposed of"));
       },
     };
   }
@@ -82,12 +82,12 @@ class Bench {
     if (this.fault === "unknown") return Promise.reject(new TypeError("planted"));
     if (this.fault !== null) return Promise.reject(new NetworkFailure(this.fault, "planted"));
     return new Promise((resolve, reject) => {
-      const settle = (failure: NetworkFailure | null): void => {
+      const end = (failure: NetworkFailure | null): void => {
         if (failure === null) out.bytes.fill(MADE);
         if (failure === null) resolve(true);
         else reject(failure);
       };
-      this.under.push({ at: this.now + this.gpuMs, settle });
+      this.under.push({ at: this.now + this.gpuMs, end });
     });
   }
 
@@ -98,7 +98,7 @@ class Bench {
       const next = this.under[0]?.at ?? Number.POSITIVE_INFINITY;
       this.now = Math.max(this.now, Math.min(next, end));
       if (next > end) break;
-      this.under.shift()?.settle(null);
+      this.under.shift()?.end(null);
       await settle();
     }
   }

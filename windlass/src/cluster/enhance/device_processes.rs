@@ -28,8 +28,8 @@ const MIN_PAUSE: Duration = Duration::from_millis(500);
 const MAX_PAUSE: Duration = Duration::from_secs(30);
 /// Lifetime after which a process counts as successfully started.
 const STABLE_AFTER: Duration = Duration::from_secs(60);
-/// Number of early ends in a row, of each process, after which this one gives up, so that its supervisor notices: with
-/// pauses that double, some two minutes.
+/// Number of early ends in a row, of each process, after which this one gives up, so that its supervisor notices: a
+/// minute of pauses that double.
 const MAX_EARLY_ENDS: u32 = 8;
 /// Time that processes have to end, beyond what draining may take; then they are killed.
 const GRACE: Duration = Duration::from_secs(10);
