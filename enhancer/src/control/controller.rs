@@ -97,6 +97,21 @@ const KEY_FRAME: f64 = 26.0 * 80.0 / (640.0 * 360.0);
 /// Minimum relative change of a knob with which knobs are sent to the publisher.
 const NEWS: f64 = 0.04;
 
+/// How far the controller leans to another layer.
+#[derive(Debug, Clone, Copy)]
+struct Lean {
+    to: Layer,
+    /// The layer's accumulated advantage: from 1 on the controller switches to it.
+    advantage: f64,
+}
+
+impl Lean {
+    /// Leans to the layer in use: to no other one.
+    fn none(layer: Layer) -> Lean {
+        Lean { to: layer, advantage: 0.0 }
+    }
+}
+
 /// Adapts one publisher; see the [module](super).
 #[derive(Debug, Clone)]
 pub struct Controller {
@@ -104,8 +119,7 @@ pub struct Controller {
     belief: Belief,
     at: Normal,
     choice: Choice,
-    /// Another layer, and how far its advantage has accumulated: from 1 on the controller switches to it.
-    lean: (Layer, f64),
+    lean: Lean,
     since_switch: u32,
     current: Option<Knobs>,
     seen: Option<Duration>,
@@ -131,7 +145,7 @@ impl Controller {
             config,
             at: [1.0, 0.33, 0.33],
             choice: Choice { layer, rate: 1.0 },
-            lean: (layer, 0.0),
+            lean: Lean::none(layer),
             since_switch: 0,
             current: None,
             seen: None,
@@ -227,7 +241,7 @@ impl Controller {
         let (value, choice, at) = best;
         let advantage = value - here.0;
         if choice.layer == self.choice.layer {
-            self.lean = (self.choice.layer, 0.0);
+            self.lean = Lean::none(self.choice.layer);
             // No key frame, but an encoder that has to find its rate again, and a viewer who sees it.
             if choice != self.choice && advantage > self.config.margin {
                 (self.choice, self.at) = (choice, at);
@@ -235,7 +249,7 @@ impl Controller {
             }
         } else if self.leans(choice.layer, advantage) {
             (self.choice, self.at) = (choice, at);
-            (self.lean, self.since_switch) = ((choice.layer, 0.0), 0);
+            (self.lean, self.since_switch) = (Lean::none(choice.layer), 0);
             return;
         }
         let (from, choice) = (self.from(self.choice), self.choice);
@@ -271,14 +285,14 @@ impl Controller {
     /// gradient and takes the closest value (OneAdapt §4.1.5). So a large advantage switches at once, and a small one
     /// if it lasts.
     fn leans(&mut self, to: Layer, advantage: f64) -> bool {
-        let before = if self.lean.0 == to { self.lean.1 } else { 0.0 };
+        let before = if self.lean.to == to { self.lean.advantage } else { 0.0 };
         let decisive = if self.belief.is_new() { DECISIVE / 2.0 } else { DECISIVE };
         let gained = if advantage > self.config.layer_margin { advantage / decisive } else { -0.5 };
-        self.lean = (to, (before + gained).clamp(0.0, 2.0));
+        self.lean = Lean { to, advantage: (before + gained).clamp(0.0, 2.0) };
         let rested = self.since_switch >= self.config.rest
             || self.belief.is_new()
             || advantage > 3.0 * DECISIVE;
-        self.lean.1 >= 1.0 && rested
+        self.lean.advantage >= 1.0 && rested
     }
 
     /// Predicted quality less λ × resources (OneAdapt, equation 4.1), with a steep price beyond the uplink.

@@ -69,14 +69,22 @@ impl LowMeasure {
     }
 }
 
+/// Sums of the frames that are not key frames.
+#[derive(Debug, Default)]
+struct InterFrames {
+    count: u32,
+    bytes: usize,
+    /// Sum of the quantiser steps, in grey levels.
+    steps: f64,
+}
+
 /// Sums up the frames of an interval.
 #[derive(Debug, Default)]
 pub struct Meter {
     layer: Option<Layer>,
     frames: u32,
     bytes: usize,
-    /// Frames that are not key frames: their number, bytes and sum of quantiser steps.
-    inter: (u32, usize, f64),
+    inter: InterFrames,
     motion: f64,
     cut: bool,
     compared: u32,
@@ -102,9 +110,9 @@ impl Meter {
         self.frames += 1;
         self.bytes += info.encoded_bytes;
         if info.kind != FrameKind::Key {
-            self.inter.0 += 1;
-            self.inter.1 += info.encoded_bytes;
-            self.inter.2 += step(info);
+            self.inter.count += 1;
+            self.inter.bytes += info.encoded_bytes;
+            self.inter.steps += step(info);
             let intra = info.blocks.iter().filter(|block| block.is_intra());
             let anew: f64 =
                 intra.map(|block| f64::from(block.width) * f64::from(block.height)).sum();
@@ -136,9 +144,9 @@ impl Meter {
             fps: frames / seconds,
             // As if all frames were like these: key frames are no part of what the rate control balances.
             inter_bitrate: Bitrate::kbps(
-                kbps(self.inter.1) * frames / f64::from(self.inter.0.max(1)),
+                kbps(self.inter.bytes) * frames / f64::from(self.inter.count.max(1)),
             ),
-            inter_step: self.inter.2 / f64::from(self.inter.0.max(1)),
+            inter_step: self.inter.steps / f64::from(self.inter.count.max(1)),
             motion: self.motion / f64::from(self.compared.max(1)),
             cut: self.cut,
             octaves: self.octaves,

@@ -94,7 +94,7 @@ impl Core {
             peer.link.connect_deadline = now + self.config.connect;
         }
         peer.link.negotiated.commit(&description);
-        peer.link.stand_in.client.clone_from(&description.transport.ice.0);
+        peer.link.stand_in.client.clone_from(&description.transport.ice.ufrag);
         let lines: Vec<&MediaLine> = description.sections.iter().map(|s| &s.line).collect();
         peer.link.last_heard = peer.link.last_heard.max(Some(now));
         if !peer.link.paths.ufrags().contains(&ufrag) {

@@ -83,9 +83,9 @@ impl Negotiated {
                 return Err(OfferError::PayloadType { pt });
             }
         }
-        let ssrcs = next.sections.iter().filter_map(|section| section.ssrc);
+        let ssrcs = next.sections.iter().filter_map(|section| section.ssrcs);
         let new: HashSet<u32> =
-            ssrcs.map(|(ssrc, _)| ssrc).filter(|ssrc| !self.ssrcs.contains(ssrc)).collect();
+            ssrcs.map(|offered| offered.media).filter(|ssrc| !self.ssrcs.contains(ssrc)).collect();
         if self.ssrcs.len() + new.len() > MAX_SSRCS {
             return Err(bad("the connection has named too many streams: open a new connection"));
         }
@@ -100,7 +100,8 @@ impl Negotiated {
                 self.first_types.entry(chosen.codec).or_insert(chosen.pt);
             }
         }
-        self.ssrcs.extend(next.sections.iter().filter_map(|s| s.ssrc).map(|(ssrc, _)| ssrc));
+        self.ssrcs
+            .extend(next.sections.iter().filter_map(|s| s.ssrcs).map(|offered| offered.media));
         let before = std::mem::take(&mut self.lines);
         let line = |(at, section): (usize, &Section)| {
             let mid = section.line.mid.clone();

@@ -57,23 +57,59 @@ pub(crate) struct Section {
     pub chosen: Vec<Chosen>,
     /// Header extensions: id and URI.
     pub extensions: Vec<(u8, String)>,
-    /// Rids of the layers that the client sends. Each has `false` where the layer is paused.
-    pub layers: Vec<(String, bool)>,
+    /// The layers that the client sends.
+    pub layers: Vec<OfferedLayer>,
     /// Whether `a=simulcast` lists the layers.
     pub simulcast: bool,
-    /// SSRC that the client sends, and the SSRC of its retransmissions.
-    pub ssrc: Option<(u32, Option<u32>)>,
+    /// SSRCs that the client sends.
+    pub ssrcs: Option<OfferedSsrcs>,
     /// `a=max-message-size` of the data channels, in bytes.
     pub message_bytes: Option<u32>,
+}
+
+/// A simulcast layer of an offer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct OfferedLayer {
+    /// The layer's rid.
+    pub rid: String,
+    /// Whether `a=simulcast` lists it as paused, by `~`.
+    pub paused: bool,
+}
+
+/// SSRCs of a section.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct OfferedSsrcs {
+    /// SSRC of the media.
+    pub media: u32,
+    /// SSRC of its retransmissions.
+    pub repair: Option<u32>,
+}
+
+/// ICE credentials of the client.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct IceCredentials {
+    /// User name fragment.
+    pub ufrag: String,
+    /// Password.
+    pub pwd: String,
+}
+
+/// Fingerprint of the client's certificate.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Fingerprint {
+    /// Hash function.
+    pub hash: String,
+    /// Digest, as hex pairs with colons.
+    pub digest: String,
 }
 
 /// ICE and DTLS parameters of the client.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Transport {
-    /// ICE user name fragment and password.
-    pub ice: (String, String),
-    /// Hash function and digest of the client's certificate.
-    pub fingerprint: (String, String),
+    /// ICE credentials.
+    pub ice: IceCredentials,
+    /// Fingerprint of the certificate.
+    pub fingerprint: Fingerprint,
     /// `a=setup`: the DTLS role.
     pub setup: Option<&'static str>,
 }
@@ -221,7 +257,7 @@ impl Transport {
                 let all = lines.all("fingerprint").filter_map(|f| f.split_once(' '));
                 let mut fit = all.filter(|(_, digest)| is_digest(digest));
                 let (_, digest) = fit.find(|(hash, _)| hash.eq_ignore_ascii_case(wanted))?;
-                Some((wanted.to_owned(), digest.to_owned()))
+                Some(Fingerprint { hash: wanted.to_owned(), digest: digest.to_owned() })
             })
         });
         let fingerprint =
@@ -231,7 +267,8 @@ impl Transport {
                 .into_iter()
                 .find(|s| lines.all("setup").any(|v| v == *s))
         });
-        Ok(Transport { ice: (ufrag.to_owned(), pwd.to_owned()), fingerprint, setup })
+        let ice = IceCredentials { ufrag: ufrag.to_owned(), pwd: pwd.to_owned() };
+        Ok(Transport { ice, fingerprint, setup })
     }
 }
 
@@ -294,7 +331,7 @@ impl Section {
         section.extensions = extensions(lines);
         if section.line.sends {
             (section.layers, section.simulcast) = layers(lines);
-            section.ssrc = ssrc(lines);
+            section.ssrcs = ssrcs(lines);
         }
         Ok(section)
     }
@@ -327,7 +364,7 @@ fn extensions(lines: &Lines<'_>) -> Vec<(u8, String)> {
 }
 
 /// The rids that the client sends, and whether `a=simulcast` lists them.
-fn layers(lines: &Lines<'_>) -> (Vec<(String, bool)>, bool) {
+fn layers(lines: &Lines<'_>) -> (Vec<OfferedLayer>, bool) {
     let fits = |rid: &&str| {
         (1..=MAX_RID).contains(&rid.len()) && rid.bytes().all(|b| b.is_ascii_alphanumeric())
     };
@@ -343,17 +380,19 @@ fn layers(lines: &Lines<'_>) -> (Vec<(String, bool)>, bool) {
         let mut words = value.split_ascii_whitespace();
         words.find(|word| *word == "send").and_then(|_| words.next())
     });
-    let mut kept: Vec<(String, bool)> = Vec::new();
+    let mut kept: Vec<OfferedLayer> = Vec::new();
     let named = simulcast.into_iter().flat_map(|list| list.split(';'));
     for name in named.filter_map(|alternatives| alternatives.split(',').next()) {
         let rid = name.trim_start_matches('~');
         if let Some(at) = rids.iter().position(|r| *r == rid) {
             rids.remove(at);
-            kept.push((rid.to_owned(), rid == name));
+            kept.push(OfferedLayer { rid: rid.to_owned(), paused: rid != name });
         }
     }
     if simulcast.is_none() {
-        kept.extend(rids.into_iter().map(|rid| (rid.to_owned(), true)));
+        kept.extend(
+            rids.into_iter().map(|rid| OfferedLayer { rid: rid.to_owned(), paused: false }),
+        );
     }
     kept.truncate(MAX_LAYERS);
     let are_simulcast = simulcast.is_some() && !kept.is_empty();
@@ -361,7 +400,7 @@ fn layers(lines: &Lines<'_>) -> (Vec<(String, bool)>, bool) {
 }
 
 /// The first SSRC, and the SSRC of its retransmissions.
-fn ssrc(lines: &Lines<'_>) -> Option<(u32, Option<u32>)> {
+fn ssrcs(lines: &Lines<'_>) -> Option<OfferedSsrcs> {
     let number = |text: &str| text.parse().ok().filter(|ssrc| *ssrc != 0);
     let pairs: Vec<(u32, u32)> = lines
         .all("ssrc-group")
@@ -372,9 +411,9 @@ fn ssrc(lines: &Lines<'_>) -> Option<(u32, Option<u32>)> {
         })
         .collect();
     let mut ssrcs = lines.all("ssrc").filter_map(|value| number(value.split(' ').next()?));
-    let main = ssrcs.find(|ssrc| !pairs.iter().any(|(_, repair)| repair == ssrc))?;
-    let repair = pairs.iter().find(|(ssrc, _)| *ssrc == main).map(|(_, repair)| *repair);
-    Some((main, repair))
+    let media = ssrcs.find(|ssrc| !pairs.iter().any(|(_, repair)| repair == ssrc))?;
+    let repair = pairs.iter().find(|(ssrc, _)| *ssrc == media).map(|(_, repair)| *repair);
+    Some(OfferedSsrcs { media, repair })
 }
 
 #[cfg(test)]
@@ -446,7 +485,7 @@ mod tests {
             ("video 9 UDP/TLS/RTP/SAVPF 98", present.as_str()),
         ]);
         let text = all.replace("a=ice-ufrag:Cg2p\r\na=ice-pwd:TnhstHAeGeo1bz1zOzjaeQf+\r\n", "");
-        let ufrag = |text: &str| Description::read(text).expect("an offer").transport.ice.0;
+        let ufrag = |text: &str| Description::read(text).expect("an offer").transport.ice.ufrag;
         assert_eq!(ufrag(&text.replace("BUNDLE 0 1", "BUNDLE 1")), "present");
         assert_eq!(ufrag(&text), "former", "whatever is in the group is not given up");
     }

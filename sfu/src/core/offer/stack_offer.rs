@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use windlass_types::VideoCodec;
 
 use super::payload_types::Chosen;
-use super::sdp::{Description, Section};
+use super::sdp::{Description, Fingerprint, IceCredentials, OfferedLayer, OfferedSsrcs, Section};
 use crate::api::TrackKind;
 use crate::core::codec::dependency_descriptor;
 
@@ -32,8 +32,8 @@ impl Description {
         for section in self.sections.iter().filter(|section| !section.rejected) {
             write!(to, " {}", section.line.mid)?;
         }
-        let (ufrag, pwd) = &transport.ice;
-        let (hash, digest) = &transport.fingerprint;
+        let IceCredentials { ufrag, pwd } = &transport.ice;
+        let Fingerprint { hash, digest } = &transport.fingerprint;
         write!(
             to,
             "\r\na=ice-ufrag:{ufrag}\r\na=ice-pwd:{pwd}\r\na=fingerprint:{hash} {digest}\r\n"
@@ -86,18 +86,20 @@ impl Section {
             }
             write!(to, "a=extmap:{id} {uri}\r\n")?;
         }
-        for (rid, _) in &self.layers {
+        for OfferedLayer { rid, .. } in &self.layers {
             write!(to, "a=rid:{rid} send\r\n")?;
         }
         if self.simulcast {
-            let named =
-                self.layers.iter().map(|(rid, on)| format!("{}{rid}", if *on { "" } else { "~" }));
+            let named = self.layers.iter().map(|OfferedLayer { rid, paused }| {
+                let mark = if *paused { "~" } else { "" };
+                format!("{mark}{rid}")
+            });
             write!(to, "a=simulcast:send {}\r\n", named.collect::<Vec<_>>().join(";"))?;
         }
-        if let Some((ssrc, repair)) = self.ssrc {
-            write!(to, "a=ssrc:{ssrc} cname:-\r\n")?;
+        if let Some(OfferedSsrcs { media, repair }) = self.ssrcs {
+            write!(to, "a=ssrc:{media} cname:-\r\n")?;
             if let Some(repair) = repair {
-                write!(to, "a=ssrc:{repair} cname:-\r\na=ssrc-group:FID {ssrc} {repair}\r\n")?;
+                write!(to, "a=ssrc:{repair} cname:-\r\na=ssrc-group:FID {media} {repair}\r\n")?;
             }
         }
         Ok(())
