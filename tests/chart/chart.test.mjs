@@ -370,7 +370,7 @@ function start(args, line) {
 test("a server and an enhancer start by the chart's command lines, and answer its probes and its autoscaler", started, async () => {
   const folder = scratch();
   after(() => rmSync(folder, { recursive: true }));
-  const manifests = of("keda", "enhancer: { gpu: { enabled: false }, config: { network: xs, enhancer-threads: 1 } }");
+  const manifests = of("keda", "enhancer: { config: { network: xs, enhancer-threads: 1 } }");
   const [server, enhancer] = ["w-windlass", "w-windlass-enhancer"].map((name) => one(manifests, "StatefulSet", name));
   const serving = await start(commandLine(manifests, server, folder), /(http:\/\/localhost:\d+)/);
   const enhancing = await start(commandLine(manifests, enhancer, folder), /(http:\/\/[\d.:]+)\/metrics/);

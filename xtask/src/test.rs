@@ -318,7 +318,7 @@ fn wasm_twin(name: &str, stream: &str) -> Option<String> {
 /// Tests the chart: rendered by Helm, and checked against Kubernetes' schemas.
 fn chart() -> Option<String> {
     skipped::told(Cmd::new("node"))
-        .args(["--test", "chart.test.mjs"])
+        .args(["--test", "chart.test.mjs", "kubernetes.test.mjs"])
         .dir("tests/chart")
         .env("WINDLASS_BIN", target_dir().join("debug/windlass"))
         .check("the Helm chart", "cargo xtask test chart".to_owned())

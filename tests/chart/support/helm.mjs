@@ -66,11 +66,12 @@ function written(chart, text) {
   return file;
 }
 
-/** Installs the chart as release `w`, or upgrades it, at the store. */
-export async function install(chart, store, text = "") {
-  return ask(store, ["upgrade", "--install", "w", chart.folder, "--disable-openapi-validation", "--values", written(chart, text)]);
+/** Installs the chart as release `w`, or upgrades it, by a cluster's API: with files of values, and a text of more. */
+export async function install(chart, cluster, text = "", files = []) {
+  const values = [...files, written(chart, text)].flatMap((file) => ["--values", file]);
+  return ask(cluster, ["upgrade", "--install", "w", chart.folder, ...cluster.helm, ...values]);
 }
 
-export const uninstall = (store) => ask(store, ["uninstall", "w"]);
+export const uninstall = (cluster) => ask(cluster, ["uninstall", "w"]);
 
-const ask = (store, args) => promisify(execFile)(helm, [...args, "--namespace", NAMESPACE, "--kubeconfig", store.kubeconfig]);
+const ask = (cluster, args) => promisify(execFile)(helm, [...args, "--namespace", cluster.namespace ?? NAMESPACE, "--kubeconfig", cluster.kubeconfig]);

@@ -1,5 +1,5 @@
 // What Helm needs of Kubernetes' API to install, upgrade and remove a release: a store of objects that runs nothing. A stand-in, where no
-// cluster can be had: Helm is the real one, and asks it for what earlier releases left (`lookup`).
+// cluster can be had (`kubernetes.mjs` starts a real one): Helm is the real one, and asks it for what earlier releases left (`lookup`).
 import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
@@ -97,5 +97,5 @@ export async function startStore() {
     server.close();
     rmSync(folder, { recursive: true });
   };
-  return { kubeconfig, get: (path) => objects.get(path), stop };
+  return { kubeconfig, helm: ["--disable-openapi-validation"], get: (path) => objects.get(path), stop };
 }
