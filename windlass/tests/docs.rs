@@ -27,9 +27,8 @@ const FOLDER: &str = "WINDLASS_DOCS_FOLDER";
 const STORY: &str = "docs/day.md";
 
 /// Blocks by their beginning, and where they are tried or why they are not.
-const ELSEWHERE: [(&str, &str); 31] = [
+const ELSEWHERE: [(&str, &str); 23] = [
     ("cargo xtask run ", "continuous integration runs both"),
-    ("cargo run --release -p windlass-lab -- eval", "lab/src/eval, on a clip"),
     ("tar -xf windlass-", "`cargo xtask release` lets the program write its manual"),
     ("apt install ./windlass_", "deploy/debian/trial.sh, as root on a Debian"),
     ("apt remove windlass", "deploy/debian/trial.sh, as root on a Debian"),
@@ -55,20 +54,40 @@ const ELSEWHERE: [(&str, &str); 31] = [
     ("cargo xtask run    ", "continuous integration runs its like"),
     ("cargo xtask page && cargo build -p windlass -p", "`cargo xtask test` does the same for all"),
     ("export WINDLASS_CLIPS=", "it needs the clips' repository"),
-    ("windlass-lab eval CLIP", "lab/src/eval, on a clip"),
     ("npm install windlass-react", "tests/e2e/soak/bundlers.test.mjs installs the packages"),
     (
         "docker build -f deploy/Dockerfile",
         "it needs Docker; tests/chart renders and checks the chart",
     ),
-    ("windlass serve &  ", "it takes minutes; lab/src/loadtest"),
-    ("windlass-lab loadtest --own --publishers 1 --sub", "it takes minutes; lab/src/loadtest"),
-    ("windlass-lab loadtest --own --publishers 3 --lay", "it takes minutes; lab/src/loadtest"),
-    ("windlass-lab loadtest --own --client webrtc-rs", "it takes minutes; lab/tests/webrtc_rs.rs"),
-    ("windlass-lab loadtest --own --publishers 8 --per", "it takes minutes; `cargo xtask soak`"),
-    ("windlass-lab calibrate", "it takes minutes; lab/src/calibrate"),
     ("enhancer:", "tests/chart, which reads the chart's values"),
 ];
+
+/// Blocks by their beginning that take minutes. They run where `WINDLASS_LAB` names the laboratory's program, as
+/// `cargo xtask soak` does.
+const LONG: [&str; 8] = [
+    "cargo run --release -p windlass-lab -- eval",
+    "windlass-lab eval CLIP",
+    "windlass serve &  ",
+    "windlass-lab loadtest --own --publishers 1 --sub",
+    "windlass-lab loadtest --own --publishers 3 --lay",
+    "windlass-lab loadtest --own --client webrtc-rs",
+    "windlass-lab loadtest --own --publishers 8 --per",
+    "windlass-lab calibrate",
+];
+
+/// Words of [`LONG`] blocks that stand for something else here.
+const STAND_FOR_LONG: [(&str, &str); 5] = [
+    ("cargo run --release -p windlass-lab --", "windlass-lab"),
+    ("eval CLIP", "eval clip.mp4"),
+    // The server goes on by itself, and is no child of this shell.
+    ("windlass serve & ", "windlass serve "),
+    ("$!", "$(tail -1 pids)"),
+    // Two minutes stand for an hour of coming and going.
+    ("--seconds 3600", "--seconds 120"),
+];
+
+/// The clip that a user has.
+const CLIP: &str = "LivePortrait__d13.mp4";
 
 /// Words of the pages that stand for what each machine has of its own.
 const STAND_FOR: [(&str, &str); 6] = [
@@ -95,6 +114,15 @@ impl Block {
     fn place(&self) -> String {
         format!("{}:{}", self.page, self.line)
     }
+
+    fn is_long(&self) -> bool {
+        LONG.iter().any(|beginning| self.text.starts_with(beginning))
+    }
+}
+
+/// The laboratory's program, if long blocks are to run.
+fn lab() -> Option<String> {
+    std::env::var("WINDLASS_LAB").ok()
 }
 
 fn root() -> PathBuf {
@@ -235,7 +263,8 @@ fn printed(output: &Output) -> String {
 #[ignore = "the test above runs it in a network of its own"]
 async fn in_a_network_of_its_own() {
     let machine = Machine::new(Path::new(&std::env::var(FOLDER).unwrap()));
-    let mut unused: BTreeSet<_> = ELSEWHERE.iter().map(|(beginning, _)| *beginning).collect();
+    let elsewhere = ELSEWHERE.iter().map(|(beginning, _)| *beginning);
+    let mut unused: BTreeSet<_> = elsewhere.chain(LONG).collect();
     let mut failed = Vec::new();
     let mut tried = 0;
     let mut page = String::new();
@@ -252,10 +281,12 @@ async fn in_a_network_of_its_own() {
         }
         let listed: Vec<_> =
             ELSEWHERE.iter().filter(|(start, _)| block.text.starts_with(start)).collect();
-        for (beginning, _) in &listed {
-            unused.remove(beginning);
-        }
+        unused.retain(|beginning| !block.text.starts_with(beginning));
         if !listed.is_empty() || block.language == "yaml" && block.page.starts_with("deploy/") {
+            continue;
+        }
+        if block.is_long() && lab().is_none() {
+            windlass_skips::note(&block.place(), "it takes minutes; `cargo xtask soak docs` runs it");
             continue;
         }
         let begun = Instant::now();
@@ -316,6 +347,12 @@ impl Machine {
                 begin(program, "grep -q 'Windlass is running' \"$log\"")
             ),
         );
+        if let Some(lab) = lab() {
+            machine.program("windlass-lab", &format!("exec {lab} \"$@\"\n"));
+            let clips = std::env::var("WINDLASS_CLIPS");
+            let clips = clips.map_or_else(|_| root().join("../shared/clips"), PathBuf::from);
+            std::os::unix::fs::symlink(clips.join(CLIP), folder.join("work/clip.mp4")).unwrap();
+        }
         machine.program(
             "turnserver",
             &begin("/usr/bin/turnserver", "ss -Hltn | grep -q 10.9.0.1:3478"),
@@ -363,10 +400,19 @@ impl Machine {
                 text = text.replace(word, by);
             }
         }
-        for program in ["/usr/bin/turnserver", "/usr/sbin/nats-server"] {
+        if block.is_long() {
+            for (word, by) in STAND_FOR_LONG {
+                text = text.replace(word, by);
+            }
+        }
+        for (program, installs) in [
+            ("/usr/bin/turnserver", "setup"),
+            ("/usr/sbin/nats-server", "setup"),
+            ("/usr/bin/janus", "soak"),
+        ] {
             let (_, name) = program.rsplit_once('/').unwrap();
             if text.contains(name) && !Path::new(program).exists() {
-                let why = format!("no {name} (`cargo xtask setup` installs it)");
+                let why = format!("no {name} (`cargo xtask {installs}` installs it)");
                 windlass_skips::note(&block.place(), &why);
                 return Ok(());
             }
@@ -390,14 +436,20 @@ impl Machine {
         if block.language == "console" {
             return self.repeats(&text);
         }
-        let ended = self.sh(&text);
+        let limit = Duration::from_secs(if block.is_long() { 1200 } else { 60 });
+        let ended = self.sh_for(&text, limit);
         if ended.status.success() { Ok(()) } else { Err(printed(&ended)) }
     }
 
     fn sh(&self, text: &str) -> Output {
+        self.sh_for(text, Duration::from_secs(60))
+    }
+
+    /// Runs a script, which has `limit` to end.
+    fn sh_for(&self, text: &str, limit: Duration) -> Output {
         let path = std::env::var("PATH").unwrap_or_default();
         Command::new("timeout")
-            .args(["60", "bash", "-euo", "pipefail", "-c", text])
+            .args([&limit.as_secs().to_string(), "bash", "-euo", "pipefail", "-c", text])
             .current_dir(self.folder.join("work"))
             .env("PATH", format!("{}:{path}", self.folder.join("bin").display()))
             .env("HOME", self.folder.join("work"))

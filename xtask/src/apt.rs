@@ -23,8 +23,8 @@ pub(crate) const TEST: &[&str] = &[
     "openssl",
     "python3-pip",
 ];
-/// Additional packages for the long tests: shaped links, another browser, an encoder that is none of ours,
-/// and Go for its server SDK.
+/// Additional packages for the long tests: shaped links, another browser, an encoder and an SFU that are none of
+/// ours, and Go for its server SDK.
 pub(crate) const SOAK: &[&str] = &[
     "iproute2",
     "firefox-esr",
@@ -40,6 +40,7 @@ pub(crate) const SOAK: &[&str] = &[
     "golang-github-pion-webrtc.v3-dev",
     "prometheus",
     "baresip-core",
+    "janus",
     "pulseaudio",
     "pulseaudio-utils",
     "libasound2-plugins",

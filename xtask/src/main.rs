@@ -99,7 +99,7 @@ enum Task {
     Gpu,
     /// Run the long tests, which take about two hours: rare impairments, other browsers, many seeds, fuzzing.
     Soak {
-        /// Run just these parts: properties, neon, memory, gpu, fuzz, sdks, browsers, attack, links, visits, vp9.
+        /// Run just these parts: properties, neon, memory, gpu, fuzz, sdks, docs, browsers, attack, links, visits, vp9.
         #[arg(value_enum)]
         parts: Vec<soak::Part>,
         /// How many times as long as that everything lasts that can last longer: calls, floods, fuzzing, seeds.

@@ -32,6 +32,8 @@ pub(crate) enum Part {
     Fuzz,
     /// The server SDKs, each in its own language, and the alerts by Prometheus's own checker.
     Sdks,
+    /// The pages' commands that take minutes.
+    Docs,
     /// Longer calls between browsers, and other browsers.
     Browsers,
     /// Malformed datagrams beside a call.
@@ -54,6 +56,7 @@ impl Part {
             Part::Gpu => gpu::run(),
             Part::Fuzz => fuzz::run(20 * times, &fuzz::Build::best().all()?),
             Part::Sdks => sdks(),
+            Part::Docs => docs(),
             Part::Browsers => browsers(times),
             Part::Attack => attack(1_000_000 * times),
             Part::Links => links(),
@@ -117,6 +120,27 @@ fn sdks() -> Result<()> {
     for_tests(Cmd::cargo(["test", "--quiet", "--package", "windlass"]).args(tests)).run()
 }
 
+/// Runs the blocks of pages that take minutes, beside all others.
+fn docs() -> Result<()> {
+    step("Running the pages' commands, those that take minutes too");
+    release_programs()?;
+    let tests = ["--test", "docs", "--", "--nocapture"];
+    for_tests(Cmd::cargo(["test", "--quiet", "--package", "windlass"]).args(tests))
+        .env("WINDLASS_LAB", lab().display().to_string())
+        .run()
+}
+
+/// Builds server and laboratory for speed.
+fn release_programs() -> Result<()> {
+    let programs = ["--package", "windlass", "--package", "windlass-lab"];
+    Cmd::cargo(["build", "--release", "--quiet"]).args(programs).run()
+}
+
+/// The laboratory's program of [`release_programs`].
+fn lab() -> PathBuf {
+    target_dir().join("release/windlass-lab")
+}
+
 fn browsers(times: u32) -> Result<()> {
     let mut env = vec![
         ("WINDLASS_CALL_SECONDS", (60 * times).to_string()),
@@ -160,9 +184,8 @@ fn links() -> Result<()> {
 /// add up.
 fn visits(seconds: u32) -> Result<()> {
     step(&format!("Having twenty participants come and go for {seconds} seconds"));
-    let programs = ["--package", "windlass", "--package", "windlass-lab"];
-    Cmd::cargo(["build", "--release", "--quiet"]).args(programs).run()?;
-    Cmd::new(target_dir().join("release/windlass-lab"))
+    release_programs()?;
+    Cmd::new(lab())
         .args(["loadtest", "--own"])
         .args(["--publishers", "8", "--per-room", "2", "--subscribers", "3", "--layers", "q,h"])
         .args(["--stay", "60", "--seconds", &seconds.to_string(), "--links"])

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use serde::Serialize;
 use windlass_plan::{Answer, Constants, Demand, HEADER_BYTES};
 
@@ -11,8 +11,8 @@ use super::runs::{CHECKED, Run, Taken};
 use crate::interrupt;
 use crate::progress::Progress;
 
-/// Maximum difference of a good prediction, in percent.
-const NEAR: f64 = 20.0;
+/// Maximum difference between prediction and measurement, in percent of the measurement.
+const MAX_OFF_PERCENT: f64 = 20.0;
 
 #[derive(Debug, Serialize)]
 struct Report<'a> {
@@ -31,7 +31,8 @@ struct Row {
     off_percent: f64,
 }
 
-/// Runs the load tests, and says how far the predictions are off.
+/// Runs the load tests, and says how far the predictions are off. Fails if one is off by more than
+/// [`MAX_OFF_PERCENT`].
 pub(super) fn run(constants: &Constants, seconds: u32, json: bool) -> Result<()> {
     let progress = Progress::new(CHECKED.len(), "load tests");
     let mut rows = Vec::new();
@@ -51,7 +52,25 @@ pub(super) fn run(constants: &Constants, seconds: u32, json: bool) -> Result<()>
     } else {
         print!("{}", table(&report.rows));
     }
+    judge(&report.rows)
+}
+
+fn judge(rows: &[Row]) -> Result<()> {
+    let far = rows.iter().filter(|row| row.is_far()).count();
+    ensure!(
+        far == 0,
+        "{far} of {} predictions are off by more than {MAX_OFF_PERCENT} %: measure the constants of this machine, while \
+         nothing else runs (`windlass-lab calibrate FILE`)",
+        rows.len()
+    );
     Ok(())
+}
+
+impl Row {
+    fn is_far(&self) -> bool {
+        // So that a figure that is no number is far, too.
+        self.off_percent.is_nan() || self.off_percent.abs() > MAX_OFF_PERCENT
+    }
 }
 
 fn of_run(constants: &Constants, run: Run, taken: &Taken) -> Vec<Row> {
@@ -102,7 +121,7 @@ fn table(rows: &[Row]) -> String {
             );
             last = &row.run;
         }
-        let far = if row.off_percent.abs() <= NEAR { "" } else { "   more than 20 %" };
+        let far = if row.is_far() { "   more than 20 %" } else { "" };
         let _ = writeln!(
             out,
             "{:<20} {:>10.2} {:>10.2} {:>+6.0} %{far}",
@@ -116,18 +135,23 @@ fn table(rows: &[Row]) -> String {
 mod tests {
     use super::*;
 
+    fn row(figure: &'static str, off_percent: f64) -> Row {
+        Row { run: "a run".to_owned(), figure, predicted: 1.0, measured: 1.0, off_percent }
+    }
+
     #[test]
     fn what_is_far_off_is_marked() {
-        let row = |figure, off_percent| Row {
-            run: "a run".to_owned(),
-            figure,
-            predicted: 1.0,
-            measured: 1.0,
-            off_percent,
-        };
         let table = table(&[row("cores", -19.0), row("memory, MiB", 31.0)]);
         assert_eq!(table.matches("a run").count(), 1);
         assert_eq!(table.matches("more than 20 %").count(), 1, "{table}");
         assert!(table.contains("+31 %   more"), "{table}");
+    }
+
+    #[test]
+    fn predictions_that_are_far_off_fail() {
+        assert!(judge(&[row("cores", -19.0), row("memory, MiB", 20.0)]).is_ok());
+        let why = judge(&[row("cores", -19.0), row("memory, MiB", 31.0)]).unwrap_err().to_string();
+        assert!(why.starts_with("1 of 2 predictions"), "{why}");
+        assert!(judge(&[row("anchors/s of each", f64::NAN)]).is_err());
     }
 }
