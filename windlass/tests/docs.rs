@@ -286,7 +286,10 @@ async fn in_a_network_of_its_own() {
             continue;
         }
         if block.is_long() && lab().is_none() {
-            windlass_skips::note(&block.place(), "it takes minutes; `cargo xtask soak docs` runs it");
+            windlass_skips::note(
+                &block.place(),
+                "it takes minutes; `cargo xtask soak docs` runs it",
+            );
             continue;
         }
         let begun = Instant::now();
