@@ -9,8 +9,8 @@ use windlass_protocol::{
     TrackStats,
 };
 use windlass_sfu::{
-    AnchorReport, DataContent, DataError, DataMessage, DecayReport, Delivery, DisconnectReason,
-    NetworkReport, ParticipantId, Publish, SfuEvent, Subscribe, TrackId, TrackInfo, TrackReport,
+    AnchorReport, DataContent, DataError, DataMessage, Delivery, DisconnectReason, NetworkReport,
+    ParticipantId, Publish, SfuEvent, Subscribe, TrackId, TrackInfo, TrackReport,
 };
 use windlass_types::Layer;
 
@@ -122,10 +122,8 @@ pub(crate) fn report(report: &Report) -> TrackReport {
         duplicate: report.anchors_duplicate,
         former_epoch: report.anchors_former_epoch,
     };
-    let decay = report.decay.zip(report.decay_frames);
-    let decay = decay.map(|(per_frame, frames)| DecayReport { per_frame, frames });
     let network = NetworkReport { network: report.network, absence: report.no_network };
-    TrackReport { anchors, decay, network }
+    TrackReport { anchors, decay: report.decay, network }
 }
 
 pub(crate) fn regions(track: TrackId, request: &windlass_sfu::RegionRequest) -> ServerMessage {

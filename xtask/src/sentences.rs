@@ -1,8 +1,8 @@
 //! Sentences of the pages: one with more than [`MAX_WORDS`] words is hard for people who read English as a second
 //! language.
 //!
-//! Code blocks, tables, quotations and the targets of links do not count. Code within a sentence counts as one word.
-//! The cells of the page of options count: they are the options' help.
+//! Code blocks, quotations and the targets of links do not count. Code within a sentence counts as one word. Each cell of
+//! a table is a paragraph of its own.
 
 use std::path::PathBuf;
 
@@ -14,7 +14,7 @@ use crate::{root, source};
 /// Maximum number of words in a sentence.
 const MAX_WORDS: usize = 25;
 
-/// The page whose tables are read as prose: it is written from the declarations in `windlass/src/config`.
+/// The page that is written from the declarations in `windlass/src/config`.
 const OPTIONS: &str = "docs/options.md";
 
 /// Records, which may be denser: changes by version, and notes of measurements.
@@ -30,7 +30,7 @@ pub(crate) fn check() -> Result<()> {
     for page in pages()? {
         let name = page.strip_prefix(root()).unwrap_or(&page).display().to_string();
         let text = std::fs::read_to_string(&page).with_context(|| format!("reading {name}"))?;
-        for (line, sentence) in too_long(&text, name == OPTIONS) {
+        for (line, sentence) in too_long(&text) {
             wrong.push(format!("{name}:{line}: {sentence}"));
         }
     }
@@ -56,18 +56,18 @@ fn is_left_out(path: &str) -> bool {
 }
 
 /// The sentences of a page that are too long, and the line at which the paragraph of each begins.
-fn too_long(page: &str, with_tables: bool) -> Vec<(usize, String)> {
+fn too_long(page: &str) -> Vec<(usize, String)> {
     let long = |sentence: &String| words(sentence) > MAX_WORDS;
     let of = |(line, text): Block| {
         sentences(&text).into_iter().filter(long).map(move |sentence| (line, sentence))
     };
-    blocks(page, with_tables).into_iter().flat_map(of).collect()
+    blocks(page).into_iter().flat_map(of).collect()
 }
 
-/// A page's blocks, without code, HTML and quotations; with the cells of tables if asked for.
+/// A page's blocks, without code, HTML and quotations.
 ///
 /// Code is fenced, or begins after an empty line and is indented by four spaces.
-fn blocks(page: &str, with_tables: bool) -> Vec<Block> {
+fn blocks(page: &str) -> Vec<Block> {
     let mut found: Vec<Block> = Vec::new();
     let (mut in_code, mut is_open) = (false, false);
     for (at, line) in page.lines().enumerate() {
@@ -79,7 +79,7 @@ fn blocks(page: &str, with_tables: bool) -> Vec<Block> {
         } else if in_code || is_indented || text.is_empty() || text.starts_with(['<', '>']) {
             is_open = false;
         } else if text.starts_with('|') {
-            let cells = text.split('|').filter(|_| with_tables);
+            let cells = text.split('|');
             found.extend(cells.map(|cell| (at + 1, cell.trim().to_owned())));
             is_open = false;
         } else if text.starts_with('#') {
@@ -162,26 +162,25 @@ mod tests {
     #[test]
     fn a_sentence_of_one_word_too_many_is_found_where_its_paragraph_begins() {
         let page = format!("# Title\n\nShort. {}\n{}.\n", run_of(13), run_of(12));
-        assert_eq!(too_long(&page, false), []);
+        assert_eq!(too_long(&page), []);
         let page = format!("# Title\n\nShort. {}\n{}.\n", run_of(13), run_of(13));
-        assert_eq!(too_long(&page, false), [(3, format!("{}.", run_of(26)))]);
+        assert_eq!(too_long(&page), [(3, format!("{}.", run_of(26)))]);
     }
 
     #[test]
-    fn code_blocks_and_html_do_not_count_and_tables_only_if_asked_for() {
+    fn code_blocks_and_html_do_not_count_and_cells_of_tables_do() {
         let long = run_of(26);
-        assert_eq!(too_long(&format!("```sh\n{long}\n```\n<!-- {long} -->\n"), false), []);
-        assert_eq!(too_long(&format!("Run:\n\n    {long}\n    {long}\n"), false), []);
+        assert_eq!(too_long(&format!("```sh\n{long}\n```\n<!-- {long} -->\n")), []);
+        assert_eq!(too_long(&format!("Run:\n\n    {long}\n    {long}\n")), []);
         let table = format!("| a | b |\n| --- | --- |\n| x | {long} |\n");
-        assert_eq!(too_long(&table, false), []);
-        assert_eq!(too_long(&table, true), [(3, long)]);
+        assert_eq!(too_long(&table), [(3, long)]);
     }
 
     #[test]
     fn quotations_do_not_count() {
         let long = run_of(26);
-        assert_eq!(too_long(&format!("> {long}\n> {long}\n"), false), []);
-        assert_eq!(too_long(&format!("> Short.\n\n{long}\n"), false), [(3, long)]);
+        assert_eq!(too_long(&format!("> {long}\n> {long}\n")), []);
+        assert_eq!(too_long(&format!("> Short.\n\n{long}\n")), [(3, long)]);
     }
 
     #[test]

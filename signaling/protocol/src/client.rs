@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use windlass_types::{Attributes, FrameNetwork, Layer, NoNetwork, Rung, TrackKind, UplinkReport};
+use windlass_types::{
+    Attributes, DecayReport, FrameNetwork, Layer, NoNetwork, Rung, TrackKind, UplinkReport,
+};
 
 use crate::data::{SendData, SetAttributes};
 use crate::error::{ErrorCode, ProtocolError};
@@ -235,14 +237,10 @@ pub struct Report {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "typescript", ts(optional))]
     pub no_network: Option<NoNetwork>,
-    /// Increase of the picture's mean squared error with each frame after an anchor, in squared grey levels of luma.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "typescript", ts(optional))]
-    pub decay: Option<f64>,
-    /// Mean number of frames after an anchor over which `decay` was measured.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "typescript", ts(optional))]
-    pub decay_frames: Option<f64>,
+    /// How the picture gets worse after an anchor, where that was measured.
+    #[serde(flatten)]
+    #[cfg_attr(feature = "typescript", ts(as = "DecayReport"))]
+    pub decay: Option<DecayReport>,
 }
 
 /// Report on the uplink of one's own track.

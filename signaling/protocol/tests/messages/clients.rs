@@ -6,7 +6,7 @@ use windlass_protocol::{
     Publish, Report, Request, Rung, SendData, ServerMessage, SetAttributes, SetRung, Subscribe,
     TrackKind, Uplink, View,
 };
-use windlass_types::{Attributes, Bitrate, Layer, Size, UplinkReport};
+use windlass_types::{Attributes, Bitrate, DecayReport, Layer, Size, UplinkReport};
 
 use super::{clients_say, parse, shape};
 
@@ -151,8 +151,7 @@ fn reports_have_the_documented_shape() {
             reconstruct_ms: 4.5,
             network: FrameNetwork::None,
             no_network: Some(NoNetwork::Slow),
-            decay: Some(0.25),
-            decay_frames: Some(30.0),
+            decay: Some(DecayReport { per_frame: 0.25, frames: 30.0 }),
         }),
     )]);
 }
