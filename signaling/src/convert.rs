@@ -123,7 +123,7 @@ pub(crate) fn report(report: &Report) -> TrackReport {
         former_epoch: report.anchors_former_epoch,
     };
     let network = NetworkReport { network: report.network, absence: report.no_network };
-    TrackReport { anchors, decay: report.decay, network }
+    TrackReport { anchors, decay: report.anchor_decay, network }
 }
 
 pub(crate) fn regions(track: TrackId, request: &windlass_sfu::RegionRequest) -> ServerMessage {

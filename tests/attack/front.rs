@@ -396,7 +396,7 @@ async fn reports_of_what_was_never_sent_change_no_figure() {
     assert!(track.is_string(), "{welcome}");
     let all = u32::MAX;
     let report = json!({"type": "report", "track": track, "anchors_used": all, "anchors_late": all,
-        "anchors_lost": all, "anchors_duplicate": all, "decay": 1e9, "decay_frames": 1.0});
+        "anchors_lost": all, "anchors_duplicate": all, "anchor_decay": {"per_frame": 1e9, "frames": 1.0}});
     for _ in 0..30 {
         mallory.say(&report).await;
     }

@@ -299,12 +299,8 @@ pub enum EnhancerRequest {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct DecayReport {
     /// Loss with each frame (`d ÷ L`), in squared grey levels of luma: the mean over the picture's samples.
-    #[serde(rename = "decay")]
-    #[cfg_attr(feature = "typescript", ts(optional, as = "Option<f64>"))]
     pub per_frame: f64,
     /// Number of frames after an anchor in which the loss was seen (`L`): the mean over the anchors.
-    #[serde(rename = "decay_frames")]
-    #[cfg_attr(feature = "typescript", ts(optional, as = "Option<f64>"))]
     pub frames: f64,
 }
 

@@ -156,8 +156,8 @@ impl ConfigArgs {
             read(path)?;
             println!("{} can be used.", path.display());
         } else if self.show {
-            self.serve.load()?;
-            print!("{}", config::shown::shown(given, self.serve.file())?);
+            let config = self.serve.load()?;
+            print!("{}", config::shown::shown(given, self.serve.file(), &config)?);
         } else {
             print!("{}", config::annotated());
         }

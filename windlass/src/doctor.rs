@@ -193,10 +193,16 @@ fn enhancement(config: &Config) -> Vec<Finding> {
     let mut all = Vec::new();
     let named = !config.devices.is_empty();
     match Devices::here() {
-        Ok(found) => {
-            let names: Vec<_> = found.usable().iter().map(|device| device.name.clone()).collect();
-            all.push(Finding::ok("gpu", format!("driver {}: {}", found.driver, names.join(", "))));
-        }
+        Ok(found) => all.push(match found.choose(&config.devices) {
+            Ok(chosen) => {
+                let used = if named { chosen } else { found.usable() };
+                let names: Vec<_> = used.iter().map(|device| device.name.clone()).collect();
+                Finding::ok("gpu", format!("driver {}: {}", found.driver, names.join(", ")))
+            }
+            Err(why) => {
+                Finding::fault("gpu", why.to_string(), "--device, as `windlass devices` lists them")
+            }
+        }),
         Err(why) if named || enhancer.engine == EngineChoice::Cuda => {
             all.push(Finding::fault("gpu", why.to_string(), "--device cpu, or install the driver"));
         }

@@ -42,6 +42,46 @@ fn what_cannot_be_used_is_refused_with_a_sentence() {
 }
 
 #[test]
+fn a_file_of_the_version_before_is_read_with_a_warning() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("windlass.yaml");
+    std::fs::write(&file, "budget-ms: \"150\"\nmax-rooms: 7\n").unwrap();
+    let file = file.to_str().unwrap();
+    let (said, error, code) = ended(&["config", "--check", file]);
+    assert_eq!((said.trim(), code), (&*format!("{file} can be used."), Some(0)), "{error}");
+    for part in ["write `budget: 150ms`", "this version only", "`max-rooms` is no option any more"]
+    {
+        assert!(error.contains(part), "{part} is missing in {error}");
+    }
+}
+
+#[test]
+fn the_configuration_in_force_says_where_each_value_comes_from() {
+    let folder = tempfile::tempdir().unwrap();
+    let (state, file) = (folder.path().join("state"), folder.path().join("windlass.yaml"));
+    std::fs::write(&file, "public: calls.example\nbudget: 150ms\n").unwrap();
+    let args = ["config", "--show", "--max-participants", "9", "--config", file.to_str().unwrap()];
+    let output =
+        windlass(&args).env("STATE_DIRECTORY", &state).env("WINDLASS_CAPTURED", "off").output();
+    let text = String::from_utf8(output.unwrap().stdout).unwrap();
+    let line = |name: &str| {
+        let found = text.lines().find(|line| line.split(':').next() == Some(name));
+        found.unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let file = file.display();
+    assert_eq!(line("max-participants"), "max-participants: 9 # command line");
+    assert_eq!(line("captured"), "captured: off # WINDLASS_CAPTURED");
+    assert_eq!(line("budget"), format!("budget: 150ms # {file}"));
+    assert_eq!(line("network"), "network: auto # default");
+    // What follows from the public name.
+    assert!(line("http").ends_with(":443 # by public"), "{text}");
+    assert_eq!(line("metrics"), "metrics: 127.0.0.1:7889 # by public");
+    assert_eq!(line("tls"), "tls: acme # by public");
+    let key = format!("token-key: k1=@{} # by public", state.join("token-key").display());
+    assert_eq!(line("token-key"), key);
+}
+
+#[test]
 fn a_port_in_use_is_told_with_what_to_do_next() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let addr = taken.local_addr().unwrap().to_string();

@@ -64,6 +64,15 @@ fn ended(command: &mut Command) -> (String, String, Option<i32>) {
 }
 
 #[test]
+fn a_gpu_that_is_not_there_is_found_by_the_doctor() {
+    let Some(machine) = machine("", "1") else { return };
+    let (said, _, code) = ended(&mut windlass(&["doctor", "--device", "GPU-0badcafe"], &machine));
+    assert_eq!(code, Some(1), "{said}");
+    let fault = said.lines().find(|line| line.starts_with("fault    gpu"));
+    assert!(fault.is_some_and(|line| line.contains("GPU-0badcafe")), "{said}");
+}
+
+#[test]
 fn the_machines_devices_are_listed_with_what_to_set() {
     let Some(machine) = machine("2", "2") else { return };
     let (said, error, code) = ended(&mut windlass(&["devices"], &machine));

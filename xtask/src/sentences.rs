@@ -1,8 +1,8 @@
 //! Sentences of the pages: one with more than [`MAX_WORDS`] words is hard for people who read English as a second
 //! language.
 //!
-//! Code blocks, quotations and the targets of links do not count. Code within a sentence counts as one word. Each cell of
-//! a table is a paragraph of its own.
+//! Code blocks, quotations and the targets of links do not count. Code within a sentence counts as one word. Each cell
+//! of a table is a paragraph of its own.
 
 use std::path::PathBuf;
 
@@ -207,7 +207,7 @@ mod tests {
     fn each_item_of_a_list_is_read_by_itself() {
         let (half, page) =
             (run_of(13), |a: &str| format!("{a}- {}\n{a}2. {}\n", run_of(13), run_of(13)));
-        assert_eq!(blocks(&page("  "), false), [(1, half.clone()), (2, half)]);
+        assert_eq!(blocks(&page("  ")), [(1, half.clone()), (2, half)]);
         assert_eq!(item("2 apples"), None);
         assert_eq!(item(". a point"), None);
     }

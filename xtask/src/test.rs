@@ -316,7 +316,7 @@ fn wasm_twin(name: &str, stream: &str) -> Option<String> {
     check.arg(&ivf).arg(&twin).check(name, again())
 }
 
-/// Tests the chart: rendered by Helm, and checked against Kubernetes' schemas.
+/// Tests the chart: rendered by Helm, checked against Kubernetes' schemas, and installed where there is a Kubernetes.
 fn chart() -> Option<String> {
     skipped::told(Cmd::new("node"))
         .args(["--test", "chart.test.mjs", "kubernetes.test.mjs"])

@@ -168,10 +168,16 @@ export type Report = {
   network: FrameNetwork;
   /** Why no network runs, where none does. */
   no_network?: NoNetwork;
-  /** Increase of the picture's mean squared error with each frame after an anchor, in squared grey levels of luma. */
-  decay?: number;
-  /** Mean number of frames after an anchor over which `decay` was measured. */
-  decay_frames?: number;
+  /** How the picture gets worse after an anchor, where that was measured. */
+  anchor_decay?: DecayReport;
+};
+
+/** How a viewer's rebuilt picture gets worse from frame to frame after an anchor, as the viewer measures it (ARISE §4.3). */
+export type DecayReport = {
+  /** Loss with each frame (`d ÷ L`), in squared grey levels of luma: the mean over the picture's samples. */
+  per_frame: number;
+  /** Number of frames after an anchor in which the loss was seen (`L`): the mean over the anchors. */
+  frames: number;
 };
 
 /** Report on the uplink of one's own track. */

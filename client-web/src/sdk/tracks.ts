@@ -401,7 +401,7 @@ export class RemoteVideoTrack extends Emitter<RemoteVideoTrackEvents> {
       ...(stats.networkAbsence === null ? {} : { no_network: stats.networkAbsence }),
       ...(stats.decay === null || stats.decayFrames === null
         ? {}
-        : { decay: stats.decay, decay_frames: stats.decayFrames }),
+        : { anchor_decay: { per_frame: stats.decay, frames: stats.decayFrames } }),
     };
   }
 

@@ -238,9 +238,9 @@ pub struct Report {
     #[cfg_attr(feature = "typescript", ts(optional))]
     pub no_network: Option<NoNetwork>,
     /// How the picture gets worse after an anchor, where that was measured.
-    #[serde(flatten)]
-    #[cfg_attr(feature = "typescript", ts(as = "DecayReport"))]
-    pub decay: Option<DecayReport>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "typescript", ts(optional))]
+    pub anchor_decay: Option<DecayReport>,
 }
 
 /// Report on the uplink of one's own track.

@@ -144,9 +144,11 @@ test(STORED, { skip: skipped(STORED, why) }, async () => {
   };
   const server = await start(undefined, "s3://calls/ours", env);
   let ana;
+  let bo;
   let store;
   try {
     ana = await publish(server, {}, CAMERA);
+    bo = await subscribe(server);
     const { recording } = await (await order(server, "POST")).json();
     const written = () => {
       const folder = path.join(state, "recordings", recording);
@@ -158,6 +160,8 @@ test(STORED, { skip: skipped(STORED, why) }, async () => {
     await until(async () => (await server.metrics()).windlass_recordings_store_failures_total > 0, "nobody is there to store it", 20_000);
     assert.ok((await server.metrics()).windlass_recordings_unstored_bytes > 10_000);
     assert.ok(readdirSync(path.join(state, "recordings", recording)).length > 1, "it waits on the disk");
+    const shown = await nativeFrames(bo.page);
+    await until(async () => (await nativeFrames(bo.page)) > shown + 20, "the call goes on");
 
     const program = path.join(path.dirname(process.env.WINDLASS_BIN), "examples/real_store");
     store = spawn(program, [`127.0.0.1:${port}`, bucket], { stdio: ["ignore", "pipe", "inherit"] });
@@ -173,6 +177,7 @@ test(STORED, { skip: skipped(STORED, why) }, async () => {
     await decode(path.join(made, files[0].file));
   } finally {
     await ana?.close();
+    await bo?.close();
     await server.stop();
     store?.kill();
   }

@@ -36,6 +36,10 @@ pub struct PlanArgs {
     #[arg(long, value_name = "TIME", default_value = "200ms", value_parser = budget)]
     budget: Duration,
 
+    /// Budget in milliseconds, as scripts of the version before have it
+    #[arg(long, value_name = "MS", value_parser = budget_ms, hide = true, conflicts_with = "budget")]
+    budget_ms: Option<Duration>,
+
     /// What a core costs an hour, in euro
     #[arg(long, value_name = "EURO", value_parser = euro, allow_negative_numbers = true)]
     euro_core: Option<f64>,
@@ -81,7 +85,7 @@ impl PlanArgs {
             publishers: self.publishers,
             viewers: self.viewers,
             layer: self.layer,
-            budget: self.budget,
+            budget: self.budget_ms.unwrap_or(self.budget),
         };
         let report = Report::new(&constants, from, &gains, demand, self.euro_core);
         Ok(if self.json { serde_json::to_string(&report)? + "\n" } else { report.text() })
@@ -108,6 +112,10 @@ fn budget(text: &str) -> Result<Duration, String> {
         format!("`{text}` is no time: write a number with its unit, such as 200ms or 1s")
     })?;
     if BUDGETS.contains(&time) { Ok(time) } else { Err("a budget is 50ms to 2s".to_owned()) }
+}
+
+fn budget_ms(text: &str) -> Result<Duration, String> {
+    budget(&format!("{text}ms"))
 }
 
 fn euro(text: &str) -> Result<f64, String> {

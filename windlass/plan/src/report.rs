@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use serde::Serialize;
+use windlass_types::Size;
 
 use crate::constants::{Constants, Machine, ms};
 use crate::gains::{Content, DetailSource, Gain, Gains, Spread};
@@ -12,6 +13,8 @@ use crate::model::{Answer, Demand};
 /// Latency budgets for which the report compares the demand.
 const CURVE: [Duration; 3] =
     [Duration::from_millis(100), Duration::from_millis(200), Duration::from_millis(500)];
+/// Layer with which the gains were measured.
+const GAINED: Size = Size::new(320, 180);
 /// Default maximum of enhanced publishers of a server.
 const MAX_ENHANCED: u32 = 64;
 /// Default maximum of participants of a server.
@@ -212,6 +215,9 @@ fn notes(constants: &Constants, demand: &Demand) -> Vec<String> {
         notes.push(format!(
             "a server takes {MAX_PARTICIPANTS} participants unless --max-total-participants {participants} allows more"
         ));
+    }
+    if layer != GAINED {
+        notes.push(format!("the gains are of a layer of {GAINED}: a larger one gains less"));
     }
     let pixels = f64::from(layer.pixels());
     let sizes: Vec<f64> = constants.layers.iter().map(crate::LayerCost::pixels).collect();

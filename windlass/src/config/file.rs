@@ -110,7 +110,13 @@ fn problem(
     let text = text.split(" at line ").next().unwrap_or(text);
     let text = text.rsplit_once(": line ").map_or(text, |(text, _)| text);
     let problem = match option {
-        Some(option) => format!("{}: {text} ({}: {})", option.name, option.value, option.help),
+        // Words of the reader, and of Rust, about a value of another type.
+        Some(Described { name, value, .. })
+            if ["invalid ", "expected "].iter().any(|word| text.starts_with(word)) =>
+        {
+            format!("{name} must be {value}")
+        }
+        Some(option) => format!("{}: {text}", option.name),
         None => text.to_owned(),
     };
     FileError::At { line, column, problem }

@@ -20,15 +20,15 @@ pub(super) fn translated(text: &str) -> (String, Vec<String>) {
         let Some((key, rest)) = line.split_once(':') else { return line.to_owned() };
         if let Some((_, name, unit)) = RENAMED.iter().find(|(former, ..)| *former == key) {
             let (value, comment) = rest.split_once(" #").unwrap_or((rest, ""));
-            let value = value.trim_end();
+            let value = value.trim().trim_matches(['"', '\'']);
             warnings.push(format!(
                 "line {}: `{key}` is now `{name}`: write `{name}: {}{unit}`; it is read for this version only",
                 at + 1,
-                value.trim_start()
+                value
             ));
             let space = " ".repeat(key.len() - name.len());
             let comment = if comment.is_empty() { String::new() } else { format!(" #{comment}") };
-            return format!("{name}:{space}{value}{unit}{comment}");
+            return format!("{name}:{space} {value}{unit}{comment}");
         }
         if let Some((_, instead)) = REMOVED.iter().find(|(former, _)| *former == key) {
             warnings.push(format!("line {}: `{key}` is no option any more: {instead}", at + 1));
@@ -54,6 +54,12 @@ mod tests {
                 "line 2: `budget-ms` is now `budget`: write `budget: 150ms`; it is read for this version only"
             ]
         );
+    }
+
+    #[test]
+    fn a_number_in_quotes_is_one_too() {
+        assert_eq!(translated("budget-ms: \"150\"").0, "budget:    150ms");
+        assert_eq!(translated("turn-ttl-s: '60'").0, "turn-ttl:   60s");
     }
 
     #[test]

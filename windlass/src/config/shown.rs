@@ -9,18 +9,18 @@ use clap::ArgMatches;
 use clap::parser::ValueSource;
 use serde_json::Value;
 
-use super::File;
 use super::annotated::{Described, options};
 use super::former;
 use super::settings::variable;
+use super::{Config, File};
 
 /// Options whose values are secrets, or contain some.
 const SECRET: [&str; 7] =
     ["cluster-token", "nats", "token-key", "turn-secret", "turn-url", "webhook", "webhook-secret"];
 
 /// Lists the options of `given` and of the file as a configuration file with a comment on each line. `given` has been
-/// parsed with the options of `windlass serve`.
-pub(crate) fn shown(given: &ArgMatches, file: Option<&Path>) -> Result<String> {
+/// parsed with the options of `windlass serve`, and `config` is what both come to.
+pub(crate) fn shown(given: &ArgMatches, file: Option<&Path>, config: &Config) -> Result<String> {
     let in_file = match file {
         None => BTreeMap::new(),
         Some(path) => {
@@ -32,7 +32,12 @@ pub(crate) fn shown(given: &ArgMatches, file: Option<&Path>) -> Result<String> {
     let from_file = file.map_or(String::new(), |path| path.display().to_string());
     let mut text = String::new();
     for option in options() {
-        let (value, from) = found(&option, given, &in_file, &from_file);
+        let (value, from) = found(&option, given, &in_file, &from_file).unwrap_or_else(|| {
+            match by_public(&option.name, config) {
+                Some(value) => (Some(value), "by public".to_owned()),
+                None => by_default(&option),
+            }
+        });
         let value = value.map(|value| hidden(&option.name, value));
         let line = match value {
             Some(value) => format!("{}: {value}", option.name),
@@ -61,32 +66,46 @@ fn plain(value: &Value) -> String {
     }
 }
 
-/// Value of an option, if it has one, and where it comes from.
+/// Value of an option that is given, and where it comes from.
 fn found(
     option: &Described,
     given: &ArgMatches,
     in_file: &BTreeMap<String, String>,
     file: &str,
-) -> (Option<String>, String) {
+) -> Option<(Option<String>, String)> {
     let id = option.name.replace('-', "_");
     let raw = || {
         let values = given.get_raw(&id).into_iter().flatten();
         values.map(|value| value.to_string_lossy().into_owned()).collect::<Vec<_>>().join(",")
     };
     match given.value_source(&id) {
-        Some(ValueSource::CommandLine) => (Some(raw()), "command line".to_owned()),
-        Some(ValueSource::EnvVariable) => (Some(raw()), variable(&option.name)),
-        _ => match in_file.get(&option.name) {
-            Some(value) => (Some(value.clone()), file.to_owned()),
-            None => match &option.default {
-                Some(default) if File::parse(&format!("{}: {default}", option.name)).is_ok() => {
-                    (Some(default.clone()), "default".to_owned())
-                }
-                // It depends on the machine, or on other options.
-                Some(default) => (None, format!("default: {default}")),
-                None => (None, "not set".to_owned()),
-            },
-        },
+        Some(ValueSource::CommandLine) => Some((Some(raw()), "command line".to_owned())),
+        Some(ValueSource::EnvVariable) => Some((Some(raw()), variable(&option.name))),
+        _ => in_file.get(&option.name).map(|value| (Some(value.clone()), file.to_owned())),
+    }
+}
+
+/// Value that an option has because the server has a public name.
+fn by_public(name: &str, config: &Config) -> Option<String> {
+    let public = config.public.as_ref()?;
+    match name {
+        "http" => Some(config.http.to_string()),
+        "udp" => Some(config.sfu.udp.to_string()),
+        "metrics" => config.metrics.map(|address| address.to_string()),
+        "tls" => config.tls.is_some().then(|| "acme".to_owned()),
+        "token-key" => public.key.as_ref().map(|file| format!("k1=@{}", file.display())),
+        _ => None,
+    }
+}
+
+/// Value of an option that nobody gives, if that does not depend on the machine or on other options.
+fn by_default(option: &Described) -> (Option<String>, String) {
+    match &option.default {
+        Some(default) if File::parse(&format!("{}: {default}", option.name)).is_ok() => {
+            (Some(default.clone()), "default".to_owned())
+        }
+        Some(default) => (None, format!("default: {default}")),
+        None => (None, "not set".to_owned()),
     }
 }
 
@@ -133,7 +152,8 @@ mod tests {
         )
         .unwrap();
         let path = file.path().display().to_string();
-        let text = shown(&given(&["--budget=300ms"]), Some(file.path())).unwrap();
+        let config = Config::resolve(Settings::default()).unwrap();
+        let text = shown(&given(&["--budget=300ms"]), Some(file.path()), &config).unwrap();
         assert_eq!(line(&text, "budget"), "budget: 300ms # command line");
         assert_eq!(line(&text, "device"), format!("device: off # {path}"));
         assert_eq!(line(&text, "origins"), format!("origins: https://a,https://b # {path}"));

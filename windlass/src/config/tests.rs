@@ -92,7 +92,7 @@ fn an_error_in_a_file_says_where_what_and_what_is_allowed() {
             "open-rooms: true\nbudget: 10ms",
             "line 2, column 9: budget must be from 50ms to 2s, not 10ms",
         ),
-        ("log: info\nhttp: 80", "line 2, column 7: http: "),
+        ("log: info\nhttp: 80", "line 2, column 7: http must be IP:PORT"),
         ("budget: soon", "line 1, column 9: budget: "),
         ("budget: 150", "`150` is no time: write a number with its unit"),
         ("max-enhanced: 1\ndevice: gpu", "line 2, column 9: device: "),
@@ -136,6 +136,12 @@ fn a_file_may_be_empty() {
 fn values_out_of_range_are_refused_by_name() {
     for (text, name) in [
         ("budget: 10ms", "budget"),
+        ("max-participants: many", "column 19: max-participants must be a whole number"),
+        ("max-participants: -3", "max-participants must be a whole number"),
+        ("max-participants: [1, 2]", "max-participants must be a whole number"),
+        ("open-rooms: maybe", "open-rooms must be true or false"),
+        ("compute-cap: lots", "compute-cap must be a share, 0 to 1"),
+        ("http: here", "http must be IP:PORT"),
         ("max-participants: 0", "max-participants"),
         ("forwarding-threads: 0", "must be from 1 to 64, not 0"),
         ("compute-cap: 1.5", "compute-cap"),

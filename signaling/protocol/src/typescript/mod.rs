@@ -8,8 +8,8 @@ use std::fmt::Write;
 
 use ts_rs::{Config, TS};
 use windlass_types::{
-    ConnectionQuality, FrameNetwork, Layer, LayerKnobs, NoNetwork, Refusal, Rung, TrackKind,
-    VideoCodec, Way, WayReason,
+    ConnectionQuality, DecayReport, FrameNetwork, Layer, LayerKnobs, NoNetwork, Refusal, Rung,
+    TrackKind, VideoCodec, Way, WayReason,
 };
 
 use crate::{
@@ -40,6 +40,7 @@ pub fn file() -> String {
         SetRung,
         View,
         Report,
+        DecayReport,
         Uplink,
         SendData,
         SetAttributes,

@@ -134,7 +134,7 @@ fn reports_have_the_documented_shape() {
                 "anchors_used": 5, "anchors_late": 1, "anchors_lost": 0,
                 "anchors_duplicate": 2, "anchors_former_epoch": 3,
                 "latency_p50_ms": 120.0, "latency_p95_ms": 180.0, "decode_ms": 2.5,
-                "reconstruct_ms": 4.5, "network": "none", "no_network": "slow", "decay": 0.25, "decay_frames": 30.0}),
+                "reconstruct_ms": 4.5, "network": "none", "no_network": "slow", "anchor_decay": {"per_frame": 0.25, "frames": 30.0}}),
         None,
         ClientMessage::Report(Report {
             track: "t1".into(),
@@ -151,7 +151,7 @@ fn reports_have_the_documented_shape() {
             reconstruct_ms: 4.5,
             network: FrameNetwork::None,
             no_network: Some(NoNetwork::Slow),
-            decay: Some(DecayReport { per_frame: 0.25, frames: 30.0 }),
+            anchor_decay: Some(DecayReport { per_frame: 0.25, frames: 30.0 }),
         }),
     )]);
 }
