@@ -29,7 +29,10 @@ describe("on a real Kubernetes", { skip: skipped("the Helm chart on a real Kuber
     await kubernetes.ask("POST", "/apis/node.k8s.io/v1/runtimeclasses", nvidia);
     // Servers of a DaemonSet are made for it, though nothing runs them.
     const labels = { "windlass/sfu": "true" };
-    await kubernetes.ask("POST", "/api/v1/nodes", { apiVersion: "v1", kind: "Node", metadata: { name: "node-a", labels } });
+    const node = await kubernetes.ask("POST", "/api/v1/nodes", { apiVersion: "v1", kind: "Node", metadata: { name: "node-a", labels } });
+    const now = new Date().toISOString().replace(/\.\d+/, "");
+    node.status.conditions = [{ type: "Ready", status: "True", reason: "Told", lastHeartbeatTime: now, lastTransitionTime: now }];
+    await kubernetes.ask("PUT", "/api/v1/nodes/node-a/status", node);
   });
   after(async () => {
     await kubernetes?.stop();
@@ -62,9 +65,8 @@ describe("on a real Kubernetes", { skip: skipped("the Helm chart on a real Kuber
     ];
     return until("all pods are made", async () => {
       const all = await workloads();
-      const made = ({ kind, metadata, spec, status }) =>
-        status.observedGeneration === metadata.generation &&
-        (kind === "DaemonSet" ? status.updatedNumberScheduled >= 1 : (status.updatedReplicas ?? 0) >= firstPods(spec));
+      const made = ({ metadata, spec, status }) =>
+        status.observedGeneration === metadata.generation && (status.updatedNumberScheduled ?? status.updatedReplicas ?? 0) >= firstPods(spec);
       return all.length > 0 && all.every(made) && all;
     });
   };

@@ -81,8 +81,8 @@ export async function startKubernetes() {
     start("kube-controller-manager", {
       kubeconfig, "service-account-private-key-file": key, "use-service-account-credentials": true, "leader-elect": false,
       "bind-address": "127.0.0.1", "secure-port": controllers, "cert-dir": join(folder, "controllers"),
-      // Else nodes that run nothing are taken out of service after a minute.
-      "node-startup-grace-period": "1h",
+      // Nobody says again that a node is ready.
+      "node-monitor-grace-period": "1h",
     });
     /** What the API answers; an error if it refuses. */
     const ask = (method, path, body) =>
