@@ -67,7 +67,8 @@ export async function startServer({ args = [], ports: given, path: impaired, lin
     async stop() {
       proxy?.close();
       emulator?.kill("SIGINT");
-      if (child.exitCode !== null) return child.exitCode;
+      // Also where it was ended as a leftover: its exit would be waited for in vain.
+      if (child.exitCode !== null || child.signalCode !== null) return child.exitCode;
       // Not SIGTERM: that lets rooms end first.
       child.kill("SIGINT");
       const hard = setTimeout(() => child.kill("SIGKILL"), 10_000);

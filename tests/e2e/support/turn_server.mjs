@@ -49,7 +49,7 @@ export async function startTurn(secret, tls = null) {
     pause: () => child.kill("SIGSTOP"),
     resume: () => child.kill("SIGCONT"),
     async stop() {
-      if (child.exitCode !== null) return;
+      if (child.exitCode !== null || child.signalCode !== null) return;
       child.kill("SIGKILL");
       await once(child, "exit");
     },
