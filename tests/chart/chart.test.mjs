@@ -9,19 +9,18 @@ import { dirname, join } from "node:path";
 import { after, test } from "node:test";
 import { freePort } from "../e2e/support/ports.mjs";
 import { skipped } from "../e2e/support/skips.mjs";
-import { copyOfChart, install, lint, NAMESPACE, render, template, uninstall, withoutHelm } from "./support/helm.mjs";
+import { CASES, copyOfChart, install, lint, NAMESPACE, render, template, uninstall, withoutHelm } from "./support/helm.mjs";
 import { problems } from "./support/schemas.mjs";
 import { startStore } from "./support/store.mjs";
 
 const BINARY = process.env.WINDLASS_BIN;
-const CASES = ["values", "alone", "cluster", "external-nats", "hpa", "keda", "nodes", "relay", "tls"];
 const options = { skip: skipped("the Helm chart", withoutHelm) };
 const started = { skip: withoutHelm || skipped("servers by the Helm chart's command lines", !BINARY && "WINDLASS_BIN names no server") };
 
 const chart = withoutHelm ? undefined : copyOfChart();
 after(() => chart?.remove());
 
-const files = (name) => (name === "values" ? [] : [chart.values(`${name}.yaml`)]);
+const files = (name) => chart.files(name);
 const rendered = new Map();
 /** The manifests of one of the cases, with more values: Helm renders each once. */
 const of = (name, more = "") => {

@@ -3,10 +3,10 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { skipped } from "../e2e/support/skips.mjs";
-import { copyOfChart, install, uninstall, withoutHelm } from "./support/helm.mjs";
-import { define, startKubernetes, until, withoutKubernetes } from "./support/kubernetes.mjs";
+import { until } from "../e2e/support/until.mjs";
+import { CASES, copyOfChart, install, uninstall, withoutHelm } from "./support/helm.mjs";
+import { define, startKubernetes, withoutKubernetes } from "./support/kubernetes.mjs";
 
-const CASES = ["values", "alone", "cluster", "external-nats", "hpa", "keda", "nodes", "relay", "tls"];
 /** What the chart makes, by the paths of their lists. */
 const KINDS = {
   ConfigMap: "api/v1 configmaps", Secret: "api/v1 secrets", Service: "api/v1 services", ServiceAccount: "api/v1 serviceaccounts",
@@ -63,12 +63,13 @@ describe("on a real Kubernetes", { skip: skipped("the Helm chart on a real Kuber
     const workloads = async () => [
       ...(await listed(cluster, "StatefulSet")), ...(await listed(cluster, "DaemonSet")), ...(await listed(cluster, "Deployment")),
     ];
-    return until("all pods are made", async () => {
+    const complete = async () => {
       const all = await workloads();
       const made = ({ metadata, spec, status }) =>
         status.observedGeneration === metadata.generation && (status.updatedNumberScheduled ?? status.updatedReplicas ?? 0) >= firstPods(spec);
       return all.length > 0 && all.every(made) && all;
-    });
+    };
+    return until(complete, "all pods are made", 60_000);
   };
   /** Pods that are made before one is ready: of a StatefulSet that starts them in order, the first. */
   const firstPods = ({ replicas, podManagementPolicy }) => (podManagementPolicy === "Parallel" ? replicas : Math.min(1, replicas ?? 1));
@@ -76,7 +77,7 @@ describe("on a real Kubernetes", { skip: skipped("the Helm chart on a real Kuber
   for (const name of CASES) {
     test(`${name}: is installed, its pods are made, and it goes`, async () => {
       const cluster = await own(`case-${name}`);
-      const files = name === "values" ? [] : [chart.values(`${name}.yaml`)];
+      const files = chart.files(name);
       await install(chart, cluster, "", files);
       const workloads = await rolledOut(cluster);
       const pods = await listed(cluster, "Pod");
@@ -88,7 +89,8 @@ describe("on a real Kubernetes", { skip: skipped("the Helm chart on a real Kuber
       await install(chart, cluster, "", files);
       assert.deepEqual(await there(cluster), first);
       await uninstall(cluster);
-      await until("its workloads are gone", async () => (await listed(cluster, "StatefulSet")).length + (await listed(cluster, "DaemonSet")).length === 0);
+      const gone = async () => (await listed(cluster, "StatefulSet")).length + (await listed(cluster, "DaemonSet")).length === 0;
+      await until(gone, "its workloads are gone", 60_000);
       const left = await there(cluster);
       // Keys and tokens are kept for another installation, on purpose.
       assert.deepEqual(left.filter((one) => !one.startsWith("Secret/")), []);

@@ -7,6 +7,7 @@ use serde::Deserialize;
 
 use crate::clips::for_tests;
 use crate::process::{Cmd, step};
+use crate::target_dir;
 
 /// A test's binary, and the folder in which it runs.
 #[derive(Debug, PartialEq, Eq)]
@@ -33,6 +34,17 @@ pub(crate) fn build() -> Result<Vec<Binary>> {
 /// after it.
 pub(crate) fn build_programs() -> Result<()> {
     Cmd::cargo(["build", "--locked", "--quiet", "--workspace", "--bins", "--examples"]).run()
+}
+
+/// Builds server and laboratory for speed.
+pub(crate) fn build_release() -> Result<()> {
+    let programs = ["--package", "windlass", "--package", "windlass-lab"];
+    Cmd::cargo(["build", "--release", "--quiet"]).args(programs).run()
+}
+
+/// The laboratory's program, built for speed.
+pub(crate) fn release_lab() -> PathBuf {
+    target_dir().join("release/windlass-lab")
 }
 
 impl Binary {

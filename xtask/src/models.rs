@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 
+use crate::binaries::release_lab;
 use crate::process::{Cmd, step};
 use crate::{apt, root, target_dir};
 
@@ -102,7 +103,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
 }
 
 fn bench() -> Cmd {
-    Cmd::new(target_dir().join("release/windlass-lab")).args(["bench", "engine"])
+    Cmd::new(release_lab()).args(["bench", "engine"])
 }
 
 /// Runs the networks in other libraries, and prints the figures.

@@ -6,7 +6,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 
-use crate::binaries::build_programs;
+use crate::binaries::{build_programs, build_release, release_lab};
 use crate::clips::for_tests;
 use crate::process::{Cmd, Missing, step};
 use crate::{apt, calls, fuzz, gpu, gstreamer, memory, neon, page, python, skipped, target_dir};
@@ -123,22 +123,11 @@ fn sdks() -> Result<()> {
 /// Runs the blocks of pages that take minutes, beside all others.
 fn docs() -> Result<()> {
     step("Running the pages' commands, those that take minutes too");
-    release_programs()?;
+    build_release()?;
     let tests = ["--test", "docs", "--", "--nocapture"];
     for_tests(Cmd::cargo(["test", "--quiet", "--package", "windlass"]).args(tests))
-        .env("WINDLASS_LAB", lab().display().to_string())
+        .env("WINDLASS_LAB", release_lab().display().to_string())
         .run()
-}
-
-/// Builds server and laboratory for speed.
-fn release_programs() -> Result<()> {
-    let programs = ["--package", "windlass", "--package", "windlass-lab"];
-    Cmd::cargo(["build", "--release", "--quiet"]).args(programs).run()
-}
-
-/// The laboratory's program of [`release_programs`].
-fn lab() -> PathBuf {
-    target_dir().join("release/windlass-lab")
 }
 
 fn browsers(times: u32) -> Result<()> {
@@ -184,8 +173,8 @@ fn links() -> Result<()> {
 /// add up.
 fn visits(seconds: u32) -> Result<()> {
     step(&format!("Having twenty participants come and go for {seconds} seconds"));
-    release_programs()?;
-    Cmd::new(lab())
+    build_release()?;
+    Cmd::new(release_lab())
         .args(["loadtest", "--own"])
         .args(["--publishers", "8", "--per-room", "2", "--subscribers", "3", "--layers", "q,h"])
         .args(["--stay", "60", "--seconds", &seconds.to_string(), "--links"])

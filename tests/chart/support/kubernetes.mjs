@@ -5,29 +5,15 @@ import { existsSync, mkdtempSync, openSync, readdirSync, readFileSync, rmSync, w
 import https from "node:https";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { parse } from "yaml";
 import { freePort } from "../../e2e/support/ports.mjs";
+import { until } from "../../e2e/support/until.mjs";
+import { writeKubeconfig } from "./helm.mjs";
 
 const FOLDER = process.env.WINDLASS_KUBERNETES;
 const PROGRAMS = ["etcd", "kube-apiserver", "kube-controller-manager"];
 const missing = [...PROGRAMS, "crds"].filter((name) => !FOLDER || !existsSync(join(FOLDER, name)));
 export const withoutKubernetes = missing.length > 0 && `no ${missing.join(", ")}: WINDLASS_KUBERNETES names the folder that has them`;
-
-/** Waits until `done` resolves to something true, which it resolves to. The machine may be busy with other tests. */
-export async function until(what, done) {
-  const deadline = Date.now() + 180_000;
-  for (let last = ""; ; ) {
-    try {
-      const found = await done();
-      if (found) return found;
-    } catch (error) {
-      last = error.message;
-    }
-    if (Date.now() > deadline) throw new Error(`never: ${what} ${last}`);
-    await sleep(200);
-  }
-}
 
 /** Starts a cluster; `kubeconfig` leads Helm to it, and `ask` sends a request to its API. */
 export async function startKubernetes() {
@@ -71,13 +57,7 @@ export async function startKubernetes() {
       "service-account-issuer": "https://kubernetes.default.svc", "service-account-key-file": key, "service-account-signing-key-file": key,
     });
     const server = `https://127.0.0.1:${port}`;
-    const kubeconfig = join(folder, "kubeconfig");
-    const named = (kind, content) => [{ name: "tests", [kind]: content }];
-    const config = {
-      apiVersion: "v1", kind: "Config", "current-context": "tests", users: named("user", { token }),
-      clusters: named("cluster", { server, "insecure-skip-tls-verify": true }), contexts: named("context", { cluster: "tests", user: "tests" }),
-    };
-    writeFileSync(kubeconfig, JSON.stringify(config), { mode: 0o600 });
+    const kubeconfig = writeKubeconfig(folder, { server, "insecure-skip-tls-verify": true }, { token });
     start("kube-controller-manager", {
       kubeconfig, "service-account-private-key-file": key, "use-service-account-credentials": true, "leader-elect": false,
       "bind-address": "127.0.0.1", "secure-port": controllers, "cert-dir": join(folder, "controllers"),
@@ -98,7 +78,7 @@ export async function startKubernetes() {
         request.on("error", reject);
         request.end(body && JSON.stringify(body));
       });
-    await Promise.race([ended, until("the API server is ready", async () => (await ask("GET", "/readyz")) === "ok")]);
+    await Promise.race([ended, until(async () => (await ask("GET", "/readyz")) === "ok", "the API server is ready", 60_000)]);
     return { kubeconfig, helm: [], ask, stop };
   } catch (error) {
     await stop();
@@ -113,6 +93,6 @@ export async function define(cluster) {
     const definition = parse(readFileSync(join(folder, file), "utf8"));
     await cluster.ask("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition);
     const { group, names, versions } = definition.spec;
-    await until(`${names.kind} is known`, () => cluster.ask("GET", `/apis/${group}/${versions[0].name}/${names.plural}`));
+    await until(() => cluster.ask("GET", `/apis/${group}/${versions[0].name}/${names.plural}`), `${names.kind} is known`, 60_000);
   }
 }

@@ -1,10 +1,11 @@
 // What Helm needs of Kubernetes' API to install, upgrade and remove a release: a store of objects that runs nothing. A stand-in, where no
 // cluster can be had (`kubernetes.mjs` starts a real one): Helm is the real one, and asks it for what earlier releases left (`lookup`).
 import { once } from "node:events";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { writeKubeconfig } from "./helm.mjs";
 
 /** The kinds of the chart, by API. */
 const KINDS = {
@@ -85,14 +86,7 @@ export async function startStore() {
   }).listen(0, "127.0.0.1");
   await once(server, "listening");
   const folder = mkdtempSync(join(tmpdir(), "windlass-store-"));
-  const kubeconfig = join(folder, "kubeconfig");
-  const cluster = { server: `http://127.0.0.1:${server.address().port}` };
-  const named = (kind, content) => [{ name: "store", [kind]: content }];
-  const config = {
-    apiVersion: "v1", kind: "Config", "current-context": "store",
-    clusters: named("cluster", cluster), users: named("user", {}), contexts: named("context", { cluster: "store", user: "store" }),
-  };
-  writeFileSync(kubeconfig, JSON.stringify(config));
+  const kubeconfig = writeKubeconfig(folder, { server: `http://127.0.0.1:${server.address().port}` });
   const stop = () => {
     server.close();
     rmSync(folder, { recursive: true });

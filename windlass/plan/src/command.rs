@@ -36,7 +36,7 @@ pub struct PlanArgs {
     #[arg(long, value_name = "TIME", default_value = "200ms", value_parser = budget)]
     budget: Duration,
 
-    /// Budget in milliseconds, as scripts of the version before have it
+    /// Latency budget of anchors in milliseconds
     #[arg(long, value_name = "MS", value_parser = budget_ms, hide = true, conflicts_with = "budget")]
     budget_ms: Option<Duration>,
 

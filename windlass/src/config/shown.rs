@@ -32,12 +32,10 @@ pub(crate) fn shown(given: &ArgMatches, file: Option<&Path>, config: &Config) ->
     let from_file = file.map_or(String::new(), |path| path.display().to_string());
     let mut text = String::new();
     for option in options() {
-        let (value, from) = found(&option, given, &in_file, &from_file).unwrap_or_else(|| {
-            match by_public(&option.name, config) {
-                Some(value) => (Some(value), "by public".to_owned()),
-                None => by_default(&option),
-            }
-        });
+        let by_public = || Some((by_public(&option.name, config)?, "by public".to_owned()));
+        let set = found(&option, given, &in_file, &from_file).or_else(by_public);
+        let (value, from) =
+            set.map_or_else(|| by_default(&option), |(value, from)| (Some(value), from));
         let value = value.map(|value| hidden(&option.name, value));
         let line = match value {
             Some(value) => format!("{}: {value}", option.name),
@@ -72,16 +70,16 @@ fn found(
     given: &ArgMatches,
     in_file: &BTreeMap<String, String>,
     file: &str,
-) -> Option<(Option<String>, String)> {
+) -> Option<(String, String)> {
     let id = option.name.replace('-', "_");
     let raw = || {
         let values = given.get_raw(&id).into_iter().flatten();
         values.map(|value| value.to_string_lossy().into_owned()).collect::<Vec<_>>().join(",")
     };
     match given.value_source(&id) {
-        Some(ValueSource::CommandLine) => Some((Some(raw()), "command line".to_owned())),
-        Some(ValueSource::EnvVariable) => Some((Some(raw()), variable(&option.name))),
-        _ => in_file.get(&option.name).map(|value| (Some(value.clone()), file.to_owned())),
+        Some(ValueSource::CommandLine) => Some((raw(), "command line".to_owned())),
+        Some(ValueSource::EnvVariable) => Some((raw(), variable(&option.name))),
+        _ => in_file.get(&option.name).map(|value| (value.clone(), file.to_owned())),
     }
 }
 
